@@ -1,0 +1,138 @@
+"""From one recording and its R peaks to filtered, labelled windows: the path training and prediction share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, rr_features
+from ecgfed.record.filters import band_pass, fill_gaps
+from ecgfed.record.recording import Annotation
+
+FLAG_PADDED = 1  # the window reaches past an end of the recording
+FLAG_POOR_QUALITY = 2  # the window holds samples that were not recorded
+#: Half-width of the match between a detected peak and an annotated beat (EC57).
+MATCH_S = 0.150
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Unlabelled beats of one recording.
+
+    Attributes:
+        window_mv: (beats, 1, 256) float32 millivolt at 360 Hz, filtered, not normalised.
+        rr_s: (beats, 4) float32, see ``rr_features``.
+        flags: (beats,) uint8 bits, ``FLAG_PADDED`` and ``FLAG_POOR_QUALITY``.
+    """
+
+    window_mv: NDArray[np.float32]
+    rr_s: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+
+
+def windows_around(signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64]) -> Windows:
+    """Filter a signal and cut a window and RR features for each R peak.
+
+    Args:
+        signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
+        fs_hz: its sampling frequency in Hz.
+        r_samples: (beats,) int64 increasing positions of all R peaks in it.
+    """
+    signal, gap = fill_gaps(signal_mv)
+    filtered = resample(band_pass(signal, fs_hz), fs_hz)
+    at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
+    window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))
+    flags = np.where(padded, FLAG_PADDED, 0).astype(np.uint8)
+    if gap.any():
+        gaps_before = np.concatenate([[0], np.cumsum(gap)])
+        start = np.clip(r_samples - round(R_INDEX * fs_hz / FS_HZ), 0, len(gap))
+        stop = np.clip(r_samples + round((WINDOW_SAMPLES - R_INDEX) * fs_hz / FS_HZ), 0, len(gap))
+        flags[gaps_before[stop] > gaps_before[start]] |= FLAG_POOR_QUALITY
+    return Windows(window_mv, rr_features(r_samples / fs_hz), flags)
+
+
+@dataclass(frozen=True)
+class LabelledBeats:
+    """Labelled beats of one recording, in order of time.
+
+    Attributes:
+        windows: the beats' windows, RR features and flags.
+        label: (beats,) int16 class numbers.
+        sample: (beats,) int64 R positions in the recording as recorded.
+        left_out: beats per symbol that no class claims.
+        unmatched: detected peaks without an annotated beat, and annotated beats without a peak; 0, 0 when annotated
+            peaks were used.
+    """
+
+    windows: Windows
+    label: NDArray[np.int16]
+    sample: NDArray[np.int64]
+    left_out: dict[str, int]
+    unmatched: tuple[int, int] = (0, 0)
+
+
+def labelled_beats(
+    signal_mv: NDArray[np.floating],
+    fs_hz: float,
+    annotation: Annotation,
+    labels: LabelMap,
+    detected: NDArray[np.int64] | None = None,
+) -> LabelledBeats:
+    """Cut and label the beats of one recording.
+
+    Args:
+        signal_mv: (samples,) millivolt.
+        fs_hz: sampling frequency in Hz.
+        annotation: the recording's annotation, marks that are no beats included.
+        labels: symbols to classes; beats of other symbols count for the RR intervals and are then left out.
+        detected: R peaks to use instead of the annotated positions; each takes the label of the annotated beat it
+            matches one to one within 150 ms, and is left out where there is none.
+    """
+    beats = annotation.beats()
+    sample, symbol, unmatched = beats.sample, beats.symbol, (0, 0)
+    r_all = sample
+    use = np.arange(len(sample))
+    if detected is not None:
+        mine, theirs = match_peaks(detected, sample, round(MATCH_S * fs_hz))
+        unmatched = (len(detected) - len(mine), len(sample) - len(mine))
+        r_all, use, symbol = detected, mine, symbol[theirs]
+    windows = windows_around(signal_mv, fs_hz, r_all)
+    label = labels.encode(symbol)
+    known = label >= 0
+    names, counts = np.unique(symbol[~known], return_counts=True)
+    keep = use[known]
+    return LabelledBeats(
+        Windows(windows.window_mv[keep], windows.rr_s[keep], windows.flags[keep]),
+        label[known], r_all[keep], {str(n): int(c) for n, c in zip(names, counts, strict=True)}, unmatched,
+    )
+
+
+def match_peaks(
+    detected: NDArray[np.int64], annotated: NDArray[np.int64], tolerance: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pair detected with annotated beats one to one, nearest pairs first, at most ``tolerance`` samples apart.
+
+    Args:
+        detected: (peaks,) increasing sample numbers.
+        annotated: (beats,) increasing sample numbers.
+        tolerance: the widest distance of a pair, in samples.
+
+    Returns:
+        Indices into ``detected`` and into ``annotated``, pair by pair, in order of time.
+    """
+    first = np.searchsorted(annotated, detected - tolerance, side="left")
+    last = np.searchsorted(annotated, detected + tolerance, side="right")
+    pairs = [
+        (abs(int(annotated[j]) - int(detected[i])), i, j)
+        for i in range(len(detected))
+        for j in range(first[i], last[i])
+    ]
+    taken_i, taken_j, matched = set(), set(), []
+    for _, i, j in sorted(pairs):
+        if i not in taken_i and j not in taken_j:
+            taken_i.add(i)
+            taken_j.add(j)
+            matched.append((i, j))
+    out = np.array(sorted(matched), dtype=np.int64).reshape(-1, 2)
+    return out[:, 0], out[:, 1]

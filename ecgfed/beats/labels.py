@@ -1,0 +1,108 @@
+"""Which annotation symbol is which class: MIT-BIH's twelve, AAMI's five, or a user's own file."""
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import OptionError
+
+#: The classes with more than 17 beats on the 46 MIT-BIH records that have MLII, by falling count.
+_MITBIH12 = ("N", "L", "R", "V", "/", "A", "F", "f", "j", "a", "E", "J")
+#: de Chazal, O'Dwyer and Reilly, IEEE Trans Biomed Eng 51(7):1196-1206, 2004, table 1.
+_AAMI5 = {"N": "NLRej", "S": "AaJS", "V": "VE", "F": "F", "Q": "/fQ"}
+#: WFDB's bxb puts both escape beats of supraventricular origin into S.
+_AAMI5_BXB = {"N": "NLR", "S": "AaJSej", "V": "VE", "F": "F", "Q": "/fQ"}
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """A set of classes and the symbols that belong to each.
+
+    Attributes:
+        name: ``mitbih12``, ``aami5``, ``aami5-bxb`` or the file it came from.
+        classes: class names, in order of their number.
+        symbols: WFDB symbol -> class name; symbols that are not here are left out of a cohort.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    symbols: dict[str, str]
+
+    def encode(self, symbol: NDArray[np.str_]) -> NDArray[np.int16]:
+        """Return the class number of each symbol, -1 where a symbol has none; (marks,) int16."""
+        number = {name: i for i, name in enumerate(self.classes)}
+        unique, inverse = np.unique(symbol, return_inverse=True)
+        codes = np.array([number[self.symbols[s]] if s in self.symbols else -1 for s in unique], dtype=np.int16)
+        return codes[inverse] if len(unique) else np.empty(0, np.int16)
+
+    def symbol_of(self, class_name: str) -> str:
+        """Return the WFDB symbol that stands for a class in an annotation file (its own name where it is one)."""
+        if class_name in self.symbols:
+            return class_name
+        return next(symbol for symbol, name in self.symbols.items() if name == class_name)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the map as it is written into cohort and manifest files."""
+        return {"name": self.name, "classes": list(self.classes), "symbols": self.symbols}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> "LabelMap":
+        """Read what ``as_json`` wrote."""
+        return LabelMap(str(value["name"]), tuple(value["classes"]), dict(value["symbols"]))
+
+
+def _by_class(name: str, table: dict[str, str]) -> LabelMap:
+    return LabelMap(name, tuple(table), {symbol: cls for cls, symbols in table.items() for symbol in symbols})
+
+
+BUILT_IN = {
+    "mitbih12": LabelMap("mitbih12", _MITBIH12, {symbol: symbol for symbol in _MITBIH12}),
+    "aami5": _by_class("aami5", _AAMI5),
+    "aami5-bxb": _by_class("aami5-bxb", _AAMI5_BXB),
+}
+
+
+def load_label_map(name_or_file: str) -> LabelMap:
+    """Return a built-in label map, or read one from a JSON or TOML file.
+
+    A file holds ``classes``, a table of class name -> list of WFDB symbols, in the order wanted::
+
+        [classes]
+        normal = ["N", "L", "R"]
+        ventricular = ["V", "E"]
+
+    Raises:
+        OptionError: unknown name, unreadable file, a class without symbols, a symbol in two classes, under two
+            classes, a symbol that is not one character.
+    """
+    if name_or_file in BUILT_IN:
+        return BUILT_IN[name_or_file]
+    path = Path(name_or_file)
+    expected = f"one of {', '.join(BUILT_IN)}, or a JSON or TOML file with a table 'classes'"
+    if not path.is_file():
+        raise OptionError("--classes", f"{name_or_file!r} is no known class map and no file", expected)
+    try:
+        text = path.read_text(encoding="utf-8")
+        value = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        table = value["classes"]
+        items = [(str(cls), [str(symbol) for symbol in symbols]) for cls, symbols in table.items()]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
+        raise OptionError(f"--classes {path}", f"cannot be read ({problem})", expected) from problem
+    seen: dict[str, str] = {}
+    for cls, symbols in items:
+        if not symbols:
+            raise OptionError(f"--classes {path}", f"class {cls!r} has no symbols", "at least one")
+        for symbol in symbols:
+            if len(symbol) != 1:
+                raise OptionError(f"--classes {path}", f"symbol {symbol!r}", "a one-letter WFDB annotation symbol")
+            if symbol in seen:
+                raise OptionError(f"--classes {path}", f"symbol {symbol!r} is in {seen[symbol]!r} and {cls!r}", "one")
+            seen[symbol] = cls
+    if len(items) < 2:
+        raise OptionError(f"--classes {path}", f"{len(items)} classes", "two or more")
+    return LabelMap(path.name, tuple(cls for cls, _ in items), seen)

@@ -1,0 +1,71 @@
+"""Windows around R peaks, and the RR intervals beside them."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: The window of the contract: 256 samples at 360 Hz (0.71 s), the R peak at sample 100 (278 ms after its start).
+FS_HZ = 360.0
+WINDOW_SAMPLES = 256
+R_INDEX = 100
+#: RR features of a beat, seconds but the last.
+RR_FEATURES = ("previous_s", "next_s", "median_of_last_10_s", "previous_over_median")
+RR_HISTORY = 10
+
+
+def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ) -> NDArray[np.float64]:
+    """Resample a band-passed signal (samples,) with a linear-phase polyphase filter; itself where fs agrees."""
+    if fs_hz == to_hz:
+        return signal_mv
+    from scipy.signal import resample_poly
+
+    ratio = Fraction(to_hz / fs_hz).limit_denominator(5000)
+    out: NDArray[np.float64] = resample_poly(signal_mv, ratio.numerator, ratio.denominator)
+    return out
+
+
+def cut_windows(
+    signal_mv: NDArray[np.floating], r_samples: NDArray[np.int64], *, before: int = R_INDEX, length: int = WINDOW_SAMPLES
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Cut a window around each R peak; beats at the edges are padded with 0 mV and flagged, not lost.
+
+    Args:
+        signal_mv: (samples,) filtered, millivolt, at the windows' sampling frequency.
+        r_samples: (beats,) int64 positions in that signal.
+        before: samples before the R peak.
+        length: samples in a window.
+
+    Returns:
+        Windows (beats, 1, length) float32 mV, and (beats,) bool, true where a window was padded.
+    """
+    padded_signal = np.pad(np.asarray(signal_mv, dtype=np.float32), (before, length))
+    view = np.lib.stride_tricks.sliding_window_view(padded_signal, length)
+    windows = view[r_samples][:, None, :].copy()
+    padded = (r_samples < before) | (r_samples - before + length > len(signal_mv))
+    return windows, padded
+
+
+def rr_features(r_seconds: NDArray[np.float64]) -> NDArray[np.float32]:
+    """RR features of every beat of a recording, from the times of *all* its beats.
+
+    The first beat has no previous interval and takes its next one; the last takes its previous one; the median runs
+    over the last ten intervals known at the beat. A lone beat has zeros and the ratio 1.
+
+    Args:
+        r_seconds: (beats,) increasing times of the R peaks, seconds.
+
+    Returns:
+        (beats, 4) float32: previous RR, next RR, median of the last ten (s), previous / median.
+    """
+    count = len(r_seconds)
+    if count < 2:
+        return np.tile(np.array([0, 0, 0, 1], np.float32), (count, 1))
+    interval = np.diff(r_seconds)
+    previous = np.concatenate([interval[:1], interval])
+    following = np.concatenate([interval, interval[-1:]])
+    history = np.concatenate([np.full(RR_HISTORY - 1, np.nan), previous])
+    recent = np.lib.stride_tricks.sliding_window_view(history, RR_HISTORY)
+    median = np.nanmedian(recent, axis=1)
+    ratio = np.divide(previous, median, out=np.ones_like(previous), where=median > 0)
+    return np.stack([previous, following, median, ratio], axis=1).astype(np.float32)

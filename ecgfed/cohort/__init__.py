@@ -1,0 +1,1 @@
+"""Many patients: clients, splits, sources (numpy; no torch)."""

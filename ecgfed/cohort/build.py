@@ -1,0 +1,227 @@
+"""From recordings to a cohort, whatever their source."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgfed import __version__
+from ecgfed.beats.extract import LabelledBeats, labelled_beats
+from ecgfed.beats.labels import BUILT_IN, LabelMap
+from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
+from ecgfed.cohort.writer import CohortWriter
+from ecgfed.errors import CohortError, OptionError
+from ecgfed.files import replacing_folder, sha256
+from ecgfed.record import filters
+from ecgfed.record.peaks import detect_r_peaks
+from ecgfed.record.wfdb_files import read_annotation, read_recording
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class PrepareOptions:
+    """How recordings become a cohort; every field is an option of ``ecgfed prepare``.
+
+    Attributes:
+        leads: lead names in order of preference.
+        labels: which symbols are which class.
+        split: ``random`` or ``chronological``.
+        peaks: ``annotated`` or ``detected`` R peaks.
+        detector: which detector, for detected peaks.
+        annotator: suffix of the annotation files.
+        holdout: client ids kept out of training.
+        seed: decides the random split.
+    """
+
+    leads: tuple[str, ...] = ("MLII",)
+    labels: LabelMap = field(default_factory=lambda: BUILT_IN["mitbih12"])
+    split: SplitKind = "random"
+    peaks: str = "annotated"
+    detector: str = "xqrs"
+    annotator: str = "atr"
+    holdout: tuple[str, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLIT_KINDS:
+            raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
+        if self.peaks not in ("annotated", "detected"):
+            raise OptionError("--peaks", f"{self.peaks!r}", "annotated or detected")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One client and where its recordings lie.
+
+    Attributes:
+        id: client id, used in file names.
+        patient: the patient's name.
+        records: paths of the recordings, without suffix, in order of time where that is known.
+    """
+
+    id: str
+    patient: str
+    records: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a worker sends home for one recording."""
+
+    beats: LabelledBeats
+    about: dict[str, Any]
+
+
+def _read_record(path: Path, options: PrepareOptions) -> _Read:
+    recording = read_recording(path, options.leads)
+    annotation = read_annotation(path, options.annotator, samples=len(recording.signal_mv))
+    detected = None
+    if options.peaks == "detected":
+        detected = detect_r_peaks(
+            recording.signal_mv, recording.fs_hz, detector=options.detector, name=f"{path} lead {recording.lead}"
+        )
+    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected)
+    files = sorted(path.parent.glob(f"{path.name}.*"))
+    wanted = {".hea", ".dat", f".{options.annotator}"}
+    about = {
+        "name": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3), "beats": len(beats.label), "left_out": beats.left_out,
+        "sha256": {file.name: sha256(file) for file in files if file.suffix in wanted},
+    }
+    if detected is not None:
+        about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
+    return _Read(beats, about)
+
+
+def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) -> Iterator[_Read]:
+    paths = [path for source in sources for path in source.records]
+    if workers <= 1 or len(paths) < 4:
+        yield from (_read_record(path, options) for path in paths)
+        return
+    # Spawned workers: a fork would inherit torch's threads when a notebook prepares after training.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        yield from pool.map(_read_record, paths, [options] * len(paths), chunksize=1)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
+    ids = [source.id for source in sources]
+    if not sources:
+        raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
+    unknown = sorted(set(options.holdout) - set(ids))
+    if unknown:
+        raise OptionError("--holdout", f"no client {', '.join(unknown)}", f"ids among {', '.join(ids)}")
+    if len(set(options.holdout)) == len(ids):
+        raise OptionError("--holdout", "every client is held out", "at least one client left to train on")
+
+
+def _client_seed(seed: int, client_id: str) -> int:
+    """A client's split depends on the seed and its own id alone, not on who else is in the cohort."""
+    return int(np.random.SeedSequence([seed, *client_id.encode()]).generate_state(1)[0])
+
+
+def build_cohort(
+    sources: Sequence[Source],
+    out: Path,
+    options: PrepareOptions,
+    *,
+    kind: str,
+    about: dict[str, Any] | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    check: Callable[[dict[str, int]], None] | None = None,
+) -> None:
+    """Read all recordings and write the cohort folder ``out``.
+
+    Args:
+        sources: the clients and their recordings.
+        out: folder to make.
+        options: how.
+        kind: ``mitbih``, ``folder``, ``demo``: what the cohort is made from.
+        about: more to say in ``cohort.json``.
+        overwrite: replace ``out`` where it exists.
+        workers: processes; one a core by default. The result does not depend on it.
+        progress: called after each record with its name, the number done and the number of all.
+        check: called with the beats of each class before anything is kept; raises where they cannot be right.
+
+    Raises:
+        RecordError: a recording that cannot be used.
+        CohortError: no recordings, or no beat of any class in them.
+        OptionError, StorageError: see ``replacing_folder``.
+    """
+    _check(sources, options)
+    workers = workers or len(os.sched_getaffinity(0))
+    total = sum(len(source.records) for source in sources)
+    clients: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    counts = np.zeros(len(options.labels.classes), dtype=np.int64)
+    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder) as writer:
+        read = _read_all(sources, options, workers)
+        for source in sources:
+            parts: list[LabelledBeats] = []
+            numbers: list[int] = []
+            for _ in source.records:
+                one = next(read)
+                numbers.append(len(records))
+                parts.append(one.beats)
+                records.append(one.about)
+                if progress:
+                    progress(one.about["name"], len(records), total)
+            beats = sum(len(part.label) for part in parts)
+            if not beats:
+                clients.append({"id": source.id, "beats": 0})
+                continue
+            label = np.concatenate([part.label for part in parts])
+            counts += np.bincount(label, minlength=len(counts))
+            client = sum(bool(entry["beats"]) for entry in clients)
+            writer.append(
+                beats=np.concatenate([part.windows.window_mv for part in parts]),
+                rr=np.concatenate([part.windows.rr_s for part in parts]),
+                flags=np.concatenate([part.windows.flags for part in parts]),
+                label=label,
+                sample=np.concatenate([part.sample for part in parts]),
+                record=np.repeat(numbers, [len(part.label) for part in parts]),
+                client=np.full(beats, client),
+                split=split_beats(label, options.split, _client_seed(options.seed, source.id)),
+            )
+            clients.append({
+                "id": source.id, "patient": source.patient, "records": [path.name for path in source.records],
+                "holdout": source.id in options.holdout, "beats": beats,
+            })  # fmt: skip
+        by_class = {name: int(n) for name, n in zip(options.labels.classes, counts, strict=True)}
+        kept = [entry for entry in clients if entry["beats"]]
+        if not any(not entry["holdout"] for entry in kept):
+            raise CohortError(
+                "the recordings", "hold no beat of any class to train on", f"one of {', '.join(options.labels.symbols)}",
+                "choose other classes with --classes",
+            )
+        if check:
+            check(by_class)
+        writer.finish(_meta(kind, options, kept, records, by_class, clients, about))
+
+
+def _meta(
+    kind: str, options: PrepareOptions, kept: list[dict[str, Any]], records: list[dict[str, Any]],
+    by_class: dict[str, int], clients: Iterable[dict[str, Any]], about: dict[str, Any] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Everything ``cohort.json`` says beside the counts."""
+    return {
+        "kind": kind, "tool_version": __version__,
+        "classes": list(options.labels.classes), "label_map": options.labels.as_json(),
+        "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "rr_features": list(RR_FEATURES),
+        "lead": "|".join(options.leads), "units": "mV", "filter": filters.DESCRIPTION, "normalised": False,
+        "split": options.split, "peaks": options.peaks,
+        "detector": options.detector if options.peaks == "detected" else None, "seed": options.seed,
+        "holdout": list(options.holdout), "class_counts": by_class, "clients": kept, "records": records,
+        "without_beats": [entry["id"] for entry in clients if not entry["beats"]], **(about or {}),
+    }  # fmt: skip

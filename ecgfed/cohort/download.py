@@ -1,0 +1,84 @@
+"""Fetching MIT-BIH from PhysioNet: resumable, and kept only when the published SHA-256 agrees."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from ecgfed.cohort.mitbih import published_sha256
+from ecgfed.errors import StorageError
+from ecgfed.files import sha256
+
+PHYSIONET = "https://physionet.org/files/mitdb/1.0.0/"
+TIMEOUT_S = 60.0
+_BLOCK = 1 << 16
+
+
+def download_mitbih(
+    folder: Path, *, base_url: str = PHYSIONET, progress: Callable[[str, int, int], None] | None = None
+) -> int:
+    """Fetch the 48 records into ``folder``; files that are there and right are left alone.
+
+    A download that broke off goes on where it stopped (``NAME.part``). A file whose SHA-256 is not the published one
+    is thrown away.
+
+    Args:
+        folder: where to put the files; made when absent.
+        base_url: the database's folder on PhysioNet or on a mirror.
+        progress: called after each file with its name, the number done and the number of all.
+
+    Returns:
+        The number of files fetched now.
+
+    Raises:
+        StorageError: no connection, no such file, a wrong checksum, or a disk that refuses to write.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(folder, f"cannot be made ({error.strerror})", action="choose another folder") from error
+    wanted = published_sha256()
+    fetched = 0
+    for number, (name, digest) in enumerate(sorted(wanted.items()), start=1):
+        target = folder / name
+        if not target.is_file() or sha256(target) != digest:
+            _fetch(base_url.rstrip("/") + "/" + name, target, digest)
+            fetched += 1
+        if progress:
+            progress(name, number, len(wanted))
+    return fetched
+
+
+def _fetch(url: str, target: Path, digest: str) -> None:
+    part = target.with_name(target.name + ".part")
+    try:
+        _transfer(url, part)
+        if sha256(part) != digest and part.stat().st_size:
+            # A stale part may have been continued from another file: once more from the start.
+            part.unlink()
+            _transfer(url, part)
+        if sha256(part) != digest:
+            part.unlink()
+            raise StorageError(url, "is not the published file (SHA-256 differs)", action="try again or use a mirror")
+        part.replace(target)
+    except urllib.error.URLError as error:
+        reason = getattr(error, "reason", error)
+        raise StorageError(
+            url, f"cannot be fetched ({reason})", action="check the connection and run the same command again: it goes on"
+        ) from error
+    except OSError as error:
+        raise StorageError(target, f"cannot be fetched ({error.strerror or error})", action="run it again") from error
+
+
+def _transfer(url: str, part: Path) -> None:
+    start = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:  # the part already holds every byte
+            raise
+        return
+    with response, part.open("ab" if response.status == 206 else "wb") as stream:
+        while block := response.read(_BLOCK):
+            stream.write(block)

@@ -1,0 +1,89 @@
+"""Writing a cohort beat by beat: memory holds one client at a time, and a kill leaves nothing."""
+
+import hashlib
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.cohort.cohort import ARRAYS, FILE_NAME, SCHEMA_VERSION
+from ecgfed.files import write_json
+
+
+class _ArrayWriter:
+    """Appends rows to one ``.npy`` file; numpy leaves room in the header for the first axis to grow."""
+
+    def __init__(self, path: Path, dtype: str, tail: tuple[int, ...]) -> None:
+        self.dtype, self.tail, self.rows = np.dtype(dtype), tail, 0
+        self.digest = hashlib.sha256()
+        self.stream: BinaryIO = path.open("wb+")
+        self._write_header()
+
+    def _write_header(self) -> None:
+        header = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False,
+            "shape": (self.rows, *self.tail),
+        }
+        np.lib.format.write_array_header_1_0(self.stream, header)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Append (n, *tail) rows."""
+        block = np.ascontiguousarray(rows, dtype=self.dtype)
+        if block.shape[1:] != self.tail:
+            raise ValueError(f"rows of shape {block.shape[1:]}, expected {self.tail}")
+        self.stream.write(block.data if block.size else b"")
+        self.digest.update(block.data if block.size else b"")
+        self.rows += len(block)
+
+    def close(self) -> None:
+        """Write the final length into the header."""
+        end = self.stream.tell()
+        self.stream.seek(0)
+        self._write_header()
+        self.stream.seek(end)
+        self.stream.close()
+
+
+class CohortWriter:
+    """Writes a cohort into an existing empty folder; a context manager.
+
+    Call ``append`` for one client after the other, then ``finish`` with what ``cohort.json`` shall say.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.arrays = {name: _ArrayWriter(folder / f"{name}.npy", *ARRAYS[name]) for name in ARRAYS}
+
+    def __enter__(self) -> "CohortWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in self.arrays.values():
+            writer.stream.close()
+
+    @property
+    def beats(self) -> int:
+        """Beats written so far."""
+        return self.arrays["label"].rows
+
+    def append(self, **rows: NDArray[Any]) -> None:
+        """Append the beats of one client: every array of ``ARRAYS`` by name, all of the same length."""
+        if set(rows) != set(ARRAYS) or len({len(part) for part in rows.values()}) != 1:
+            raise ValueError(f"append needs {sorted(ARRAYS)} of one length")
+        for name, part in rows.items():
+            self.arrays[name].append(part)
+
+    def finish(self, meta: dict[str, Any]) -> None:
+        """Close the arrays and write ``cohort.json`` with ``meta``, the counts and the fingerprint."""
+        for writer in self.arrays.values():
+            writer.close()
+        hashes = {name: writer.digest.hexdigest() for name, writer in self.arrays.items()}
+        fingerprint = hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
+        write_json(
+            self.folder / FILE_NAME,
+            {"schema_version": SCHEMA_VERSION, **meta, "beats": self.beats, "sha256": hashes, "fingerprint": fingerprint},
+        )

@@ -1,0 +1,118 @@
+"""Writing so that a kill or a full disk never leaves a half file: a temporary name first, then a rename."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import EcgfedError, OptionError, StorageError
+
+_PARTIAL = ".partial"
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    reason = error.strerror or str(error)
+    return StorageError(
+        path, f"could not be written ({reason})", action="free space or choose another place; nothing was changed"
+    )
+
+
+@contextlib.contextmanager
+def replacing_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+
+    Raises:
+        StorageError: when the operating system refuses to write; ``path`` is as it was before.
+    """
+    partial = path.with_name(f".{path.name}{_PARTIAL}")
+    try:
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` whole or not at all; raises StorageError."""
+    with replacing_file(path) as partial:
+        partial.write_bytes(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` (UTF-8) to ``path`` whole or not at all; raises StorageError."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value`` as indented JSON, NaN refused, whole or not at all; raises StorageError."""
+    write_text(path, json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path, error: type[EcgfedError]) -> Any:
+    """Read JSON; raises ``error`` with one line when the file is absent or is not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise error(path, "does not exist", action="check the path") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        raise error(path, f"cannot be read as JSON ({problem})", action="make it again") from problem
+
+
+@contextlib.contextmanager
+def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
+    """Yield a temporary folder beside ``path``; rename it to ``path`` when the block ends well.
+
+    Args:
+        path: the folder to make; it must not exist, or be empty, unless ``overwrite``.
+        overwrite: replace what is there, at the very end.
+        option: the option to name in the error.
+
+    Raises:
+        OptionError: when ``path`` is taken.
+        StorageError: when the operating system refuses to write; ``path`` is as it was before.
+    """
+    if path.exists() and not path.is_dir():
+        raise OptionError(option, f"{path} is a file", "a folder to create")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
+    partial = path.with_name(f".{path.name}{_PARTIAL}")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        if path.is_dir():
+            old = path.with_name(f".{path.name}.old")
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+            partial.rename(path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            partial.rename(path)
+    except OSError as error:
+        raise _storage_error(path, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file as 64 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line and hand it to the operating system at once; raises StorageError."""
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise _storage_error(path, error) from error

@@ -1,0 +1,1 @@
+"""One recording: read, check, clean, find R peaks (numpy, scipy, wfdb; no torch)."""

@@ -1,0 +1,56 @@
+"""What a recording is once it has been read: one lead in millivolt, and its annotation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
+BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One lead of one recording.
+
+    Attributes:
+        name: record name, ``208``.
+        path: the record's path without suffix.
+        lead: the lead that was read, as the header names it.
+        leads: all leads of the record.
+        fs_hz: sampling frequency in Hz.
+        signal_mv: (samples,) float64 in millivolt; NaN where the recorder had no valid sample.
+        comments: the header's comment lines, without the ``#``.
+    """
+
+    name: str
+    path: Path
+    lead: str
+    leads: tuple[str, ...]
+    fs_hz: float
+    signal_mv: NDArray[np.float64]
+    comments: tuple[str, ...]
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the recording in seconds."""
+        return len(self.signal_mv) / self.fs_hz
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Annotations of one recording, in order of time.
+
+    Attributes:
+        sample: (marks,) int64, sample number in the recording.
+        symbol: (marks,) one-letter WFDB symbols.
+    """
+
+    sample: NDArray[np.int64]
+    symbol: NDArray[np.str_]
+
+    def beats(self) -> "Annotation":
+        """Return the marks that are beats, leaving out rhythm, noise and waveform marks."""
+        keep = np.isin(self.symbol, sorted(BEAT_SYMBOLS))
+        return Annotation(self.sample[keep], self.symbol[keep])

@@ -1,0 +1,106 @@
+"""``ecgfed evaluate``: a run in, tables and figures out."""
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ecgfed.errors import OptionError
+
+from .output import JsonOption, QuietOption, WorkersOption, console, note, print_json, progress_bar, seconds
+
+
+def evaluate_command(
+    run_path: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")],
+    split: Annotated[str, typer.Option(help="test or valid.")] = "test",
+    cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
+    protocol: Annotated[
+        str, typer.Option("--global", help="A method without a global model answers by its ensemble or average.")
+    ] = "ensemble",
+    out: Annotated[Path | None, typer.Option(help="Folder for the files; default RUN/evaluation-SPLIT.")] = None,
+    workers: WorkersOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Score a run: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and learning curves beside the run."""
+    from ecgfed.cohort.split import SPLIT_NAMES, TRAIN
+    from ecgfed.evaluation.scenarios import PROTOCOLS, evaluate
+    from ecgfed.federation.callbacks import HISTORY, read_lines
+    from ecgfed.federation.plan import available_cores
+    from ecgfed.federation.run import open_run
+    from ecgfed.files import replacing_file, replacing_folder, write_json, write_text
+    from ecgfed.report.curves import draw_learning_curves
+
+    if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
+        raise OptionError("--split", f"{split!r}", "test or valid")
+    if protocol not in PROTOCOLS:
+        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    started = time.perf_counter()
+    run = open_run(run_path)
+    state = run.state()
+    cohort = run.cohort(cohort_path)
+    with progress_bar(quiet) as bar:
+        task = bar.add_task("patients", total=None, about="")
+        result = evaluate(
+            run, cohort, state, SPLIT_NAMES.index(split), protocol=protocol, workers=workers or available_cores(),
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    result = {
+        "run": str(run_path), "method": run.method.name, "split": split, "round": state.round, "protocol": protocol,
+        **result,
+    }  # fmt: skip
+    folder = out or run_path / f"evaluation-{split}"
+    with replacing_folder(folder, overwrite=True) as partial:
+        write_json(partial / "scores.json", result)
+        write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
+        write_text(partial / "per_class.csv", _csv(result["per_class"]))
+        with replacing_file(partial / "learning_curves.png") as png:
+            draw_learning_curves(
+                read_lines(run_path / HISTORY, state.round), png, f"{run.method.name}, {len(cohort.federation)} clients"
+            )
+    if json_output:
+        print_json(result)
+        return
+    if not quiet:
+        _print(result)
+    note(f"Wrote {folder} in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _print(result: dict[str, Any]) -> None:
+    table = Table("macro-F1 over classes in", "T_g", "T_p", "T_r", "T_l", "T_l, mean of patients'")
+    for key, name in (("scores", "truth or prediction"), ("scores_truth", "truth")):
+        scores = result[key]
+        table.add_row(name, *(_number(scores[k]) for k in ("T_g", "T_p", "T_r", "T_l", "T_l_clients")))
+    console.print(table)
+    classes = Table("class", "beats", "predicted", "Se", "+P", "F1", title="global answer, per class")
+    for row in result["per_class"]:
+        classes.add_row(
+            row["class"], f"{row['beats']:,}", f"{row['predicted']:,}",
+            *(_number(row[k]) for k in ("sensitivity", "positive_predictivity", "f1")),
+        )  # fmt: skip
+    console.print(classes)
+    worst = sorted(result["per_patient"], key=lambda row: row["personal_f1"])
+    patients = Table("patient", "beats", "classes", "personal F1", "global F1", title="per patient, worst first")
+    for row in worst[:10]:
+        patients.add_row(
+            row["client"], f"{row['beats']:,}", str(row["classes"]), _number(row["personal_f1"]), _number(row["global_f1"])
+        )
+    console.print(patients)
+    if len(worst) > 10:
+        console.print(f"({len(worst) - 10} more in per_patient.csv)", highlight=False)

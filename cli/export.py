@@ -1,0 +1,3 @@
+"""stub"""
+def export_command() -> None:
+    """stub"""

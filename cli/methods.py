@@ -1,0 +1,29 @@
+"""``ecgfed methods``: what can be trained."""
+
+import dataclasses
+
+from rich.table import Table
+
+from .output import JsonOption, console, print_json
+
+
+def methods_command(json_output: JsonOption = False) -> None:
+    """List the federated methods, their papers, what travels and what stays, and their settings."""
+    from ecgfed.methods.registry import methods
+
+    rows = [
+        {
+            "name": name, "title": kind.card.title, "reference": kind.card.reference, "shared": kind.card.shared,
+            "stays": kind.card.stays,
+            "settings": {f.name: f.default for f in dataclasses.fields(kind.settings_type)},
+        }
+        for name, kind in methods().items()
+    ]  # fmt: skip
+    if json_output:
+        print_json(rows)
+        return
+    table = Table("method", "paper", "travels", "stays with the patient", "settings (--set)")
+    for row in rows:
+        settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
+        table.add_row(row["name"], f"{row['title']}: {row['reference']}", row["shared"], row["stays"], settings)
+    console.print(table)

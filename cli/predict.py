@@ -1,0 +1,3 @@
+"""stub"""
+def predict_command() -> None:
+    """stub"""

@@ -1,0 +1,195 @@
+"""``ecgfed prepare``: recordings in, a cohort out."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ecgfed.errors import OptionError
+
+from .output import (
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    WorkersOption,
+    console,
+    note,
+    print_json,
+    progress_bar,
+    seconds,
+    warn,
+)
+
+app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, rich_markup_mode=None)
+
+OutOption = Annotated[Path, typer.Option("--out", help="The cohort folder to make.")]
+SplitOption = Annotated[str, typer.Option(help="random (stratified by class) or chronological.")]
+ClassesOption = Annotated[str, typer.Option(help="mitbih12, aami5, aami5-bxb, or a JSON or TOML file.")]
+PeaksOption = Annotated[str, typer.Option(help="annotated or detected R peaks.")]
+HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _options(lead: str, classes: str, **rest: Any) -> Any:
+    from ecgfed.beats.labels import load_label_map
+    from ecgfed.cohort.build import PrepareOptions
+
+    leads = _names(lead)
+    if not leads:
+        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
+    return PrepareOptions(leads=leads, labels=load_label_map(classes), **rest)
+
+
+@app.command("mitbih")
+def mitbih(
+    out: OutOption,
+    source: Annotated[Path | None, typer.Option(help="Folder with the MIT-BIH records.")] = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch the records from PhysioNet first.")] = False,
+    url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
+    split: SplitOption = "random",
+    by: Annotated[str, typer.Option(help="record (46 clients) or patient (201 and 202 joined).")] = "record",
+    classes: ClassesOption = "mitbih12",
+    peaks: PeaksOption = "annotated",
+    holdout: HoldoutOption = "",
+    lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII",
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    workers: WorkersOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a cohort from the MIT-BIH Arrhythmia Database: 46 clients, 12 classes, 105,045 beats by default."""
+    from ecgfed.cohort.build import build_cohort
+    from ecgfed.cohort.download import PHYSIONET, download_mitbih
+    from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
+
+    if source is None:
+        if not download:
+            raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
+        source = Path("mitdb")
+    options = _options(
+        lead, classes, split=split, peaks=peaks, holdout=_names(holdout), seed=seed
+    )  # fmt: skip
+    started = time.perf_counter()
+    with progress_bar(quiet) as bar:
+        if download:
+            task = bar.add_task("download", total=None, about="")
+            download_mitbih(
+                source, base_url=url or PHYSIONET,
+                progress=lambda name, done, total: bar.update(task, completed=done, total=total, about=name),
+            )  # fmt: skip
+        sources, without = mitbih_sources(source, options, by)
+        check = count_check(sources, options)
+        build_cohort(
+            sources, out, options, kind="mitbih", overwrite=overwrite, workers=workers, check=check,
+            about={"by": by, "without_lead": without, "counts_checked": check is not None},
+            progress=_advance(bar),
+        )  # fmt: skip
+        altered = wrong_files(source)
+    if altered:
+        warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}", quiet=quiet)
+    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+
+
+@app.command("folder")
+def folder(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of WFDB records, sub-folders included.")],
+    out: OutOption,
+    patients: Annotated[Path | None, typer.Option(help="CSV with columns record and patient.")] = None,
+    patient_comment: Annotated[
+        str | None, typer.Option(help="Regular expression, one group, that finds the patient in the header's comments.")
+    ] = None,
+    annotator: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "atr",
+    split: SplitOption = "random",
+    classes: ClassesOption = "mitbih12",
+    peaks: PeaksOption = "annotated",
+    holdout: HoldoutOption = "",
+    lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII,II",
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    workers: WorkersOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a cohort from your own annotated WFDB records."""
+    from ecgfed.cohort.build import build_cohort
+    from ecgfed.cohort.folder import folder_sources
+
+    options = _options(
+        lead, classes, split=split, peaks=peaks, holdout=_names(holdout), seed=seed, annotator=annotator
+    )  # fmt: skip
+    if patients and patient_comment:
+        raise OptionError("--patients and --patient-comment", "both given", "one of them")
+    started = time.perf_counter()
+    sources = folder_sources(directory, patients=patients, comment=patient_comment)
+    with progress_bar(quiet) as bar:
+        build_cohort(
+            sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=_advance(bar)
+        )
+    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+
+
+def _advance(bar: Any) -> Callable[[str, int, int], None]:
+    task = bar.add_task("records", total=None, about="")
+    return lambda name, done, total: bar.update(task, completed=done, total=total, about=name)
+
+
+def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:
+    from ecgfed.cohort.cohort import open_cohort, summarise
+
+    cohort = open_cohort(out)
+    summary = summarise(cohort)
+    if json_output:
+        left_out: dict[str, int] = {}
+        for record in cohort.meta["records"]:
+            for symbol, count in record["left_out"].items():
+                left_out[symbol] = left_out.get(symbol, 0) + count
+        print_json({"cohort": str(out), **summary, "left_out": left_out, "seconds": round(elapsed, 2)})
+        return
+    if quiet:
+        return
+    table = Table("class", "beats", "train", "valid", "test", "clients")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for i, name in enumerate(cohort.classes):
+        mine = cohort.label == i
+        splits = [int((cohort.split[mine] == part).sum()) for part in range(3)]
+        clients = len({int(c) for c in cohort.client[mine]})
+        table.add_row(name, f"{int(mine.sum()):,}", *(f"{n:,}" for n in splits), str(clients))
+    console.print(table)
+    note(
+        f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
+        f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
+        f"{summary['classes_per_client']} classes a client; {summary['padded']} beats padded at an edge.",
+        quiet=quiet,
+    )
+    meta = cohort.meta
+    if meta.get("without_lead"):
+        note(f"Left out for want of lead {meta['lead']}: {', '.join(meta['without_lead'])}.", quiet=quiet)
+    if meta.get("counts_checked"):
+        note("The counts are the published database's.", quiet=quiet)
+    _notices(summary, meta)
+    note(f"Wrote {out} in {seconds(elapsed)}.", quiet=quiet)
+
+
+def _notices(summary: dict[str, Any], meta: dict[str, Any]) -> None:
+    """Say what to keep in mind beside every score."""
+    missing = summary["cells_without_test"]
+    if missing:
+        warn(
+            f"{len(missing)} of {summary['cells']} (client, class) pairs have no test beat: "
+            + ", ".join(f"{client}:{name}" for client, name in missing)
+        )
+    if summary["one_class"]:
+        warn(f"clients with one class only: {', '.join(summary['one_class'])}")
+    if summary["no_test"]:
+        warn(f"clients without any test beat, not scored on their own: {', '.join(summary['no_test'])}")
+    if meta["without_beats"]:
+        warn(f"left out, no beat of any class: {', '.join(meta['without_beats'])}")

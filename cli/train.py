@@ -1,0 +1,222 @@
+"""``ecgfed train``: a cohort in, a run out."""
+
+import time
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ecgfed.errors import OptionError, RunError
+
+from .output import JsonOption, QuietOption, WorkersOption, note, print_json, progress_bar, seconds
+
+#: What a run is made of when neither the command line nor the file says otherwise.
+DEFAULTS: dict[str, Any] = {
+    "method": "fedavg", "rounds": None, "passes": None, "local_epochs": None, "local_steps": None,
+    "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": True, "net": "default", "norm": "group", "width": 1.0,
+    "device": "auto",
+}  # fmt: skip
+DEFAULT_ROUNDS = 20
+
+
+def train_command(
+    cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],
+    out: Annotated[Path, typer.Option("--out", help="The run folder to make.")],
+    method: Annotated[str | None, typer.Option(help="A name from 'ecgfed methods'; default fedavg.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds; default 20.")] = None,
+    passes: Annotated[
+        float | None, typer.Option(help="Instead of rounds: passes over all training beats, on average.")
+    ] = None,
+    local_epochs: Annotated[int | None, typer.Option(help="A client's passes over its beats in a round.")] = None,
+    local_steps: Annotated[int | None, typer.Option(help="Or a client's optimizer steps in a round.")] = None,
+    clients_per_round: Annotated[int | None, typer.Option(help="Participants of a round; default all.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Beats of a step; default 64.")] = None,
+    rr: Annotated[bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on.")] = None,
+    net: Annotated[str | None, typer.Option(help="default or reference.")] = None,
+    norm: Annotated[str | None, typer.Option(help="group, batch or none.")] = None,
+    width: Annotated[float | None, typer.Option(help="Scales the net's channels; default 1.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides everything random; default 0.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with the same names, and a table [set]; the command line wins.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    eval_every: Annotated[
+        int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    workers: WorkersOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Train one method on a cohort. A killed run goes on with --resume and ends the same."""
+    given = {
+        "method": method, "rounds": rounds, "passes": passes, "local_epochs": local_epochs, "local_steps": local_steps,
+        "clients_per_round": clients_per_round, "batch_size": batch_size, "seed": seed, "rr": rr, "net": net,
+        "norm": norm, "width": width, "device": device,
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = _settings(set_ or [])
+    if config:
+        in_file, settings_in_file = _read_config(config)
+        given, settings = {**in_file, **given}, {**settings_in_file, **settings}
+    started = time.perf_counter()
+    if resume:
+        run, opened = _resume(out, cohort, given, settings)
+    else:
+        run, opened = _create(out, cohort, {**DEFAULTS, **given}, settings)
+    last = _run(run, opened, eval_every, workers, quiet=quiet, json_output=json_output)
+    summary = {
+        "run": str(out), "method": run.method.name, "rounds": run.plan.rounds, **last,
+        "seconds": round(time.perf_counter() - started, 2),
+    }  # fmt: skip
+    if json_output:
+        print_json(summary)
+        return
+    valid = ", ".join(f"{name[6:]} {last[name]:.3f}" for name in ("valid_T_g", "valid_T_p") if name in last)
+    note(
+        f"{run.method.name}: {run.plan.rounds} rounds, {last['passes']:.1f} passes over the training beats, "
+        f"loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}{', valid ' + valid if valid else ''}.",
+        quiet=quiet,
+    )
+    note(f"Wrote {out} in {seconds(summary['seconds'])}. Next: ecgfed evaluate {out}", quiet=quiet)
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    settings = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise OptionError("--config", f"{path} cannot be read ({problem})", "a TOML file") from problem
+    settings = values.pop("set", {})
+    values = {name.replace("-", "_"): value for name, value in values.items()}
+    for name, value in values.items():
+        if name not in DEFAULTS:
+            raise OptionError(f"--config {path}", f"unknown name {name!r}", f"one of {', '.join(DEFAULTS)}, [set]")
+        example = {"rounds": 1, "local_epochs": 1, "local_steps": 1, "clients_per_round": 1, "passes": 1.0}.get(
+            name, DEFAULTS[name]
+        )
+        fits = isinstance(value, type(example)) or (isinstance(example, float) and isinstance(value, int))
+        if not fits or (isinstance(value, bool) and not isinstance(example, bool)):
+            raise OptionError(f"--config {path}", f"{name} = {value!r}", f"a value of type {type(example).__name__}")
+    if not isinstance(settings, dict):
+        raise OptionError(f"--config {path}", "set is no table", "[set] with the method's settings")
+    return values, settings
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    if device not in ("auto", "cpu", "cuda"):
+        raise OptionError("--device", f"{device!r}", "auto, cpu or cuda")
+    if device == "cuda":
+        found = "no CUDA device here" if not torch.cuda.is_available() else "training on a GPU is not built yet"
+        raise OptionError("--device", f"cuda: {found}", "cpu or auto")
+
+
+def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
+    from ecgfed.cohort.cohort import open_cohort
+    from ecgfed.federation.data import training_data
+    from ecgfed.federation.plan import TrainPlan, participants
+    from ecgfed.federation.run import create_run
+    from ecgfed.methods.registry import method_by_name
+    from ecgfed.methods.settings import make_settings
+    from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+
+    _check_device(options["device"])
+    kind = method_by_name(options["method"])
+    made = make_settings(kind.settings_type, settings)
+    opened = open_cohort(cohort_path)
+    epochs, steps = options["local_epochs"], options["local_steps"]
+    if options["rounds"] is not None and options["passes"] is not None:
+        raise OptionError("--rounds and --passes", "both given", "one of them")
+    plan_values = {
+        "local_epochs": 1 if epochs is None and steps is None else epochs, "local_steps": steps,
+        "clients_per_round": options["clients_per_round"], "batch_size": options["batch_size"],
+        "seed": options["seed"],
+    }  # fmt: skip
+    plan = TrainPlan(rounds=DEFAULT_ROUNDS if options["rounds"] is None else options["rounds"], **plan_values)
+    data = training_data(opened, rr=options["rr"])
+    participants(plan, data.clients, 1)  # more clients a round than there are is refused here, before anything is written
+    if options["passes"] is not None:
+        if not options["passes"] > 0:
+            raise OptionError("--passes", f"{options['passes']}", "more than 0")
+        plan = TrainPlan(rounds=plan.rounds_for_passes(options["passes"], data.train_beats), **plan_values)
+    net = ResNet1d(
+        NetSpec(len(opened.classes), options["net"], options["norm"], options["rr"], options["width"])
+    )  # fmt: skip
+    run = create_run(out, opened, kind(net, made), plan, {"device": "cpu"})
+    return run, opened
+
+
+def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[str, Any]) -> Any:
+    from dataclasses import asdict, replace
+
+    from ecgfed.federation.run import open_run
+
+    run = open_run(out)
+    stored = {
+        **asdict(run.plan), "method": run.method.name, "norm": run.net.spec.norm, "rr": run.net.spec.rr,
+        "width": run.net.spec.width, "net": run.net.spec.plan, "device": given.get("device"), "passes": None,
+    }  # fmt: skip
+    for name, value in given.items():
+        if name != "rounds" and value != stored[name]:
+            option = "--" + name.replace("_", "-")
+            raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
+    mine = {name: str(value) for name, value in asdict(run.method.settings).items()}
+    for name, value in settings.items():
+        same = name in mine and type(getattr(run.method.settings, name))(value) == getattr(run.method.settings, name)
+        if not same:
+            raise RunError(out, f"was begun with {name}={mine.get(name)}, not {value}", action=f"leave --set {name} out")
+    if "rounds" in given:
+        run = replace(run, plan=replace(run.plan, rounds=given["rounds"]))
+    return run, run.cohort(cohort_path)
+
+
+def _run(
+    run: Any, cohort: Any, eval_every: int | None, workers: int | None, *, quiet: bool, json_output: bool
+) -> dict[str, Any]:  # fmt: skip
+    from ecgfed.evaluation.monitor import ValidationScores
+    from ecgfed.federation.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
+    from ecgfed.federation.data import training_data
+    from ecgfed.federation.engine import ThreadEngine
+    from ecgfed.federation.plan import available_cores
+    from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
+
+    data = training_data(cohort, rr=run.net.spec.rr)
+    store = run.store
+    state = store.load() if store.exists() else initial_state(run.method, run.plan)
+    threads = workers or available_cores()
+    every = max(1, run.plan.rounds // 20) if eval_every is None else eval_every
+    if state.round >= run.plan.rounds:
+        note(f"{run.path} has all its {run.plan.rounds} rounds.", quiet=quiet, json_output=json_output)
+    elif state.round:
+        note(f"Going on after round {state.round}.", quiet=quiet, json_output=json_output)
+    with progress_bar(quiet) as bar, ThreadEngine(data, run.plan, threads) as engine:
+        task = bar.add_task(run.method.name, total=run.plan.rounds, completed=state.round, about="")
+
+        class Show(Callback):
+            def on_round(self, outcome: RoundOutcome) -> None:
+                record = outcome.record
+                about = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
+                bar.update(task, completed=outcome.state.round, about=about)
+
+        callbacks: list[Callback] = [
+            ValidationScores(run.method, cohort, data, every, threads), WriteHistory(run.path), SaveCheckpoint(store),
+            Show(),
+        ]  # fmt: skip
+        train(run.method, data, run.plan, engine, state, callbacks)
+    last = read_lines(run.path / HISTORY, run.plan.rounds)[-1]
+    return {name: value for name, value in last.items() if name not in ("round", "clients", "losses")}

@@ -1,0 +1,54 @@
+"""Validation scores while a run trains. The test split is never looked at here."""
+
+import numpy as np
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.cohort.split import VALID
+from ecgfed.evaluation.predict import Predictor
+from ecgfed.evaluation.scores import confusion, macro_f1
+from ecgfed.federation.data import TrainingData
+from ecgfed.federation.train import Callback, RoundOutcome
+from ecgfed.methods.base import Method
+
+
+class ValidationScores(Callback):
+    """Adds ``valid_T_p`` (and ``valid_T_g`` where there is one global model) to every n-th round's record.
+
+    The ensemble of all personal models is left to ``ecgfed evaluate``: scoring it costs clients times pool.
+
+    Args:
+        method: the method.
+        cohort: the cohort.
+        data: its windows and RR features.
+        every: score each n-th round, and the last; 0 never.
+        workers: threads.
+    """
+
+    def __init__(self, method: Method, cohort: Cohort, data: TrainingData, every: int, workers: int) -> None:
+        self.method, self.cohort, self.data, self.every, self.workers = method, cohort, data, every, workers
+        self.pool = cohort.pool(VALID)
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Score the state after this round, when it is its turn."""
+        due = self.every and (outcome.state.round % self.every == 0 or outcome.last)
+        if not due or not len(self.pool):
+            return
+        state, method, classes = outcome.state, self.method, len(self.cohort.classes)
+        truth, owner = self.cohort.label[self.pool].astype(np.int64), self.cohort.client[self.pool]
+        pooled = Predictor(method.net, self.data, self.pool, self.workers)
+        if method.has_global_model:
+            labels = pooled.labels(method.global_answer(state.server, (), "ensemble"))
+            outcome.record["valid_T_g"] = macro_f1(confusion(truth, labels, classes))
+        scores = []
+        for client in self.cohort.federation:
+            own = owner == client.index
+            if not own.any() or client.index not in state.kept:
+                continue
+            personal = method.personal_answer(state.server, state.kept[client.index])
+            if all(part.shared for part in personal.parts):
+                labels = pooled.labels(personal)[own]
+            else:
+                labels = Predictor(method.net, self.data, self.pool[own], 1).labels(personal)
+            scores.append(macro_f1(confusion(truth[own], labels, classes)))
+        if scores:
+            outcome.record["valid_T_p"] = float(np.mean(scores))

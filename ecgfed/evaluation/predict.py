@@ -1,0 +1,78 @@
+"""Class probabilities of an answer over many beats."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.federation.data import TrainingData
+from ecgfed.methods.answers import Answer, Chain
+from ecgfed.nets.resnet1d import Inputs, ResNet1d
+
+BATCH = 512
+
+
+def chain_logits(net: ResNet1d, chain: Chain, inputs: Inputs) -> torch.Tensor:
+    """Logits (B, classes) of a chain: its parts applied one after the other."""
+    value: Inputs | torch.Tensor = inputs
+    for part in chain.parts:
+        value = net.roles[part.role](part.params, value)
+    if not isinstance(value, torch.Tensor):
+        raise ValueError("a chain needs at least one part")
+    return value
+
+
+def _chain_probabilities(net: ResNet1d, chain: Chain, inputs: Inputs) -> NDArray[np.float32]:
+    with torch.inference_mode():
+        out: NDArray[np.float32] = torch.softmax(chain_logits(net, chain, inputs), dim=1).numpy()
+    return out
+
+
+class Predictor:
+    """Predicts with several threads, one torch thread each; remembers what it has predicted for a chain.
+
+    Args:
+        net: the net's functions.
+        data: windows and RR features (``TrainingData`` of the cohort).
+        rows: (beats,) the rows to predict.
+        workers: threads.
+    """
+
+    def __init__(self, net: ResNet1d, data: TrainingData, rows: NDArray[np.int64], workers: int) -> None:
+        self.net, self.data, self.rows, self.workers = net, data, rows, workers
+        self._known: dict[tuple[int, ...], tuple[Chain, NDArray[np.float32]]] = {}
+
+    def _chunks(self) -> Iterator[NDArray[np.int64]]:
+        for start in range(0, len(self.rows), BATCH):
+            yield self.rows[start : start + BATCH]
+
+    def probabilities(self, answer: Answer) -> NDArray[np.float32]:
+        """Return (beats, classes) float32 probabilities in the order of ``rows``."""
+        if isinstance(answer, Chain):
+            return self._of_chain(answer)
+        total = np.zeros((len(self.rows), self.net.spec.classes), dtype=np.float64)
+        for member in answer.members:
+            total += self._of_chain(member)
+        return (total / len(answer.members)).astype(np.float32)
+
+    def labels(self, answer: Answer) -> NDArray[np.int64]:
+        """Return the most probable class (beats,) in the order of ``rows``."""
+        return self.probabilities(answer).argmax(1)
+
+    def _of_chain(self, chain: Chain) -> NDArray[np.float32]:
+        key = tuple(id(part.params) for part in chain.parts)
+        if key not in self._known:
+
+            def predict(rows: NDArray[np.int64]) -> NDArray[np.float32]:
+                return _chain_probabilities(self.net, chain, self.data.batch(rows).inputs)
+
+            if self.workers == 1:
+                parts = [predict(rows) for rows in self._chunks()]
+            else:
+                with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                    parts = list(pool.map(predict, self._chunks()))
+            empty = np.empty((0, self.net.spec.classes), np.float32)
+            self._known[key] = (chain, np.concatenate(parts) if parts else empty)
+        return self._known[key][1]

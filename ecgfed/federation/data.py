@@ -1,0 +1,107 @@
+"""A client's training beats as batches: shuffled from a seed, the same whoever asks and however often."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.cohort.split import TRAIN
+from ecgfed.errors import CohortError
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.methods.base import Batch
+from ecgfed.nets.resnet1d import Inputs
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The training beats of a federation's clients.
+
+    Attributes:
+        clients: (M,) int64 client numbers that take part.
+        rows: client number -> (beats,) rows of the arrays below.
+        windows: (N, 1, 256) float32 millivolt, often memory-mapped.
+        rr: (N, 4) float32, or None for a net without RR.
+        label: (N,) class numbers.
+        classes: number of classes.
+    """
+
+    clients: NDArray[np.int64]
+    rows: dict[int, NDArray[np.int64]]
+    windows: NDArray[np.float32]
+    rr: NDArray[np.float32] | None
+    label: NDArray[np.integer]
+    classes: int
+
+    @property
+    def train_beats(self) -> NDArray[np.int64]:
+        """Training beats of each client, (M,)."""
+        return np.array([len(self.rows[int(client)]) for client in self.clients], dtype=np.int64)
+
+    def class_counts(self, client: int) -> torch.Tensor:
+        """Training beats per class of one client, (classes,) int64."""
+        return torch.from_numpy(np.bincount(self.label[self.rows[client]], minlength=self.classes))
+
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        """Gather a batch of the given rows."""
+        rr = None if self.rr is None else torch.from_numpy(self.rr[rows])
+        window = torch.from_numpy(np.take(self.windows, rows, axis=0))
+        return Batch(Inputs(window, rr), torch.from_numpy(self.label[rows].astype(np.int64)))
+
+
+def training_data(cohort: Cohort, *, rr: bool) -> TrainingData:
+    """Return the training beats of a cohort's clients; held-out clients and clients without any take no part.
+
+    Raises:
+        CohortError: no client has a training beat.
+    """
+    rows = {client.index: cohort.rows(client, TRAIN) for client in cohort.federation}
+    rows = {index: own for index, own in rows.items() if len(own)}
+    if not rows:
+        raise CohortError(cohort.path, "no client has a training beat", action="prepare it from more recordings")
+    return TrainingData(
+        clients=np.array(sorted(rows), dtype=np.int64), rows=rows,
+        windows=np.asarray(cohort.beats), rr=cohort.rr if rr else None, label=cohort.label,
+        classes=len(cohort.classes),
+    )  # fmt: skip
+
+
+def _stream(seed: int, client: int, count: int, start: int, length: int) -> NDArray[np.int64]:
+    """Return positions ``start .. start + length`` of a client's endless stream of shuffled epochs."""
+    parts = []
+    while length:
+        epoch, offset = divmod(start, count)
+        order = np.random.default_rng([seed, 2, client, epoch]).permutation(count)[offset : offset + length]
+        parts.append(order)
+        start, length = start + len(order), length - len(order)
+    return np.concatenate(parts)
+
+
+def local_batches(
+    data: TrainingData, plan: TrainPlan, client: int, seen: int, per_step: int
+) -> Iterator[tuple[Batch, ...]]:
+    """Yield the batches of each local step of one client's round.
+
+    A client's beats form an endless stream of shuffled epochs, and a round goes on where the last one ended. Counted in
+    epochs, batches end with the epoch and its last one may be short; counted in steps, every batch is full.
+
+    Args:
+        data: the training beats.
+        plan: local work, batch size, seed.
+        client: client number.
+        seen: beats of the stream the client has used in earlier rounds.
+        per_step: batches of a step.
+    """
+    rows = data.rows[client]
+    count, steps = len(rows), plan.steps_for(len(rows))
+    for _ in range(steps):
+        group = []
+        for _ in range(per_step):
+            length = min(plan.batch_size, count)
+            if plan.local_steps is None:
+                length = min(length, count - seen % count)
+            group.append(data.batch(rows[_stream(plan.seed, client, count, seen, length)]))
+            seen += length
+        yield tuple(group)

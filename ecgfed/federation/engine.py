@@ -1,0 +1,120 @@
+"""Running a method's client hooks. One meaning, several executions; here: worker threads, a client each.
+
+torch releases the interpreter lock inside its kernels, so one thread a core with one torch thread each keeps the cores
+busy without copies between processes. A client's arithmetic does not depend on the thread it runs in, hence the same bits
+whatever the number of workers.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+import torch
+
+from ecgfed.errors import RunError
+from ecgfed.federation.data import TrainingData, local_batches
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.methods.base import ClientInfo, Method, Tree
+
+
+@dataclass(frozen=True)
+class ClientWork:
+    """One client's part of a round.
+
+    Attributes:
+        info: the client and its round.
+        kept: what it kept from its last round.
+        seen: beats it has used in earlier rounds.
+    """
+
+    info: ClientInfo
+    kept: Tree
+    seen: int
+
+
+@dataclass(frozen=True)
+class ClientResult:
+    """What one client's round gave.
+
+    Attributes:
+        returned: what goes to the server.
+        kept: what stays.
+        losses: means over the local steps.
+        beats: beats used in this round.
+    """
+
+    returned: Tree
+    kept: Tree
+    losses: dict[str, float]
+    beats: int
+
+
+class ClientEngine(Protocol):
+    """Runs the clients of a round; results come in the order of ``work``."""
+
+    def run(self, method: Method, shared: Tree, work: Sequence[ClientWork]) -> list[ClientResult]:
+        """Run all clients of a round."""
+
+
+def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree, work: ClientWork) -> ClientResult:
+    """Run one client's round from ``begin`` to ``finish``.
+
+    Raises:
+        RunError: a loss that is not finite, naming the client and the round.
+    """
+    info = work.info
+    state = method.begin(shared, work.kept, info)
+    sums: dict[str, torch.Tensor] = {}
+    beats = 0
+    batches = local_batches(data, plan, info.index, work.seen, method.needs.batches_per_step)
+    for t, group in enumerate(batches):
+        state, losses = method.step(state, group, t)
+        beats += sum(len(batch.label) for batch in group)
+        for name, value in losses.items():
+            sums[name] = value.detach().double() + sums.get(name, 0.0)
+    means = {name: float(value) / info.steps for name, value in sums.items()}
+    for name, value in means.items():
+        if not math.isfinite(value):
+            raise RunError(
+                f"client {info.index} in round {info.round}", f"{name} is {value}", "a finite number",
+                "lower the learning rate with --set lr=...",
+            )
+    returned, kept = method.finish(state, info)
+    return ClientResult(returned, kept, means, beats)
+
+
+class ThreadEngine:
+    """One worker thread per core, one client each; a context manager.
+
+    Args:
+        data: the training beats.
+        plan: local work, batch size, seed.
+        workers: threads.
+    """
+
+    def __init__(self, data: TrainingData, plan: TrainPlan, workers: int) -> None:
+        self.data, self.plan, self.workers = data, plan, workers
+        self._pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+
+    def __enter__(self) -> "ThreadEngine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def run(self, method: Method, shared: Tree, work: Sequence[ClientWork]) -> list[ClientResult]:
+        """Run all clients, those with most steps first so that no core waits long at the end."""
+        order = sorted(range(len(work)), key=lambda i: -work[i].info.steps)
+        run: Callable[[int], ClientResult] = lambda i: run_client(method, self.data, self.plan, shared, work[i])  # noqa: E731
+        futures = {i: self._pool.submit(run, i) for i in order}
+        try:
+            return [futures[i].result() for i in range(len(work))]
+        except BaseException:
+            for future in futures.values():
+                future.cancel()
+            raise

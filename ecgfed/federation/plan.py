@@ -1,0 +1,90 @@
+"""What a training run does, in numbers: rounds, local work, participants, seeds."""
+
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import OptionError
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """How many rounds of how much local work by whom.
+
+    Attributes:
+        rounds: communication rounds T.
+        local_epochs: passes over a client's training beats in a round (R), or None when steps are counted.
+        local_steps: optimizer steps of a client in a round, or None when epochs are counted.
+        clients_per_round: participants m, or None for all clients.
+        batch_size: beats of a step; a client with fewer takes what it has.
+        seed: decides initial parameters, order of beats and participants.
+    """
+
+    rounds: int = 20
+    local_epochs: int | None = 1
+    local_steps: int | None = None
+    clients_per_round: int | None = None
+    batch_size: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.local_epochs is None) == (self.local_steps is None):
+            raise OptionError("--local-epochs and --local-steps", "both or neither given", "one of them")
+        for option, value in (
+            ("--rounds", self.rounds), ("--local-epochs", self.local_epochs), ("--local-steps", self.local_steps),
+            ("--clients-per-round", self.clients_per_round), ("--batch-size", self.batch_size),
+        ):  # fmt: skip
+            if value is not None and value < 1:
+                raise OptionError(option, f"{value}", "1 or more")
+        if not 0 <= self.seed < 2**63:
+            raise OptionError("--seed", f"{self.seed}", "0 or more")
+
+    def steps_for(self, train_beats: int) -> int:
+        """Return a client's local steps in a round."""
+        if self.local_steps is not None:
+            return self.local_steps
+        return int(self.local_epochs or 0) * math.ceil(train_beats / self.batch_size)
+
+    def beats_for(self, train_beats: int) -> int:
+        """Return the beats a client goes through in a round (one batch a step)."""
+        if self.local_steps is not None:
+            return self.local_steps * min(self.batch_size, train_beats)
+        return int(self.local_epochs or 0) * train_beats
+
+    def rounds_for_passes(self, passes: float, train_beats: NDArray[np.int64]) -> int:
+        """Return the rounds after which clients have gone through all training beats ``passes`` times on average."""
+        per_round = sum(self.beats_for(int(n)) for n in train_beats)
+        if self.clients_per_round:
+            per_round = per_round * min(self.clients_per_round, len(train_beats)) / len(train_beats)
+        return max(1, round(passes * int(train_beats.sum()) / per_round))
+
+
+def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int) -> NDArray[np.int64]:
+    """Choose the round's participants: all clients, or m of them uniformly without replacement.
+
+    Args:
+        plan: m and the seed.
+        clients: (M,) client numbers.
+        round_number: from 1 on; the choice depends on it and the seed only, so a resumed run chooses the same.
+
+    Returns:
+        (m,) client numbers in increasing order.
+
+    Raises:
+        OptionError: more clients a round than there are.
+    """
+    m = plan.clients_per_round
+    if m is None:
+        return np.sort(clients)
+    if m > len(clients):
+        raise OptionError("--clients-per-round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
+    rng = np.random.default_rng([plan.seed, 1, round_number])
+    return np.sort(rng.choice(clients, size=m, replace=False))
+
+
+def available_cores() -> int:
+    """Return the processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,125 @@
+"""The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
+
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ecgfed import __version__
+from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.errors import EcgfedError, RunError
+from ecgfed.federation.checkpoint import CheckpointStore, State
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.files import read_json, write_json
+from ecgfed.methods.base import Method
+from ecgfed.methods.registry import method_by_name
+from ecgfed.methods.settings import make_settings
+from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+
+SCHEMA_VERSION = 1
+FILE_NAME = "run.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run.
+
+    Attributes:
+        path: its folder.
+        method: the method, with its net and settings.
+        plan: rounds, local work, seeds.
+        cohort_path: where the cohort lay when the run began.
+        fingerprint: of that cohort.
+        meta: everything in ``run.json``.
+    """
+
+    path: Path
+    method: Method
+    plan: TrainPlan
+    cohort_path: Path
+    fingerprint: str
+    meta: dict[str, Any]
+
+    @property
+    def net(self) -> ResNet1d:
+        """The net the method trains."""
+        return self.method.net
+
+    @property
+    def store(self) -> CheckpointStore:
+        """The run's checkpoints."""
+        return CheckpointStore(self.path)
+
+    def cohort(self, path: Path | None = None) -> Cohort:
+        """Open the cohort the run was trained on.
+
+        Args:
+            path: where it lies now, when it has moved.
+
+        Raises:
+            CohortError: it cannot be opened.
+            RunError: it is another cohort.
+        """
+        cohort = open_cohort(path or self.cohort_path)
+        if cohort.fingerprint != self.fingerprint:
+            raise RunError(
+                self.path, f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
+                action="name the right one with --cohort",
+            )
+        return cohort
+
+    def state(self) -> State:
+        """Load the last checkpoint; raises RunError where there is none."""
+        if not self.store.exists():
+            raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
+        return self.store.load()
+
+    def kept(self, state: State, client: int) -> dict[str, Any]:
+        """Return what a client keeps; its start where it never took part."""
+        if client in state.kept:
+            return state.kept[client]
+        return self.method.client_start(self.net.initial(self.plan.seed))
+
+
+def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
+    """Write ``run.json`` into ``path`` (an empty or absent folder) and return the run; raises RunError, StorageError."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
+    meta = {
+        "schema_version": SCHEMA_VERSION, "tool_version": __version__,
+        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "cohort": {"path": str(cohort.path.resolve()), "fingerprint": cohort.fingerprint},
+        "classes": list(cohort.classes), "clients": [client.id for client in cohort.clients],
+        "net": method.net.spec.as_json(), "method": method.name, "settings": asdict(method.settings),
+        "plan": asdict(plan), **extra,
+    }  # fmt: skip
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
+    write_json(path / FILE_NAME, meta)
+    return open_run(path)
+
+
+def open_run(path: Path | str) -> Run:
+    """Open a run folder; raises RunError when it is none, or of another schema version."""
+    path = Path(path)
+    if not (path / FILE_NAME).is_file():
+        raise RunError(path, f"holds no {FILE_NAME}", "a run", "make one with 'ecgfed train'")
+    meta = read_json(path / FILE_NAME, RunError)
+    version = meta.get("schema_version") if isinstance(meta, dict) else None
+    if version != SCHEMA_VERSION:
+        raise RunError(path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}", "train again with this ecgfed")
+    try:
+        kind = method_by_name(meta["method"])
+        net = ResNet1d(NetSpec(**meta["net"]))
+        method = kind(net, make_settings(kind.settings_type, meta["settings"]))
+        return Run(
+            path, method, TrainPlan(**meta["plan"]), Path(meta["cohort"]["path"]),
+            str(meta["cohort"]["fingerprint"]), meta,
+        )  # fmt: skip
+    except (KeyError, TypeError, EcgfedError) as problem:
+        raise RunError(path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder") from problem

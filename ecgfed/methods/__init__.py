@@ -1,0 +1,1 @@
+"""What one federated algorithm decides: one file each (torch)."""

@@ -1,0 +1,37 @@
+"""What a trained method answers with: a chain of parts, or an ensemble of chains."""
+
+from dataclasses import dataclass
+
+from ecgfed.nets.layers import Params
+
+
+@dataclass(frozen=True)
+class Part:
+    """One graph of a chain.
+
+    Attributes:
+        role: what it computes, a key of the net's ``roles``: ``model``, ``extractor`` or ``head``.
+        params: its parameters, running statistics included.
+        shared: whether every patient uses this very part (shipped once) or it is one patient's own.
+    """
+
+    role: str
+    params: Params
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Parts applied one after the other, the first to the net's inputs, the last giving logits."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The mean of the members' class probabilities (Liang et al. 2020, LG-FedAvg, section 3)."""
+
+    members: tuple[Chain, ...]
+
+
+Answer = Chain | Ensemble

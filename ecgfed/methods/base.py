@@ -1,0 +1,179 @@
+"""The hooks of a federated method: pure functions over dictionaries of tensors.
+
+The engine calls them for one client after the other, for many at once, or inside a client at a hospital; a method
+never sees a loop over clients, a device or a file. ``Tree`` is a nested dictionary whose leaves are tensors.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.answers import Answer, Chain
+from ecgfed.nets.layers import Params
+from ecgfed.nets.resnet1d import Inputs, ResNet1d
+
+Tree = dict[str, Any]
+Losses = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Beats of one client.
+
+    Attributes:
+        inputs: windows, and RR features where the net takes them.
+        label: (B,) int64 class numbers.
+        weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts.
+    """
+
+    inputs: Inputs
+    label: Tensor
+    weight: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class ClientInfo:
+    """What a client knows about itself and its round.
+
+    Attributes:
+        index: the client's number in the cohort.
+        round: the current round, from 1 on.
+        train_beats: number of its training beats.
+        class_counts: (classes,) int64 training beats per class.
+        steps: local steps planned in this round.
+    """
+
+    index: int
+    round: int
+    train_beats: int
+    class_counts: Tensor
+    steps: int
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What the participants of a round sent back, stacked along a first axis of m clients.
+
+    Attributes:
+        tree: what ``finish`` returned, every leaf (m, ...).
+        losses: name -> (m,) float64, each client's mean over its local steps.
+        train_beats: (m,) float64.
+        clients: (m,) int64 client numbers, increasing.
+    """
+
+    tree: Tree
+    losses: Losses
+    train_beats: Tensor
+    clients: Tensor
+
+    @property
+    def data_share(self) -> Tensor:
+        """Each participant's share of the participants' training beats, (m,) float64 with sum 1."""
+        return self.train_beats / self.train_beats.sum()
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method asks of the engine.
+
+    Attributes:
+        batches_per_step: independent batches that ``step`` receives each time.
+    """
+
+    batches_per_step: int = 1
+
+
+@dataclass(frozen=True)
+class Card:
+    """What ``ecgfed methods`` says about a method.
+
+    Attributes:
+        title: the method's name as papers write it.
+        reference: authors, venue, year.
+        shared: what travels.
+        stays: what never leaves a client.
+    """
+
+    title: str
+    reference: str
+    shared: str
+    stays: str
+
+
+class Method(ABC):
+    """One federated algorithm.
+
+    A subclass sets ``name``, ``card``, ``settings_type`` (a frozen dataclass of its hyper-parameters) and, where the
+    clients' models together are the only global answer, ``has_global_model = False``. It is found by its file being in
+    ``ecgfed/methods``.
+    """
+
+    name: ClassVar[str] = ""
+    card: ClassVar[Card]
+    needs: ClassVar[Needs] = Needs()
+    has_global_model: ClassVar[bool] = True
+    settings_type: ClassVar[type]
+
+    def __init__(self, net: ResNet1d, settings: Any) -> None:
+        self.net = net
+        self.settings = settings
+
+    @abstractmethod
+    def server_start(self, initial: Params) -> Tree:
+        """Return the server's state before the first round."""
+
+    @abstractmethod
+    def client_start(self, initial: Params) -> Tree:
+        """Return what a client keeps before its first round; ``{}`` where nothing is kept."""
+
+    @abstractmethod
+    def shared(self, server: Tree) -> Tree:
+        """Return what the server sends to every participant."""
+
+    @abstractmethod
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+        """Return a client's working state at the start of its round, optimizer state included."""
+
+    @abstractmethod
+    def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:
+        """Take local step ``t`` (from 0 on); return the new state and named losses (0-d tensors), first ``loss``."""
+
+    @abstractmethod
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        """Return what goes back to the server and what the client keeps."""
+
+    @abstractmethod
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
+        """Return the server's state after a round."""
+
+    @abstractmethod
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
+        """Return the answer for anybody.
+
+        Args:
+            server: the server's state.
+            kept: what each client keeps, in client order.
+            protocol: for methods without a global model: ``ensemble`` or ``average`` of the clients' models.
+        """
+
+    @abstractmethod
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+        """Return the answer for the patient who keeps ``kept``."""
+
+    def round_report(self, server: Tree) -> dict[str, float]:
+        """Return numbers of the server's state that belong into the history; none by default."""
+        return {}
+
+
+def weighted_mean(stacked: Params, weights: Tensor) -> Params:
+    """Return ``sum_i weights_i * stacked_i`` for every entry, running statistics too.
+
+    Args:
+        stacked: entries (m, ...).
+        weights: (m,) float64; they should sum to 1.
+    """
+    return {name: torch.tensordot(weights.to(value.dtype), value, dims=1) for name, value in stacked.items()}

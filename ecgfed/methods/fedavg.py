@@ -1,0 +1,71 @@
+r"""Federated averaging (McMahan et al., AISTATS 2017).
+
+.. math:: \min_w \sum_i p_i F_i(w), \qquad w^{t+1} = \sum_{i \in S_t} p_i\, w_i^{t+1}
+
+with :math:`p_i` client i's share of the participants' training beats (``fedavg``) or 1/m (``fedavg-uniform``), and
+:math:`w_i` the result of local SGD from :math:`w^t`. The global model stands in for every patient.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import torch
+
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.nets.layers import Params
+
+
+class FedAvg(Method):
+    """FedAvg, weighted by data share."""
+
+    name: ClassVar[str] = "fedavg"
+    card: ClassVar[Card] = Card(
+        "FedAvg", "McMahan et al., AISTATS 2017", shared="whole model", stays="nothing but the recordings"
+    )
+    settings_type: ClassVar[type] = SgdSettings
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        return {"model": server["model"]}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {"model": shared["model"], "velocity": zeros_like(shared["model"])}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
+        return train_whole_model(self.net, state, batches[0], self.settings)
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"]}, {}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        return {"model": weighted_mean(returned.tree["model"], self.weights(returned))}
+
+    def weights(self, returned: Returned) -> torch.Tensor:
+        """Aggregation weights (m,): data shares p_i."""
+        return returned.data_share
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+        return Chain((Part("model", server["model"], shared=True),))
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return Chain((Part("model", server["model"], shared=True),))
+
+
+class FedAvgUniform(FedAvg):
+    """FedAvg with every participant weighted the same."""
+
+    name: ClassVar[str] = "fedavg-uniform"
+    card: ClassVar[Card] = Card(
+        "FedAvg, unweighted", "McMahan et al., AISTATS 2017", shared="whole model", stays="nothing but the recordings"
+    )
+
+    def weights(self, returned: Returned) -> torch.Tensor:
+        """Aggregation weights (m,): 1/m each."""
+        return torch.full_like(returned.train_beats, 1.0 / len(returned.train_beats))

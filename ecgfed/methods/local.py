@@ -1,0 +1,59 @@
+r"""Local training: every client alone, nothing travels.
+
+.. math:: \min_{w_i} F_i(w_i) \quad \text{for each client } i
+
+The velocity lives on between rounds, so that rounds leave no trace: two rounds of three steps are one of six.
+The global answer is the ensemble of all clients' models (mean of probabilities, as LG-FedAvg does and the GRP-FED paper
+follows) or the average of their weights (Fed-RoD's protocol).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import torch
+
+from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.nets.layers import Params
+
+
+class Local(Method):
+    """Every client trains a model of its own."""
+
+    name: ClassVar[str] = "local"
+    card: ClassVar[Card] = Card("Local", "baseline", shared="nothing", stays="whole model")
+    settings_type: ClassVar[type] = SgdSettings
+    has_global_model: ClassVar[bool] = False
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial, "velocity": zeros_like(initial)}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        return {}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return kept
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
+        return train_whole_model(self.net, state, batches[0], self.settings)
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {}, state
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        return server
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+        models = [client["model"] for client in kept]
+        if protocol == "average":
+            stacked = {name: torch.stack([model[name] for model in models]) for name in models[0]}
+            even = torch.full((len(models),), 1.0 / len(models), dtype=torch.float64)
+            return Chain((Part("model", weighted_mean(stacked, even), shared=True),))
+        return Ensemble(tuple(Chain((Part("model", model, shared=False),)) for model in models))
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return Chain((Part("model", kept["model"], shared=False),))

@@ -1,0 +1,120 @@
+"""The local optimizer most methods share: SGD with momentum, its state explicit.
+
+Update rule, as PyTorch's SGD (Sutskever et al. 2013 in the form without dampening): v <- m v + (g + wd w),
+w <- w - lr v. Running statistics are replaced, not stepped.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from ecgfed.methods.base import Batch, Losses, Tree
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params, is_buffer, trainable
+from ecgfed.nets.resnet1d import ResNet1d
+
+#: True while ``step`` runs under ``torch.func`` transforms, which autograd's own calls cannot cross.
+_MAPPED: ContextVar[bool] = ContextVar("mapped", default=False)
+
+
+@dataclass(frozen=True)
+class SgdSettings:
+    """The local optimizer's settings.
+
+    Attributes:
+        lr: learning rate eta.
+        momentum: momentum m.
+        weight_decay: wd.
+    """
+
+    lr: float = 5e-3
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_range("lr", self.lr, 0.0, 100.0)
+        check_range("momentum", self.momentum, 0.0, 0.9999)
+        check_range("weight_decay", self.weight_decay, 0.0, 1.0)
+
+
+@contextlib.contextmanager
+def mapped_over_clients() -> Iterator[None]:
+    """Mark that ``step`` is being mapped over clients with ``torch.func.vmap``."""
+    token = _MAPPED.set(True)
+    try:
+        yield
+    finally:
+        _MAPPED.reset(token)
+
+
+def zeros_like(params: Params) -> Params:
+    """Return a zero for every trainable entry: the velocity before the first step."""
+    return {name: torch.zeros_like(value) for name, value in trainable(params).items()}
+
+
+def gradients(loss: Callable[[Params], tuple[Tensor, Params]], params: Params) -> tuple[Params, Tensor, Params]:
+    """Differentiate a loss with respect to the trainable entries of ``params``.
+
+    Args:
+        loss: takes all of ``params`` and returns a 0-d loss and new running statistics (may be empty).
+        params: the point.
+
+    Returns:
+        Gradients by name (zeros where the loss does not depend on an entry), the loss, the running statistics.
+    """
+    buffers = {name: value for name, value in params.items() if is_buffer(name)}
+    if _MAPPED.get():
+        grads, (value, stats) = torch.func.grad(
+            lambda p: (lambda out: (out[0], out))(loss({**buffers, **p})), has_aux=True
+        )(trainable(params))
+        return grads, value, stats
+    leaves = {name: value.detach().requires_grad_() for name, value in trainable(params).items()}
+    with torch.enable_grad():
+        value, stats = loss({**buffers, **leaves})
+    grads = torch.autograd.grad(value, list(leaves.values()), materialize_grads=True)
+    return dict(zip(leaves, grads, strict=True)), value.detach(), stats
+
+
+def sgd_step(
+    params: Params, grads: Params, velocity: Params, stats: Params, settings: SgdSettings
+) -> tuple[Params, Params]:
+    """Take one step; returns new parameters (with ``stats`` put in place) and the new velocity."""
+    names = list(grads)
+    w, g, v = ([tree[name] for name in names] for tree in (params, grads, velocity))
+    lr, momentum, decay = settings.lr, settings.momentum, settings.weight_decay
+    if _MAPPED.get():
+        if decay:
+            g = [a + decay * b for a, b in zip(g, w, strict=True)]
+        v = [momentum * a + b for a, b in zip(v, g, strict=True)]
+        w = [a - lr * b for a, b in zip(w, v, strict=True)]
+    else:
+        if decay:
+            g = list(torch._foreach_add(g, w, alpha=decay))
+        v = list(torch._foreach_add(g, v, alpha=momentum))
+        w = list(torch._foreach_add(w, v, alpha=-lr))
+    return {**params, **stats, **dict(zip(names, w, strict=True))}, dict(zip(names, v, strict=True))
+
+
+def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
+    """Mean cross-entropy of a batch, over the rows that count; 0-d."""
+    if batch.weight is None:
+        return F.cross_entropy(logits, batch.label)
+    each = F.cross_entropy(logits, batch.label, reduction="none")
+    return (each * batch.weight).sum() / batch.weight.sum().clamp_min(1.0)
+
+
+def train_whole_model(net: ResNet1d, state: Tree, batch: Batch, settings: SgdSettings) -> tuple[Tree, Losses]:
+    """Take one SGD step on the cross-entropy of the whole model: ``state`` holds ``model`` and ``velocity``."""
+
+    def risk(params: Params) -> tuple[Tensor, Params]:
+        stats: Params = {}
+        return cross_entropy(net.logits(params, batch.inputs, stats), batch), stats
+
+    grads, loss, stats = gradients(risk, state["model"])
+    model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)
+    return {"model": model, "velocity": velocity}, {"loss": loss}

@@ -1,0 +1,1 @@
+"""Extractor, classifier head, discriminator as pure functions over parameter dictionaries (torch)."""

@@ -1,0 +1,111 @@
+"""Layers as functions of a flat parameter dictionary.
+
+A net here is a function ``(params, inputs) -> outputs`` and not a module: nothing is stored in it, so worker
+threads share it, ``torch.func`` can map it over clients, and a federated method sees plain tensors.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+Params = dict[str, Tensor]
+
+#: Suffixes of entries that are averaged and shipped but take no gradient.
+BUFFER_SUFFIXES = (".running_mean", ".running_var")
+#: Added to a window's variance in mV^2: a flat window stays flat (0.01 mV is below the noise of any recorder).
+WINDOW_VARIANCE_FLOOR = 1e-4
+BATCH_NORM_MOMENTUM = 0.1
+NORM_EPS = 1e-5
+GROUPS = 8
+
+
+def is_buffer(name: str) -> bool:
+    """Return whether a parameter's name marks a running statistic."""
+    return name.endswith(BUFFER_SUFFIXES)
+
+
+def trainable(params: Params) -> Params:
+    """Return the entries that take a gradient."""
+    return {name: value for name, value in params.items() if not is_buffer(name)}
+
+
+def part_of(params: Params, prefix: str) -> Params:
+    """Return the entries whose name begins with ``prefix.``, names unchanged."""
+    return {name: value for name, value in params.items() if name.startswith(prefix + ".")}
+
+
+def standardise(window_mv: Tensor) -> Tensor:
+    """Take each window's mean away and divide by its standard deviation; (B, 1, T) mV -> (B, 1, T)."""
+    centred = window_mv - window_mv.mean(-1, keepdim=True)
+    variance = (centred * centred).mean(-1, keepdim=True)
+    return centred * torch.rsqrt(variance + WINDOW_VARIANCE_FLOOR)
+
+
+def conv(params: Params, name: str, x: Tensor, *, stride: int = 1) -> Tensor:
+    """1-D convolution without bias, 'same' padding of an odd kernel; (B, Cin, T) -> (B, Cout, ceil(T / stride))."""
+    weight = params[f"{name}.weight"]
+    return F.conv1d(x, weight, stride=stride, padding=weight.shape[-1] // 2)
+
+
+def linear(params: Params, name: str, x: Tensor) -> Tensor:
+    """Affine map; (B, in) -> (B, out)."""
+    return F.linear(x, params[f"{name}.weight"], params[f"{name}.bias"])
+
+
+def norm(params: Params, name: str, x: Tensor, kind: str, stats: Params | None) -> Tensor:
+    """Normalise (B, C, T).
+
+    Args:
+        params: holds ``name.weight`` and ``name.bias``, with BatchNorm also the running statistics.
+        name: the layer.
+        x: input.
+        kind: ``group`` (GroupNorm, 8 groups), ``batch`` (BatchNorm) or ``none``.
+        stats: a dictionary to put new running statistics into (training), or None (running statistics are used).
+            Running statistics are never changed in place. Only BatchNorm looks at it.
+    """
+    if kind == "none":
+        return x
+    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
+    if kind == "group":
+        return F.group_norm(x, GROUPS, weight, bias, NORM_EPS)
+    mean, var = params[f"{name}.running_mean"], params[f"{name}.running_var"]
+    if stats is None:
+        return F.batch_norm(x, mean, var, weight, bias, False, 0.0, NORM_EPS)
+    out, batch_mean, inverse_std = torch.native_batch_norm(x, weight, bias, None, None, True, 0.0, NORM_EPS)
+    count = x.shape[0] * x.shape[2]
+    batch_var = (inverse_std.detach() ** -2 - NORM_EPS) * (count / max(count - 1, 1))
+    stats[f"{name}.running_mean"] = torch.lerp(mean, batch_mean.detach(), BATCH_NORM_MOMENTUM)
+    stats[f"{name}.running_var"] = torch.lerp(var, batch_var, BATCH_NORM_MOMENTUM)
+    return out
+
+
+class Initialiser:
+    """Draws initial parameters from one generator, layer after layer, into ``params``."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+        self.params: Params = {}
+
+    def conv(self, name: str, channels_in: int, channels_out: int, kernel: int) -> None:
+        """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10)."""
+        scale = math.sqrt(2.0 / (channels_in * kernel))
+        shape = (channels_out, channels_in, kernel)
+        self.params[f"{name}.weight"] = torch.randn(shape, generator=self.generator) * scale
+
+    def linear(self, name: str, features_in: int, features_out: int, *, gain: float = 2.0) -> None:
+        """Normal weights of variance ``gain / features_in``, zero bias."""
+        weight = torch.randn((features_out, features_in), generator=self.generator)
+        self.params[f"{name}.weight"] = weight * math.sqrt(gain / features_in)
+        self.params[f"{name}.bias"] = torch.zeros(features_out)
+
+    def norm(self, name: str, channels: int, kind: str) -> None:
+        """Scale one, shift zero, and BatchNorm's running statistics."""
+        if kind == "none":
+            return
+        self.params[f"{name}.weight"] = torch.ones(channels)
+        self.params[f"{name}.bias"] = torch.zeros(channels)
+        if kind == "batch":
+            self.params[f"{name}.running_mean"] = torch.zeros(channels)
+            self.params[f"{name}.running_var"] = torch.ones(channels)

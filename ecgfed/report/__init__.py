@@ -1,0 +1,1 @@
+"""Figures (matplotlib); stands on files, not on torch."""

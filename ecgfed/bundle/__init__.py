@@ -1,0 +1,1 @@
+"""What is shipped: ONNX graphs, manifest, parity check (torch, onnx)."""

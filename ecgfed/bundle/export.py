@@ -1,0 +1,249 @@
+"""Writing a bundle: graphs, weights, manifest, and the proof that they answer as the trained model does."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+
+from ecgfed import __version__
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.bundle.graphs import TINY_PROBABILITY, GraphTemplate, ensemble_graph, finish, input_shapes
+from ecgfed.cohort.cohort import Client, Cohort
+from ecgfed.cohort.split import TRAIN, VALID
+from ecgfed.device.bundle import MANIFEST, SCHEMA_VERSION, Classifier
+from ecgfed.errors import BundleError
+from ecgfed.evaluation.predict import chain_logits
+from ecgfed.federation.checkpoint import State
+from ecgfed.federation.run import Run
+from ecgfed.federation.trees import save_tree
+from ecgfed.files import read_json, replacing_folder, sha256, write_bytes, write_json
+from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
+from ecgfed.nets.layers import Params
+from ecgfed.nets.resnet1d import Inputs, ResNet1d
+
+#: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
+LOGIT_TOLERANCE = 1e-4
+PARITY_BEATS = 64
+INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
+
+
+@dataclass
+class _Writer:
+    """Writes graphs into a folder, each part once."""
+
+    folder: Path
+    net: ResNet1d
+    properties: dict[str, str]
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    templates: dict[str, GraphTemplate] = field(default_factory=dict)
+    #: id of a part's parameters -> (file name, the parameters, held so that the id stays theirs)
+    known: dict[int, tuple[str, Params]] = field(default_factory=dict)
+
+    def graph(self, part: Part) -> onnx.ModelProto:
+        if part.role not in self.templates:
+            self.templates[part.role] = GraphTemplate(self.net, part.role, part.params)
+        return self.templates[part.role].fill(part.params)
+
+    def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        write_bytes(path, finish(model, {**self.properties, "role": role, **more}))
+        self.note(name, role)
+        return name
+
+    def note(self, name: str, role: str) -> None:
+        path = self.folder / name
+        self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
+
+    def part(self, part: Part, name: str, **more: str) -> str:
+        """Write a part under a name, unless these very parameters have been written already."""
+        key = id(part.params)
+        if key not in self.known:
+            self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
+        return self.known[key][0]
+
+    def global_chain(self, answer: Answer) -> list[str]:
+        if isinstance(answer, Ensemble):
+            members = [_whole_model(chain) for chain in answer.members]
+            return [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
+        return [self.part(_whole_model(answer), "global.onnx")]
+
+    def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
+        own = [part for part in chain.parts if not part.shared]
+        names = []
+        for part in chain.parts:
+            if part.shared:
+                names.append(self.part(part, "global.onnx" if part.role == "model" else f"{part.role}.onnx"))
+            else:
+                suffix = "" if len(own) == 1 else f".{part.role}"
+                names.append(self.part(part, f"patients/{client}{suffix}.onnx", patient=patient))
+        return names
+
+
+def _whole_model(chain: Chain) -> Part:
+    """Return a chain as one part of role ``model``."""
+    if [part.role for part in chain.parts] == ["model"]:
+        return chain.parts[0]
+    if [part.role for part in chain.parts] == ["extractor", "head"]:
+        return Part("model", {**chain.parts[0].params, **chain.parts[1].params}, chain.parts[0].shared)
+    raise BundleError("global answer", f"a chain of {[part.role for part in chain.parts]}", "extractor and head")
+
+
+def export_bundle(
+    run: Run, cohort: Cohort, state: State, out: Path, *, protocol: str = "ensemble", overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write a bundle of a run's global answer and every patient's personal model.
+
+    Args:
+        run: the run.
+        cohort: its cohort; beats of its valid split show that the graphs answer as the model does.
+        state: its checkpoint.
+        out: folder to make.
+        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        overwrite: replace ``out`` where it exists.
+        progress: called with patients done and all.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
+    """
+    net, method = run.net, run.method
+    clients = cohort.federation
+    kept = [run.kept(state, client.index) for client in clients]
+    answer = method.global_answer(state.server, kept, protocol)
+    with replacing_folder(out, overwrite=overwrite) as folder:
+        writer = _Writer(folder, net, _properties(run, cohort))
+        parity = _Parity(net, folder, cohort.classes)
+        global_chain = writer.global_chain(answer)
+        parity.check("global", global_chain, answer, _parity_inputs(cohort, cohort.pool(VALID), net.spec.rr))
+        scores = _scores(run, state)
+        patients = {}
+        for i, client in enumerate(clients):
+            chain = method.personal_answer(state.server, kept[i])
+            names = writer.patient_chain(chain, client.id, client.patient)
+            parity.check(client.id, names, chain, _parity_inputs(cohort, _some_rows(cohort, client), net.spec.rr))
+            patients[client.id] = {"patient": client.patient, "chain": names, "scores": scores.get(client.id)}
+            if progress:
+                progress(i + 1, len(clients))
+        weights = None
+        if isinstance(answer, Chain):
+            weights = "weights/global.safetensors"
+            (folder / "weights").mkdir()
+            save_tree(folder / weights, _whole_model(answer).params)
+            writer.note(weights, "weights")
+        manifest = {
+            **_about(run, cohort, state), "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
+            "files": writer.files, "global": {"chain": global_chain, "protocol": _protocol(answer, protocol)},
+            "weights": weights, "scores": scores.get(""), "parity": parity.report(), "patients": patients,
+        }  # fmt: skip
+        write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _protocol(answer: Answer, protocol: str) -> str:
+    return protocol if isinstance(answer, Ensemble) else "one model"
+
+
+def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
+    meta = cohort.meta
+    return {
+        "schema_version": SCHEMA_VERSION, "tool_version": __version__, "intended_use": INTENDED_USE,
+        "method": run.method.name, "settings": run.meta["settings"], "rounds": state.round, "net": run.meta["net"],
+        "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
+        "classes": list(cohort.classes), "label_map": cohort.labels.as_json(),
+        "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "lead": meta["lead"], "units": "mV",
+        "filter": meta["filter"], "normalisation": "each window by its own mean and standard deviation, in the graph",
+    }  # fmt: skip
+
+
+def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
+    """Metadata of every graph: JSON strings, so that a graph found alone says what it is."""
+    meta = cohort.meta
+    values = {
+        "schema_version": SCHEMA_VERSION, "classes": list(cohort.classes), "symbols": cohort.labels.symbols,
+        "fs_hz": FS_HZ, "samples_before_r": R_INDEX, "samples_after_r": WINDOW_SAMPLES - R_INDEX, "lead": meta["lead"],
+        "units": "mV", "filter": meta["filter"], "normalisation": "in the graph, by window", "method": run.method.name,
+        "cohort_fingerprint": cohort.fingerprint,
+    }  # fmt: skip
+    plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
+    return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
+
+
+def _scores(run: Run, state: State) -> dict[str, dict[str, Any]]:
+    """Return test scores by client id (and of the run under ``""``), where 'ecgfed evaluate' has made them."""
+    path = run.path / "evaluation-test" / "scores.json"
+    if not path.is_file():
+        return {}
+    result = read_json(path, BundleError)
+    if result.get("round") != state.round:
+        return {}
+    own = {
+        row["client"]: {"split": "test", "beats": row["beats"], "macro_f1": row["personal_f1"]}
+        for row in result["per_patient"]
+    }
+    return {"": {"split": "test", **result["scores"]}, **own}
+
+
+def _some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
+    rows = cohort.rows(client, VALID)
+    return rows if len(rows) else cohort.rows(client, TRAIN)
+
+
+def _parity_inputs(cohort: Cohort, rows: NDArray[np.int64], rr: bool) -> Inputs:
+    """Return up to 64 real beats, evenly taken, and windows at the edges of what can come."""
+    rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+    edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
+    edge[1, 0, R_INDEX] = 10.0
+    edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
+    edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
+    windows = np.concatenate([cohort.beats[rows], edge])
+    rr_edge = np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
+    features = torch.from_numpy(np.concatenate([cohort.rr[rows], rr_edge])) if rr else None
+    return Inputs(torch.from_numpy(windows), features)
+
+
+class _Parity:
+    """Compares what a device will compute with what was trained."""
+
+    def __init__(self, net: ResNet1d, folder: Path, classes: tuple[str, ...]) -> None:
+        self.net, self.folder, self.classes = net, folder, classes
+        self.worst, self.beats, self.chains = 0.0, 0, 0
+
+    def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
+        """Compare one chain on some beats; raises BundleError past the tolerance."""
+        device = Classifier([self.folder / file for file in chain], self.classes, inputs.rr is not None)
+        rr = None if inputs.rr is None else inputs.rr.numpy()
+        found = device.logits(inputs.window.numpy(), rr)
+        expected = self._expected(answer, inputs)
+        difference = float(np.abs(found - expected).max())
+        top = np.sort(expected, axis=1)
+        clear = top[:, -1] - top[:, -2] > LOGIT_TOLERANCE
+        agree = (found.argmax(1) == expected.argmax(1))[clear].all()
+        if not (difference <= LOGIT_TOLERANCE and agree):
+            raise BundleError(
+                f"graph of {name}", f"logits differ by {difference:.2g} from the trained model",
+                f"at most {LOGIT_TOLERANCE:g} and equal labels", "nothing was exported; report this",
+            )
+        self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
+
+    def _expected(self, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            if isinstance(answer, Chain):
+                return np.asarray(chain_logits(self.net, answer, inputs).numpy())
+            mean = torch.stack([chain_logits(self.net, chain, inputs).softmax(1) for chain in answer.members]).mean(0)
+            return np.asarray(mean.clamp_min(TINY_PROBABILITY).log().numpy())
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures for the manifest."""
+        return {
+            "max_logit_difference": self.worst, "allowed": LOGIT_TOLERANCE, "beats": self.beats, "chains": self.chains
+        }  # fmt: skip

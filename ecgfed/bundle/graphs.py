@@ -1,0 +1,151 @@
+"""ONNX graphs of a net's roles: each traced once, then filled with one patient's parameters after the other."""
+
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.nets.layers import Params
+from ecgfed.nets.resnet1d import Inputs, ResNet1d
+
+#: InstanceNormalization and Reduce* with axes as inputs; read by every ONNX Runtime since 1.14.
+OPSET = 18
+#: Below this a mean probability counts as this, so that the ensemble's logits are finite.
+TINY_PROBABILITY = 1e-30
+
+
+class _Traced(torch.nn.Module):
+    """A role as a module whose parameters are inputs, so that the exporter cannot fold them into constants."""
+
+    def __init__(self, net: ResNet1d, role: str, names: Sequence[str]) -> None:
+        super().__init__()
+        self.net, self.role, self.names = net, role, tuple(names)
+
+    def forward(self, inputs: dict[str, torch.Tensor], params: list[torch.Tensor]) -> torch.Tensor:
+        named = dict(zip(self.names, params, strict=True))
+        value = inputs["features"] if "features" in inputs else Inputs(inputs["window"], inputs.get("rr"))
+        return self.net.roles[self.role](named, value)
+
+
+def input_shapes(net: ResNet1d, role: str) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each input of a role for one beat."""
+    if role == "head":
+        return {"features": (net.features,)}
+    shapes: dict[str, tuple[int, ...]] = {"window": (1, WINDOW_SAMPLES)}
+    if net.spec.rr:
+        shapes["rr"] = (len(RR_FEATURES),)
+    return shapes
+
+
+class GraphTemplate:
+    """The graph of one role of a net, without parameters.
+
+    Args:
+        net: the net.
+        role: ``model``, ``extractor`` or ``head``.
+        params: parameters of the shapes to expect; values do not matter.
+    """
+
+    def __init__(self, net: ResNet1d, role: str, params: Params) -> None:
+        self.names = tuple(params)
+        shapes = input_shapes(net, role)
+        self.output = "features" if role == "extractor" else "logits"
+        examples = {name: torch.zeros(2, *shape) for name, shape in shapes.items()}
+        batch = torch.export.Dim("beats")
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                _Traced(net, role, self.names).eval(), (examples, [params[name] for name in self.names]),
+                dynamo=True, opset_version=OPSET, optimize=True, verbose=False,
+                input_names=[*shapes, *self.names], output_names=[self.output],
+                dynamic_shapes=({name: {0: batch} for name in shapes}, [{} for _ in self.names]),
+            )  # fmt: skip
+        assert program is not None
+        self.model: onnx.ModelProto = program.model_proto
+        self.inputs = tuple(shapes)
+        self._strip()
+
+    def _strip(self) -> None:
+        """Drop the exporter's traces of this machine (file names, tracebacks)."""
+        graph = self.model.graph
+        for node in graph.node:
+            del node.metadata_props[:]
+            node.doc_string = ""
+        for value in (*graph.value_info, *graph.input, *graph.output, *graph.initializer):
+            del value.metadata_props[:]
+        del graph.metadata_props[:], self.model.metadata_props[:], self.model.functions[:]
+
+    def fill(self, params: Params) -> onnx.ModelProto:
+        """Return the graph with parameters as initializers; names are the net's own."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        graph = model.graph
+        kept = [entry for entry in graph.input if entry.name in self.inputs]
+        used = {entry.name for entry in graph.input}
+        del graph.input[:]
+        graph.input.extend(kept)
+        for name in self.names:
+            if name in used:
+                graph.initializer.append(numpy_helper.from_array(params[name].detach().numpy(), name))
+        return model
+
+
+def ensemble_graph(members: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
+    """Put models side by side into one graph whose logits are the log of their mean probability.
+
+    Args:
+        members: graphs of one net with the output ``logits``.
+
+    Returns:
+        A graph with the same inputs; softmax of its logits is the mean of the members' probabilities.
+    """
+    first = members[0]
+    inputs = {entry.name for entry in first.graph.input}
+    nodes: list[Any] = []
+    initializers: list[Any] = []
+    means: list[str] = []
+    for number, model in enumerate(members):
+
+        def rename(name: str, prefix: str = f"member{number}/") -> str:
+            return name if name in inputs or not name else prefix + name
+
+        for tensor in model.graph.initializer:
+            copy = TensorProto()
+            copy.CopyFrom(tensor)
+            copy.name = rename(tensor.name)
+            initializers.append(copy)
+        for node in model.graph.node:
+            copy = onnx.NodeProto()
+            copy.CopyFrom(node)
+            copy.name = rename(node.name)
+            del copy.input[:], copy.output[:]
+            copy.input.extend(rename(name) for name in node.input)
+            copy.output.extend(rename(name) for name in node.output)
+            nodes.append(copy)
+        means.append(rename("probability"))
+        nodes.append(helper.make_node("Softmax", [rename("logits")], [means[-1]], axis=1))
+    initializers.append(numpy_helper.from_array(np.float32(TINY_PROBABILITY), "tiny"))
+    nodes += [
+        helper.make_node("Mean", means, ["mean_probability"]),
+        helper.make_node("Max", ["mean_probability", "tiny"], ["at_least_tiny"]),
+        helper.make_node("Log", ["at_least_tiny"], ["logits"]),
+    ]
+    graph = helper.make_graph(nodes, "ensemble", list(first.graph.input), list(first.graph.output), initializers)
+    model = helper.make_model(graph, opset_imports=list(first.opset_import), ir_version=first.ir_version)
+    return model
+
+
+def finish(model: onnx.ModelProto, properties: dict[str, str]) -> bytes:
+    """Check a graph, write properties into its metadata and return its bytes."""
+    model.producer_name, model.producer_version, model.doc_string = "ecgfed", properties["tool_version"], ""
+    helper.set_model_props(model, properties)
+    onnx.checker.check_model(model, full_check=True)
+    data: bytes = model.SerializeToString(deterministic=True)
+    return data

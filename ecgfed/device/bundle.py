@@ -1,0 +1,196 @@
+"""Opening a bundle, checking every file, and classifying beats with it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import windows_around
+from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.windows import WINDOW_SAMPLES
+from ecgfed.errors import BundleError, RecordError
+from ecgfed.files import read_json, sha256
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+#: Beats a graph is given at once: bounds memory, and is as fast as more on one core.
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier says of some beats.
+
+    Attributes:
+        label: (beats,) int64 class numbers.
+        probability: (beats, classes) float32.
+        flags: (beats,) uint8, see ``ecgfed.beats.extract``.
+    """
+
+    label: NDArray[np.int64]
+    probability: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+
+
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Probabilities (beats, classes) of logits, computed stably."""
+    shifted = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
+    return (shifted / shifted.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+class Classifier:
+    """A chain of graphs: windows in, class probabilities out.
+
+    Args:
+        paths: ONNX files, applied one after the other.
+        classes: class names in order.
+        rr: whether the first graph takes RR features.
+    """
+
+    def __init__(self, paths: list[Path], classes: tuple[str, ...], rr: bool) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self.classes, self.rr = classes, rr
+        self.sessions = []
+        for path in paths:
+            try:
+                session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            except Exception as problem:  # onnxruntime raises kinds of its own
+                raise BundleError(path, f"is no graph onnxruntime can run ({problem})", action="export it again") from problem
+            self.sessions.append(session)
+
+    def logits(self, window_mv: NDArray[np.float32], rr_s: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Return logits (beats, classes).
+
+        Args:
+            window_mv: (beats, 1, 256) millivolt at 360 Hz, filtered, not normalised.
+            rr_s: (beats, 4) RR features, for a net that takes them.
+
+        Raises:
+            RecordError: another shape, or values that are not finite (a graph would pass NaN on in silence).
+        """
+        window_mv = np.ascontiguousarray(window_mv, dtype=np.float32)
+        if window_mv.ndim != 3 or window_mv.shape[1:] != (1, WINDOW_SAMPLES):
+            raise RecordError("window", f"shape {window_mv.shape}", f"(beats, 1, {WINDOW_SAMPLES})")
+        feeds = {"window": window_mv}
+        if self.rr:
+            if rr_s is None or np.shape(rr_s) != (len(window_mv), 4):
+                raise RecordError("rr", f"shape {np.shape(rr_s)}", f"({len(window_mv)}, 4) for this net")
+            feeds["rr"] = np.ascontiguousarray(rr_s, dtype=np.float32)
+        for name, value in feeds.items():
+            if not np.isfinite(value).all():
+                raise RecordError(name, "values that are not finite", "finite values")
+        parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, len(window_mv), BATCH)]
+        return np.concatenate(parts) if parts else np.empty((0, len(self.classes)), np.float32)
+
+    def _run(self, feeds: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        for session in self.sessions:
+            (value,) = session.run(None, {entry.name: feeds[entry.name] for entry in session.get_inputs()})
+            feeds = {session.get_outputs()[0].name: value}
+        return np.asarray(value, dtype=np.float32)
+
+    def predict(
+        self, signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64]
+    ) -> Predictions:  # fmt: skip
+        """Classify the beats of a recording as it was recorded.
+
+        Args:
+            signal_mv: (samples,) one lead in millivolt, NaN where there is no sample.
+            fs_hz: its sampling frequency in Hz.
+            r_samples: (beats,) int64 increasing positions of *all* R peaks, since RR intervals count.
+        """
+        windows = windows_around(signal_mv, fs_hz, np.asarray(r_samples, dtype=np.int64))
+        probability = softmax(self.logits(windows.window_mv, windows.rr_s))
+        return Predictions(probability.argmax(1), probability, windows.flags)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An opened bundle, its files verified.
+
+    Attributes:
+        path: its folder.
+        manifest: the contents of ``manifest.json``.
+    """
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @cached_property
+    def labels(self) -> LabelMap:
+        """Classes and the WFDB symbols behind them."""
+        return LabelMap.from_json(self.manifest["label_map"])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in order."""
+        return self.labels.classes
+
+    @property
+    def leads(self) -> tuple[str, ...]:
+        """The lead names it was trained on, in order of preference."""
+        return tuple(str(self.manifest["lead"]).split("|"))
+
+    @property
+    def patients(self) -> tuple[str, ...]:
+        """Ids of the patients who have a personal model."""
+        return tuple(self.manifest["patients"])
+
+    def classifier(self, patient: str | None = None) -> Classifier:
+        """Return a patient's classifier, or the global one.
+
+        Raises:
+            BundleError: a patient the bundle does not know; the line lists those it knows.
+        """
+        if patient is None:
+            chain = self.manifest["global"]["chain"]
+        elif patient in self.manifest["patients"]:
+            chain = self.manifest["patients"][patient]["chain"]
+        else:
+            raise BundleError(
+                self.path, f"has no patient {patient!r}", f"one of {', '.join(self.patients)}",
+                "leave --patient out for the global model",
+            )
+        return Classifier([self.path / name for name in chain], self.classes, "rr" in self.manifest["inputs"])
+
+
+def open_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
+    """Open a bundle folder.
+
+    Args:
+        path: the folder.
+        verify: compare every file's SHA-256 with the manifest's.
+
+    Raises:
+        BundleError: no manifest, another schema version, a missing or changed file.
+    """
+    path = Path(path)
+    if not (path / MANIFEST).is_file():
+        raise BundleError(path, f"holds no {MANIFEST}", "a bundle", "make one with 'ecgfed export'")
+    manifest = read_json(path / MANIFEST, BundleError)
+    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
+    if version != SCHEMA_VERSION:
+        raise BundleError(path / MANIFEST, f"schema version {version}", f"{SCHEMA_VERSION}", "export again with this ecgfed")
+    bundle = Bundle(path, manifest)
+    try:
+        files = {str(name): str(about["sha256"]) for name, about in manifest["files"].items()}
+        chains = [manifest["global"]["chain"], *(entry["chain"] for entry in manifest["patients"].values())]
+        known = {name for chain in chains for name in chain} <= set(files) and all(chains)
+        inside = all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in files)
+        bundle.labels, bundle.leads, manifest["inputs"]  # noqa: B018
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise BundleError(path / MANIFEST, f"lacks {problem}", action="export again") from problem
+    if not known or not inside:
+        raise BundleError(path / MANIFEST, "names files that are not the bundle's", action="export again")
+    for name, digest in files.items():
+        if not (path / name).is_file():
+            raise BundleError(path / name, "does not exist", "a file of the bundle", "export again")
+        if verify and sha256(path / name) != digest:
+            raise BundleError(path / name, "was changed (its SHA-256 is not the manifest's)", action="export again")
+    return bundle

@@ -1,0 +1,175 @@
+"""Fixtures: real recordings where they are, synthetic ones everywhere, and the command line in this process."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wfdb
+
+MITDB = "ECGFED_MITDB"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the slow tests too (or set ECGFED_SLOW=1)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow") or os.environ.get("ECGFED_SLOW") == "1":
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Where the real recordings are, a test on them that skips has failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    slow_off = item.get_closest_marker("slow") and call.when == "setup" and "slow: run" in str(report.longrepr)
+    if report.skipped and item.get_closest_marker("mitdb") and os.environ.get(MITDB) and not slow_off:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} skipped although {MITDB} is set: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def mitdb() -> Path:
+    """The folder of the real MIT-BIH records, from ECGFED_MITDB."""
+    folder = os.environ.get(MITDB)
+    if not folder:
+        pytest.skip(f"{MITDB} is not set: needs the 48 MIT-BIH records (see docs/data.md)")
+    assert (Path(folder) / "100.hea").is_file(), f"{MITDB}={folder} holds no 100.hea"
+    return Path(folder)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error_lines(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line.strip()]
+
+
+@pytest.fixture
+def ecgfed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Run ``ecgfed ARGS`` in this process, as the installed command does."""
+    from ecgfed_cli.main import main
+
+    def run(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["ecgfed", *map(str, arguments)])
+        capfd.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capfd.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+#: Widths (s) and heights (mV) of a bump for each synthetic beat.
+SHAPES = {"N": (0.012, 1.0), "V": (0.045, -1.4), "A": (0.012, 0.8), "L": (0.035, 0.9)}
+
+
+def synthetic_signal(
+    symbols: str, *, fs_hz: float = 360.0, rr_s: float = 0.8, seed: int = 0, noise_mv: float = 0.02
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a signal (samples,) in mV and R positions: one Gaussian bump a beat, plus noise and wander."""
+    rng = np.random.default_rng(seed)
+    intervals = rr_s * (1 + 0.05 * rng.standard_normal(len(symbols)))
+    r_s = 0.6 + np.cumsum(intervals)
+    samples = int((r_s[-1] + 1.0) * fs_hz)
+    t = np.arange(samples) / fs_hz
+    signal = noise_mv * rng.standard_normal(samples) + 0.15 * np.sin(2 * np.pi * 0.2 * t)
+    for at, symbol in zip(r_s, symbols, strict=True):
+        width, height = SHAPES[symbol]
+        signal += height * np.exp(-0.5 * ((t - at) / width) ** 2)
+    return signal, np.rint(r_s * fs_hz).astype(np.int64)
+
+
+def write_record(
+    folder: Path, name: str, symbols: str, *, fs_hz: float = 360.0, seed: int = 0, leads: tuple[str, ...] = ("MLII", "V1"),
+    comments: list[str] | None = None, annotate: bool = True,
+) -> Path:  # fmt: skip
+    """Write a synthetic WFDB record (format 212, gain 200, as MIT-BIH) and its ``.atr``; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    signal, r_samples = synthetic_signal(symbols, fs_hz=fs_hz, seed=seed)
+    signals = np.stack([signal * (1 - 0.4 * i) for i in range(len(leads))], axis=1)
+    wfdb.wrsamp(
+        name, fs=fs_hz, units=["mV"] * len(leads), sig_name=list(leads), p_signal=signals, fmt=["212"] * len(leads),
+        adc_gain=[200.0] * len(leads), baseline=[1024] * len(leads), comments=comments or [], write_dir=str(folder),
+    )  # fmt: skip
+    if annotate:
+        wfdb.wrann(name, "atr", r_samples, list(symbols), write_dir=str(folder))
+    return folder / name
+
+
+#: Four patients of different mixtures; p4 has one class only.
+PATIENTS = {"p1": "NNNNV" * 12, "p2": "NNAN" * 14, "p3": "LLLLV" * 11, "p4": "N" * 52}
+
+
+@pytest.fixture(scope="session")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of four synthetic patients."""
+    folder = tmp_path_factory.mktemp("records")
+    for seed, (name, symbols) in enumerate(PATIENTS.items()):
+        write_record(folder, name, symbols, seed=seed)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cohort_path(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cohort of the four synthetic patients: never changed by a test."""
+    from ecgfed.cohort.build import PrepareOptions, build_cohort
+    from ecgfed.cohort.folder import folder_sources
+
+    out = tmp_path_factory.mktemp("cohort") / "cohort"
+    build_cohort(folder_sources(records), out, PrepareOptions(), kind="folder", workers=1)
+    return out
+
+
+def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 2, rr: bool = True) -> Path:
+    """Train a small run on a cohort and return its folder."""
+    from ecgfed.cohort.cohort import open_cohort
+    from ecgfed.federation.callbacks import SaveCheckpoint, WriteHistory
+    from ecgfed.federation.data import training_data
+    from ecgfed.federation.engine import ThreadEngine
+    from ecgfed.federation.plan import TrainPlan
+    from ecgfed.federation.run import create_run
+    from ecgfed.federation.train import initial_state, train
+    from ecgfed.methods.registry import method_by_name
+    from ecgfed.methods.settings import make_settings
+    from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+
+    opened = open_cohort(cohort)
+    kind = method_by_name(method)
+    made = kind(ResNet1d(NetSpec(len(opened.classes), rr=rr)), make_settings(kind.settings_type, {"lr": 0.02}))
+    plan = TrainPlan(rounds=rounds, local_epochs=1, batch_size=16)
+    run = create_run(out, opened, made, plan, {})
+    data = training_data(opened, rr=rr)
+    with ThreadEngine(data, plan, 2) as engine:
+        train(made, data, plan, engine, initial_state(made, plan), [WriteHistory(out), SaveCheckpoint(run.store)])
+    return out
+
+
+@pytest.fixture(scope="session")
+def fedavg_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A FedAvg run on the synthetic cohort: never changed by a test."""
+    return train_run(cohort_path, tmp_path_factory.mktemp("run") / "fedavg")
+
+
+@pytest.fixture(scope="session")
+def local_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of Local on the synthetic cohort: never changed by a test."""
+    return train_run(cohort_path, tmp_path_factory.mktemp("run") / "local", method="local", rr=False)

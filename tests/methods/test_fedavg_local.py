@@ -1,0 +1,138 @@
+"""FedAvg and Local against plain gradient descent written out with autograd."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from ecgfed.federation.data import TrainingData
+from ecgfed.federation.engine import ThreadEngine
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.train import initial_state, train
+from ecgfed.methods.answers import Chain, Ensemble
+from ecgfed.methods.base import Method
+from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
+from ecgfed.methods.local import Local
+from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.registry import methods
+from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+
+NET = ResNet1d(NetSpec(3, width=0.35))
+
+
+def federation(sizes: tuple[int, ...] = (6, 18), seed: int = 0) -> TrainingData:
+    """Clients with random windows."""
+    rng = np.random.default_rng(seed)
+    total = sum(sizes)
+    edges = np.cumsum((0, *sizes))
+    return TrainingData(
+        clients=np.arange(len(sizes)), rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(sizes))},
+        windows=rng.standard_normal((total, 1, 256)).astype(np.float32), rr=None, label=rng.integers(0, 3, total), classes=3,
+    )  # fmt: skip
+
+
+def run(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 2):  # type: ignore[no-untyped-def]
+    with ThreadEngine(data, plan, workers) as engine:
+        return train(method, data, plan, engine, initial_state(method, plan))
+
+
+def descend(params: dict[str, torch.Tensor], data: TrainingData, rows: np.ndarray, lr: float) -> dict[str, torch.Tensor]:
+    """One step of gradient descent on the mean loss of some rows, straight from autograd."""
+    leaves = {name: value.clone().requires_grad_() for name, value in params.items()}
+    logits = NET.logits(leaves, Inputs(torch.from_numpy(data.windows[rows])), {})
+    F.cross_entropy(logits, torch.from_numpy(data.label[rows])).backward()  # type: ignore[no-untyped-call]
+    return {name: (leaf - lr * leaf.grad).detach() for name, leaf in leaves.items()}  # type: ignore[operator]
+
+
+def test_one_full_batch_step_of_fedavg_is_gradient_descent_on_the_pool() -> None:
+    data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=64)
+    state = run(FedAvg(NET, SgdSettings(0.1, 0.0)), data, plan)
+    pooled = descend(NET.initial(0), data, np.arange(24), 0.1)
+    for name, value in pooled.items():
+        torch.testing.assert_close(state.server["model"][name], value, atol=1e-6, rtol=1e-5)
+
+
+def test_uniform_weights_are_the_plain_mean_of_the_clients() -> None:
+    data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=64)
+    state = run(FedAvgUniform(NET, SgdSettings(0.1, 0.0)), data, plan)
+    each = [descend(NET.initial(0), data, data.rows[i], 0.1) for i in (0, 1)]
+    for name in each[0]:
+        mean = (each[0][name] + each[1][name]) / 2
+        torch.testing.assert_close(state.server["model"][name], mean, atol=1e-6, rtol=1e-5)
+
+
+def test_local_rounds_leave_no_trace() -> None:
+    data = federation((40, 17))
+    settings = SgdSettings(0.05, 0.9)
+    many = run(Local(NET, settings), data, TrainPlan(rounds=6, local_epochs=None, local_steps=1, batch_size=8))
+    once = run(Local(NET, settings), data, TrainPlan(rounds=1, local_epochs=None, local_steps=6, batch_size=8))
+    for client in (0, 1):
+        for name, value in many.kept[client]["model"].items():
+            assert torch.equal(value, once.kept[client]["model"][name])
+
+
+def test_local_clients_do_not_learn_of_each_other() -> None:
+    both, alone = federation((40, 17)), federation((40, 17))
+    only = TrainingData(np.array([0]), {0: alone.rows[0]}, alone.windows, None, alone.label, 3)
+    plan = TrainPlan(rounds=2, local_epochs=1, batch_size=8)
+    method = Local(NET, SgdSettings(0.05))
+    a, b = run(method, both, plan).kept[0]["model"], run(method, only, plan).kept[0]["model"]
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_answers() -> None:
+    data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=8)
+    local = Local(NET, SgdSettings(0.1))
+    state = run(local, data, plan)
+    kept = [state.kept[0], state.kept[1]]
+    ensemble, average = (local.global_answer(state.server, kept, how) for how in ("ensemble", "average"))
+    assert isinstance(ensemble, Ensemble)
+    assert [member.parts[0].params for member in ensemble.members] == [k["model"] for k in kept]
+    assert isinstance(average, Chain)
+    bias = average.parts[0].params["head.out.bias"]
+    torch.testing.assert_close(bias, (kept[0]["model"]["head.out.bias"] + kept[1]["model"]["head.out.bias"]) / 2)
+    assert not local.personal_answer(state.server, kept[1]).parts[0].shared
+    fedavg = FedAvg(NET, SgdSettings())
+    server = fedavg.server_start(NET.initial(0))
+    assert fedavg.personal_answer(server, {}).parts == fedavg.global_answer(server, (), "ensemble").parts  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("norm", ["group", "batch"])
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str) -> None:
+    """The same begin, step and finish under torch.func.vmap: what a GPU engine will do with every method."""
+    from ecgfed.federation.trees import flatten, stack
+    from ecgfed.methods.base import Batch, ClientInfo
+    from ecgfed.methods.local_sgd import mapped_over_clients
+    from ecgfed.methods.settings import make_settings
+
+    kind = methods()[name]
+    net = ResNet1d(NetSpec(3, width=0.35, norm=norm))
+    method = kind(net, make_settings(kind.settings_type, {"lr": 0.05}))
+    initial = net.initial(0)
+    shared = method.shared(method.server_start(initial))
+    windows, labels = torch.randn(2, 3, 8, 1, 256), torch.randint(0, 3, (2, 3, 8))
+    infos = [ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), 3) for i in range(2)]
+    begun = [method.begin(shared, method.client_start(initial), info) for info in infos]
+
+    alone = []
+    for i, state in enumerate(begun):
+        for t in range(3):
+            state, _ = method.step(state, [Batch(Inputs(windows[i, t]), labels[i, t])], t)
+        alone.append(method.finish(state, infos[i]))
+    together = stack(begun)
+    with mapped_over_clients():
+        for t in range(3):
+
+            def step(state, window, label, t=t):  # type: ignore[no-untyped-def]
+                return method.step(state, [Batch(Inputs(window), label)], t)
+
+            together, losses = torch.func.vmap(step)(together, windows[:, t], labels[:, t])
+    assert losses["loss"].shape == (2,)
+    for i in range(2):
+        mine = torch.utils._pytree.tree_map(lambda leaf, i=i: leaf[i], together)
+        for a, b in zip(alone[i], method.finish(mine, infos[i]), strict=True):
+            a, b = flatten(a), flatten(b)
+            assert a.keys() == b.keys()
+            for key in a:
+                torch.testing.assert_close(a[key], b[key], atol=2e-5, rtol=1e-4)

@@ -24,7 +24,7 @@ from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan, available_cores
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d, count_parameters
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     data = training_data(cohort, rr=options.rr)
     pooled = dataclasses.replace(data, clients=np.array([0]), rows={0: cohort.pool(TRAIN)})
     net = ResNet1d(NetSpec(len(cohort.classes), norm=options.norm, rr=options.rr))
-    method = FedAvg(net, SgdSettings(lr=options.lr, momentum=0.9))
+    method = FedAvg(net, FederatedSgdSettings(lr=options.lr, momentum=0.9))
     plan = TrainPlan(rounds=options.epochs, local_epochs=1, seed=options.seed)
     epochs = Epochs(method, cohort, data)
     started = time.perf_counter()

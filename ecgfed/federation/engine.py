@@ -67,6 +67,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
     """
     info = work.info
     state = method.begin(shared, work.kept, info)
+    zero = torch.zeros((), dtype=torch.float64)
     sums: dict[str, torch.Tensor] = {}
     beats = 0
     batches = local_batches(data, plan, info.index, work.seen, method.needs.batches_per_step)
@@ -74,7 +75,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
         state, losses = method.step(state, group, t)
         beats += sum(len(batch.label) for batch in group)
         for name, value in losses.items():
-            sums[name] = value.detach().double() + sums.get(name, 0.0)
+            sums[name] = sums.get(name, zero) + value.detach()
     means = {name: float(value) / info.steps for name, value in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):

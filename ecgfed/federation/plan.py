@@ -56,9 +56,9 @@ class TrainPlan:
 
     def rounds_for_passes(self, passes: float, train_beats: NDArray[np.int64]) -> int:
         """Return the rounds after which clients have gone through all training beats ``passes`` times on average."""
-        per_round = sum(self.beats_for(int(n)) for n in train_beats)
+        per_round = float(sum(self.beats_for(int(n)) for n in train_beats))
         if self.clients_per_round:
-            per_round = per_round * min(self.clients_per_round, len(train_beats)) / len(train_beats)
+            per_round *= min(self.clients_per_round, len(train_beats)) / len(train_beats)
         return max(1, round(passes * int(train_beats.sum()) / per_round))
 
 

@@ -1,7 +1,7 @@
 """The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,15 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
     write_json(path / FILE_NAME, meta)
     return open_run(path)
+
+
+def extend_run(run: Run, rounds: int) -> Run:
+    """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError."""
+    plan = replace(run.plan, rounds=rounds)
+    if run.store.exists() and rounds < (done := run.store.load().round):
+        raise RunError(run.path, f"has {done} finished rounds", f"--rounds {done} or more", "train into a new folder")
+    write_json(run.path / FILE_NAME, {**run.meta, "plan": asdict(plan)})
+    return open_run(run.path)
 
 
 def open_run(path: Path | str) -> Run:

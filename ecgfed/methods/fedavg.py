@@ -3,7 +3,8 @@ r"""Federated averaging (McMahan et al., AISTATS 2017).
 .. math:: \min_w \sum_i p_i F_i(w), \qquad w^{t+1} = \sum_{i \in S_t} p_i\, w_i^{t+1}
 
 with :math:`p_i` client i's share of the participants' training beats (``fedavg``) or 1/m (``fedavg-uniform``), and
-:math:`w_i` the result of local SGD from :math:`w^t`. The global model stands in for every patient.
+:math:`w_i` the result of local SGD from :math:`w^t`. The server may step on with momentum (``server_momentum``; FedAvgM).
+The global model stands in for every patient.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,8 @@ import torch
 
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.local_sgd import train_whole_model, zeros_like
+from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.nets.layers import Params
 
 
@@ -24,10 +26,10 @@ class FedAvg(Method):
     card: ClassVar[Card] = Card(
         "FedAvg", "McMahan et al., AISTATS 2017", shared="whole model", stays="nothing but the recordings"
     )
-    settings_type: ClassVar[type] = SgdSettings
+    settings_type: ClassVar[type] = FederatedSgdSettings
 
     def server_start(self, initial: Params) -> Tree:  # noqa: D102
-        return {"model": initial}
+        return server_start(initial)
 
     def client_start(self, initial: Params) -> Tree:  # noqa: D102
         return {}
@@ -45,7 +47,8 @@ class FedAvg(Method):
         return {"model": state["model"]}, {}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
-        return {"model": weighted_mean(returned.tree["model"], self.weights(returned))}
+        mean = weighted_mean(returned.tree["model"], self.weights(returned))
+        return server_step(server, mean, self.settings)
 
     def weights(self, returned: Returned) -> torch.Tensor:
         """Aggregation weights (m,): data shares p_i."""

@@ -19,6 +19,7 @@ from ecgfed.federation.trees import flatten, unflatten
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
 
 
@@ -94,7 +95,7 @@ NET = ResNet1d(NetSpec(12, width=0.35))
 
 
 def trained(cohort: Path, method_type: type, workers: int, plan: TrainPlan, run: Path | None = None, stop: int | None = None) -> State:  # fmt: skip
-    method = method_type(NET, SgdSettings(0.02))
+    method = method_type(NET, method_type.settings_type(0.02))
     data = training_data(open_cohort(cohort), rr=False)
     callbacks: list[Callback] = []
     state = initial_state(method, plan)
@@ -201,7 +202,7 @@ def test_the_first_loss_is_what_the_untrained_net_gives(cohort_path: Path, tmp_p
     """History by hand: with lr 0 the mean over steps is the mean cross-entropy of the initial net over the batches."""
     plan = TrainPlan(rounds=1, local_epochs=1, batch_size=16)
     data = training_data(open_cohort(cohort_path), rr=False)
-    method = FedAvg(NET, SgdSettings(0.0))
+    method = FedAvg(NET, FederatedSgdSettings(0.0))
     with ThreadEngine(data, plan, 2) as engine:
         train(method, data, plan, engine, initial_state(method, plan), [WriteHistory(tmp_path)])
     (line,) = read_lines(tmp_path / HISTORY)

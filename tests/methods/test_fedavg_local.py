@@ -14,6 +14,7 @@ from ecgfed.methods.base import Method
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.registry import methods
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
 
@@ -46,7 +47,7 @@ def descend(params: dict[str, torch.Tensor], data: TrainingData, rows: np.ndarra
 
 def test_one_full_batch_step_of_fedavg_is_gradient_descent_on_the_pool() -> None:
     data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=64)
-    state = run(FedAvg(NET, SgdSettings(0.1, 0.0)), data, plan)
+    state = run(FedAvg(NET, FederatedSgdSettings(0.1, 0.0)), data, plan)
     pooled = descend(NET.initial(0), data, np.arange(24), 0.1)
     for name, value in pooled.items():
         torch.testing.assert_close(state.server["model"][name], value, atol=1e-6, rtol=1e-5)
@@ -54,7 +55,7 @@ def test_one_full_batch_step_of_fedavg_is_gradient_descent_on_the_pool() -> None
 
 def test_uniform_weights_are_the_plain_mean_of_the_clients() -> None:
     data, plan = federation(), TrainPlan(rounds=1, local_epochs=1, batch_size=64)
-    state = run(FedAvgUniform(NET, SgdSettings(0.1, 0.0)), data, plan)
+    state = run(FedAvgUniform(NET, FederatedSgdSettings(0.1, 0.0)), data, plan)
     each = [descend(NET.initial(0), data, data.rows[i], 0.1) for i in (0, 1)]
     for name in each[0]:
         mean = (each[0][name] + each[1][name]) / 2
@@ -92,7 +93,7 @@ def test_answers() -> None:
     bias = average.parts[0].params["head.out.bias"]
     torch.testing.assert_close(bias, (kept[0]["model"]["head.out.bias"] + kept[1]["model"]["head.out.bias"]) / 2)
     assert not local.personal_answer(state.server, kept[1]).parts[0].shared
-    fedavg = FedAvg(NET, SgdSettings())
+    fedavg = FedAvg(NET, FederatedSgdSettings())
     server = fedavg.server_start(NET.initial(0))
     assert fedavg.personal_answer(server, {}).parts == fedavg.global_answer(server, (), "ensemble").parts  # type: ignore[union-attr]
 

@@ -1,0 +1,21 @@
+"""The global-regularised discriminator D of GRP-FED: features in, one logit out (true: from the global extractor)."""
+
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from ecgfed.nets.layers import Initialiser, Params, linear
+
+HIDDEN = 64
+
+
+def initial_discriminator(features: int, seed: int) -> Params:
+    """Draw a discriminator of two linear layers, names ``discriminator.*``; the same seed gives the same bits."""
+    draw = Initialiser(seed)
+    draw.linear("discriminator.hidden", features, HIDDEN)
+    draw.linear("discriminator.out", HIDDEN, 1, gain=1.0)
+    return draw.params
+
+
+def discriminate(params: Params, features: Tensor) -> Tensor:
+    """Logit of D (B,) for features (B, features); D itself is its sigmoid."""
+    return linear(params, "discriminator.out", F.relu(linear(params, "discriminator.hidden", features)))[:, 0]

@@ -1,0 +1,214 @@
+"""GRP-FED: equations 2 and 3 and both losses against numbers worked by hand, and Algorithm 1 written out with autograd."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from test_fedavg_local import NET, federation, run
+
+from ecgfed.errors import OptionError
+from ecgfed.federation.data import local_batches
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.methods.base import Returned
+from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
+from ecgfed.methods.grp_fed import (
+    GrpFed,
+    GrpFedSettings,
+    discriminator_loss,
+    loss_weights,
+    next_power,
+    regulariser_loss,
+)
+from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.methods.settings import make_settings
+from ecgfed.nets.resnet1d import Inputs, extractor_of, head_of
+
+
+def f64(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "before", "expected"),
+    [
+        (10.0, 0.3, 0.1, 10.5),  # 10 + 0.5 * 0.2 / 0.2
+        (10.0, 0.1, 0.3, 9.5),
+        (2.0, 0.0, 0.4, 1.0),  # the fall from something to nothing is -2 in the fraction
+        (3.0, 0.0, 0.0, 3.0),
+    ],
+)
+def test_equation_2_by_hand(q: float, sigma: float, before: float, expected: float) -> None:
+    assert float(next_power(f64(q), f64(sigma), f64(before), 0.5)) == pytest.approx(expected)
+
+
+def test_equation_2_telescopes_to_the_logarithm_of_the_fall() -> None:
+    q, sigmas = f64(10.0), np.geomspace(1.0, 0.1, 200)
+    for before, sigma in zip(sigmas[:-1], sigmas[1:], strict=True):
+        q = next_power(q, f64(sigma), f64(before), 0.5)
+    assert float(q) == pytest.approx(10 + 0.5 * math.log(0.1), abs=1e-3)  # 8.85: shared methods.md
+
+
+def test_equation_3_by_hand() -> None:
+    losses = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    assert loss_weights(losses, f64(1.0)).tolist() == pytest.approx([1 / 3, 2 / 3])
+    assert loss_weights(losses, f64(10.0)).tolist() == pytest.approx([1 / 1025, 1024 / 1025])
+    assert loss_weights(losses, f64(0.0)).tolist() == [0.5, 0.5]
+    tiny = loss_weights(torch.tensor([0.0, 1e-30, 3.0], dtype=torch.float64), f64(50.0))
+    assert torch.isfinite(tiny).all()
+    assert float(tiny[2]) == pytest.approx(1.0)
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+@pytest.mark.parametrize("form", ["printed", "bce"])
+@pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (1.5, -0.7), (-2.0, 3.0)])
+def test_discriminator_loss_and_its_gradient_by_hand(form: str, a: float, b: float) -> None:
+    logit_g, logit_l = (torch.tensor([x], dtype=torch.float64, requires_grad=True) for x in (a, b))
+    loss = discriminator_loss(logit_g, logit_l, form)
+    gradient = [float(g) for g in torch.autograd.grad(loss, [logit_g, logit_l])]
+    if form == "printed":  # log(1 - D(f_g)) + log D(f_l)
+        assert float(loss) == pytest.approx(math.log(1 - sigmoid(a)) + math.log(sigmoid(b)))
+        assert gradient == pytest.approx([-sigmoid(a), 1 - sigmoid(b)])
+    else:
+        assert float(loss) == pytest.approx(-math.log(sigmoid(a)) - math.log(1 - sigmoid(b)))
+        assert gradient == pytest.approx([sigmoid(a) - 1, sigmoid(b)])
+
+
+@pytest.mark.parametrize("form", ["printed", "non-saturating"])
+@pytest.mark.parametrize("b", [0.0, -0.7, 3.0])
+def test_regulariser_and_its_gradient_by_hand(form: str, b: float) -> None:
+    logit = torch.tensor([b], dtype=torch.float64, requires_grad=True)
+    loss = regulariser_loss(logit, form)
+    (gradient,) = torch.autograd.grad(loss, [logit])
+    if form == "printed":  # log(1 - D(f_l))
+        assert (float(loss), float(gradient)) == pytest.approx((math.log(1 - sigmoid(b)), -sigmoid(b)))
+    else:
+        assert (float(loss), float(gradient)) == pytest.approx((-math.log(sigmoid(b)), sigmoid(b) - 1))
+
+
+@pytest.mark.parametrize("form", ["printed", "bce"])
+def test_losses_stay_finite_far_out(form: str) -> None:
+    far = torch.tensor([200.0, -200.0])
+    assert torch.isfinite(discriminator_loss(far, -far, form))
+    assert torch.isfinite(regulariser_loss(far, "printed"))
+
+
+def _algorithm_1(settings: GrpFedSettings, batches: list, initial: dict, discriminator: dict) -> tuple[dict, dict, dict]:  # type: ignore[type-arg]
+    """Lines 16-36 for one client, momentum 0, straight from torch.autograd."""
+    eta = settings.lr
+    model, local, d = dict(initial), extractor_of(initial), dict(discriminator)
+
+    def moved(params: dict, loss_of) -> dict:  # type: ignore[no-untyped-def, type-arg]
+        leaves = {name: value.clone().requires_grad_() for name, value in params.items()}
+        loss_of(leaves).backward()
+        return {name: (v - eta * v.grad).detach() if v.grad is not None else v.detach() for name, v in leaves.items()}
+
+    def disc(p: dict, f: torch.Tensor) -> torch.Tensor:  # type: ignore[type-arg]
+        hidden = F.relu(f @ p["discriminator.hidden.weight"].T + p["discriminator.hidden.bias"])
+        return torch.sigmoid(hidden @ p["discriminator.out.weight"].T + p["discriminator.out.bias"])[:, 0]
+
+    for batch in batches:
+        x, y = Inputs(batch.inputs.window), batch.label
+        model = moved(model, lambda p, x=x, y=y: F.cross_entropy(NET.logits(p, x), y))
+
+        def local_loss(p: dict, x=x, y=y, d=d) -> torch.Tensor:  # type: ignore[no-untyped-def, type-arg]
+            f_l = NET.extract(p, x)
+            j = F.cross_entropy(NET.classify(head_of(initial), f_l), y)
+            return settings.beta * j + (1 - settings.beta) * torch.log(1 - disc(d, f_l)).mean()
+
+        local = moved(local, local_loss)
+        f_g, f_l = NET.extract(extractor_of(initial), x), NET.extract(local, x)
+        d = moved(d, lambda p, f_g=f_g, f_l=f_l: (torch.log(1 - disc(p, f_g)) + torch.log(disc(p, f_l))).mean())
+    return model, local, d
+
+
+def test_a_clients_round_is_algorithm_1_as_printed() -> None:
+    settings = GrpFedSettings(lr=0.05, momentum=0.0, discriminator_loss="printed", regulariser="printed")
+    data = federation((24,))
+    plan = TrainPlan(rounds=1, local_epochs=1, batch_size=8)
+    method = GrpFed(NET, settings)
+    initial = NET.initial(0)
+    start = method.client_start(initial)
+    state = run(method, data, plan)
+    batches = [group[0] for group in local_batches(data, plan, 0, 0, 1)]
+    model, local, d = _algorithm_1(settings, batches, initial, start["discriminator"])
+    for found, expected in (
+        (state.server["model"], model), (state.kept[0]["extractor"], local), (state.kept[0]["discriminator"], d),
+    ):  # fmt: skip
+        assert found.keys() == expected.keys()
+        for name in expected:
+            torch.testing.assert_close(found[name], expected[name], atol=2e-6, rtol=1e-4)
+    assert not torch.equal(local["extractor.stem.weight"], initial["extractor.stem.weight"])
+
+
+def _returned(losses: list[float], models: list[float], beats: list[int]) -> Returned:
+    stacked = {"w": torch.tensor(models)[:, None]}
+    loss = torch.tensor(losses, dtype=torch.float64)
+    return Returned({"model": stacked, "loss": loss}, {}, torch.tensor(beats).double(), torch.arange(len(beats)))
+
+
+def test_two_rounds_of_the_server_by_hand() -> None:
+    method = GrpFed(NET, GrpFedSettings(q0=1.0, eta_q=0.5, share_mix=0.0, loss_memory=0.0, server_momentum=0.0, server_lr=1.0))
+    server = method.server_start({"w": torch.zeros(1)})
+    # round 1: q stays 1; lambda = (1/4, 3/4); sigma = 1
+    server = method.aggregate(server, _returned([1.0, 3.0], [0.0, 4.0], [1, 1]))
+    assert float(server["model"]["w"]) == pytest.approx(3.0)
+    assert (float(server["q"]), float(server["sigma"])) == (1.0, 1.0)
+    assert float(server["effective_clients"]) == pytest.approx(1.6)  # 1 / (1/16 + 9/16)
+    # round 2: sigma' = 3, q' = 1 + 0.5 * 2 / 2 = 1.5; lambda = (1, 7^1.5) / (1 + 7^1.5)
+    server = method.aggregate(server, _returned([1.0, 7.0], [0.0, 1.0], [1, 1]))
+    assert float(server["q"]) == pytest.approx(1.5)
+    assert float(server["model"]["w"]) == pytest.approx(7**1.5 / (1 + 7**1.5))
+
+
+def test_server_momentum_by_hand() -> None:
+    method = FedAvg(NET, FederatedSgdSettings(server_lr=0.5, server_momentum=0.9))
+    server = method.server_start({"w": torch.zeros(1)})
+    server = method.aggregate(server, _returned([1.0], [2.0], [1]))  # v = 2, w = 1
+    assert float(server["model"]["w"]) == pytest.approx(1.0)
+    server = method.aggregate(server, _returned([1.0], [2.0], [1]))  # v = 0.9 * 2 + 1 = 2.8, w = 2.4
+    assert float(server["model"]["w"]) == pytest.approx(2.4)
+
+
+def test_loss_memory_by_hand() -> None:
+    method = GrpFed(NET, GrpFedSettings(loss_memory=0.75, personalise=False))
+    kept = method.client_start(NET.initial(0))
+    for mean, expected in ((2.0, 2.0), (4.0, 2.5), (0.5, 2.0)):  # the first round has nothing to remember
+        state = {"model": {}, "kept": kept, "loss_sum": f64(3 * mean), "steps": f64(3.0)}
+        returned, kept = method.finish(state, None)  # type: ignore[arg-type]
+        assert float(returned["loss"]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "other"),
+    [
+        (GrpFedSettings(q0=0, eta_q=0, share_mix=0, lr=0.05, server_momentum=0, server_lr=1), FedAvgUniform),
+        (GrpFedSettings(share_mix=1.0, lr=0.05, server_momentum=0, server_lr=1), FedAvg),
+    ],
+)
+def test_identities_with_fedavg(settings: GrpFedSettings, other: type[FedAvg]) -> None:
+    data, plan = federation((20, 33, 9)), TrainPlan(rounds=2, local_epochs=1, batch_size=8)
+    mine = run(GrpFed(NET, settings), data, plan).server["model"]
+    theirs = run(other(NET, FederatedSgdSettings(lr=0.05)), data, plan).server["model"]
+    for name in mine:
+        torch.testing.assert_close(mine[name], theirs[name], atol=1e-6, rtol=1e-5)
+
+
+def test_personalisation_does_not_touch_the_global_model() -> None:
+    data, plan = federation((20, 33)), TrainPlan(rounds=2, local_epochs=1, batch_size=8)
+    with_, without = (run(GrpFed(NET, GrpFedSettings(personalise=p)), data, plan) for p in (True, False))
+    assert all(torch.equal(with_.server["model"][n], without.server["model"][n]) for n in with_.server["model"])
+    personal = GrpFed(NET, GrpFedSettings()).personal_answer(with_.server, with_.kept[0])
+    assert [(part.role, part.shared) for part in personal.parts] == [("extractor", False), ("head", True)]
+    assert torch.equal(personal.parts[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
+
+
+@pytest.mark.parametrize("values", [{"beta": "1.5"}, {"head": "mine"}, {"discriminator_loss": "hinge"}, {"q0": "-1"}])
+def test_settings_out_of_range_are_named(values: dict[str, str]) -> None:
+    (name,) = values
+    with pytest.raises(OptionError, match=name):
+        make_settings(GrpFedSettings, values)

@@ -1,0 +1,79 @@
+"""Every command in the README and the docs is run, in order, on the real recordings; and links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BIN = Path(sys.executable).parent
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for line in "\n".join(blocks(ROOT / "README.md", "sh")).splitlines():
+        if line.startswith("make "):
+            assert re.search(rf"^{line.split()[1]}:", makefile, flags=re.MULTILINE), line
+
+
+def test_every_option_the_docs_name_exists() -> None:
+    """Options in running text, against the commands' own help."""
+    environment = {**os.environ, "COLUMNS": "300", "TERM": "dumb"}
+    known = {"--help"}
+    commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("train",), ("evaluate",),
+                ("export",), ("predict",), ("methods",)]  # fmt: skip
+    for command in commands:
+        said = subprocess.run(
+            [BIN / "ecgfed", *command, "--help"], capture_output=True, text=True, check=True, env=environment
+        )
+        known |= set(re.findall(r"--[a-z][a-z-]+", said.stdout))
+    for page in PAGES:
+        for line in page.read_text().splitlines():
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line):
+                assert option in known or "pytest" in line, f"{page.name} names {option}"
+
+
+def test_toml_of_the_docs_trains(cohort_path: Path, tmp_path: Path) -> None:
+    (text,) = blocks(ROOT / "docs" / "training.md", "toml")
+    (tmp_path / "config.toml").write_text(text.replace("rounds = 20", "rounds = 1"))
+    command = [BIN / "ecgfed", "train", cohort_path, "--out", "run", "--config", "config.toml", "--quiet"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    assert (tmp_path / "run" / "history.jsonl").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.mitdb
+def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitdb: Path, tmp_path: Path) -> None:
+    (tmp_path / "mitdb").symlink_to(mitdb)
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    commands = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines() if line]
+    ran = [line for line in commands if line.startswith("ecgfed ")]
+    assert len(ran) >= 5
+    for line in ran:
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2900  # 2,955 annotated beats
+    (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
+    given = (
+        "from ecgfed.record.wfdb_files import read_annotation, read_recording\n"
+        "recording = read_recording('mitdb/208', ('MLII',))\n"
+        "signal_mv, r_peaks = recording.signal_mv, read_annotation('mitdb/208').beats().sample\n"
+    )
+    done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "'V'" in done.stdout

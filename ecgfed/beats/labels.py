@@ -84,7 +84,11 @@ def load_label_map(name_or_file: str) -> LabelMap:
         return BUILT_IN[name_or_file]
     path = Path(name_or_file)
     expected = f"one of {', '.join(BUILT_IN)}, or a JSON or TOML file with a table 'classes'"
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError:  # a name too long for a file, such as the map itself
+        found = False
+    if not found:
         raise OptionError("--classes", f"{name_or_file!r} is no known class map and no file", expected)
     try:
         text = path.read_text(encoding="utf-8")

@@ -26,7 +26,11 @@ def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ)
 
 
 def cut_windows(
-    signal_mv: NDArray[np.floating], r_samples: NDArray[np.int64], *, before: int = R_INDEX, length: int = WINDOW_SAMPLES
+    signal_mv: NDArray[np.floating],
+    r_samples: NDArray[np.int64],
+    *,
+    before: int = R_INDEX,
+    length: int = WINDOW_SAMPLES,
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Cut a window around each R peak; beats at the edges are padded with 0 mV and flagged, not lost.
 
@@ -50,7 +54,7 @@ def rr_features(r_seconds: NDArray[np.float64]) -> NDArray[np.float32]:
     """RR features of every beat of a recording, from the times of *all* its beats.
 
     The first beat has no previous interval and takes its next one; the last takes its previous one; the median runs
-    over the last ten intervals known at the beat. A lone beat has zeros and the ratio 1.
+    over the last ten intervals that end at or before the beat. A lone beat has zeros and the ratio 1.
 
     Args:
         r_seconds: (beats,) increasing times of the R peaks, seconds.
@@ -64,8 +68,8 @@ def rr_features(r_seconds: NDArray[np.float64]) -> NDArray[np.float32]:
     interval = np.diff(r_seconds)
     previous = np.concatenate([interval[:1], interval])
     following = np.concatenate([interval, interval[-1:]])
-    history = np.concatenate([np.full(RR_HISTORY - 1, np.nan), previous])
+    history = np.concatenate([np.full(RR_HISTORY - 1, np.nan), interval])
     recent = np.lib.stride_tricks.sliding_window_view(history, RR_HISTORY)
-    median = np.nanmedian(recent, axis=1)
+    median = np.concatenate([interval[:1], np.nanmedian(recent, axis=1)])
     ratio = np.divide(previous, median, out=np.ones_like(previous), where=median > 0)
     return np.stack([previous, following, median, ratio], axis=1).astype(np.float32)

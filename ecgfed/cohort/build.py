@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -109,6 +110,11 @@ def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) 
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     try:
         yield from pool.map(_read_record, paths, [options] * len(paths), chunksize=1)
+    except BrokenProcessPool:
+        raise CohortError(
+            "the recordings", "a worker process was killed while it read them",
+            action="free memory or pass a smaller --workers, then run the same command again",
+        ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -202,7 +208,8 @@ def build_cohort(
         kept = [entry for entry in clients if entry["beats"]]
         if not any(not entry["holdout"] for entry in kept):
             raise CohortError(
-                "the recordings", "hold no beat of any class to train on", f"one of {', '.join(options.labels.symbols)}",
+                "the recordings", "hold no beat of any class to train on",
+                f"one of {', '.join(options.labels.symbols)}",
                 "choose other classes with --classes",
             )
         if check:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ class Cohort:
         edges = np.searchsorted(self.client, np.arange(len(self.clients) + 1))
         return tuple(
             tuple(start + np.flatnonzero(self.split[start:stop] == part) for part in range(3))
-            for start, stop in zip(edges[:-1], edges[1:], strict=True)
+            for start, stop in pairwise(edges)
         )
 
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
@@ -129,7 +130,7 @@ def _load_array(path: Path, name: str, beats: int) -> NDArray[Any]:
         array = np.load(file, mmap_mode="r" if beats else None, allow_pickle=False)
     except FileNotFoundError:
         raise CohortError(file, "does not exist", action="prepare the cohort again") from None
-    except (OSError, ValueError) as problem:
+    except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
         raise CohortError(file, f"cannot be read ({problem})", action="prepare the cohort again") from problem
     if array.dtype != np.dtype(dtype) or array.shape != (beats, *tail):
         raise CohortError(
@@ -148,7 +149,8 @@ def read_meta(path: Path) -> dict[str, Any]:
     version = meta.get("schema_version") if isinstance(meta, dict) else None
     if version != SCHEMA_VERSION:
         raise CohortError(
-            path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}", "prepare the cohort again with this ecgfed"
+            path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}",
+            "prepare the cohort again with this ecgfed",
         )
     return dict(meta)
 
@@ -203,9 +205,9 @@ def summarise(cohort: Cohort) -> dict[str, Any]:
         "splits": {name: int((cohort.split == i).sum()) for i, name in enumerate(("train", "valid", "test"))},
         "classes_per_client": round(float(present.sum(1).mean()), 2),
         "cells": int(present.sum()),
-        "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing],
-        "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1)],
-        "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0)],
+        "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing.tolist()],
+        "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
+        "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
         "holdout": [client.id for client in cohort.clients if client.holdout],
         "padded": int((cohort.flags & 1).astype(bool).sum()),
         "poor_quality": int((cohort.flags & 2).astype(bool).sum()),

@@ -1,5 +1,6 @@
 """Fetching MIT-BIH from PhysioNet: resumable, and kept only when the published SHA-256 agrees."""
 
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -52,8 +53,8 @@ def download_mitbih(
 def _fetch(url: str, target: Path, digest: str) -> None:
     part = target.with_name(target.name + ".part")
     try:
-        _transfer(url, part)
-        if sha256(part) != digest and part.stat().st_size:
+        resumed = _transfer(url, part)
+        if resumed and sha256(part) != digest:
             # A stale part may have been continued from another file: once more from the start.
             part.unlink()
             _transfer(url, part)
@@ -61,16 +62,20 @@ def _fetch(url: str, target: Path, digest: str) -> None:
             part.unlink()
             raise StorageError(url, "is not the published file (SHA-256 differs)", action="try again or use a mirror")
         part.replace(target)
-    except urllib.error.URLError as error:
-        reason = getattr(error, "reason", error)
+    except (
+        urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ValueError
+    ) as error:  # fmt: skip
+        reason = getattr(error, "reason", error)  # ValueError: an address that is none
         raise StorageError(
-            url, f"cannot be fetched ({reason})", action="check the connection and run the same command again: it goes on"
+            url, f"cannot be fetched ({reason})",
+            action="check the connection and the address, then run the same command again: it goes on",
         ) from error
     except OSError as error:
         raise StorageError(target, f"cannot be fetched ({error.strerror or error})", action="run it again") from error
 
 
-def _transfer(url: str, part: Path) -> None:
+def _transfer(url: str, part: Path) -> bool:
+    """Fetch ``url`` into ``part``, the rest only where some of it is there; return whether some was."""
     start = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
     try:
@@ -78,7 +83,13 @@ def _transfer(url: str, part: Path) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416:  # the part already holds every byte
             raise
-        return
-    with response, part.open("ab" if response.status == 206 else "wb") as stream:
+        return start > 0
+    resumed = bool(response.status == 206)
+    promised, received = response.headers.get("Content-Length"), 0
+    with response, part.open("ab" if resumed else "wb") as stream:
         while block := response.read(_BLOCK):
             stream.write(block)
+            received += len(block)
+    if promised is not None and received < int(promised):  # http.client reads a broken connection as an end
+        raise ConnectionError(f"the connection closed after {received} of {promised} bytes")
+    return resumed

@@ -19,17 +19,19 @@ def _patients_from_csv(file: Path) -> dict[str, str]:
             columns = reader.fieldnames or []
             if not {"record", "patient"} <= set(columns):
                 raise OptionError(f"--patients {file}", f"columns {', '.join(columns) or 'none'}", "record and patient")
-            return {row["record"].strip(): row["patient"].strip() for row in reader}
+            return {(row["record"] or "").strip(): (row["patient"] or "").strip() for row in reader}
     except FileNotFoundError:
         raise OptionError("--patients", f"{file} does not exist", "a CSV with columns record and patient") from None
-    except (OSError, UnicodeDecodeError, csv.Error, AttributeError) as problem:
-        raise OptionError(f"--patients {file}", f"cannot be read ({problem})", "columns record and patient") from problem
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise OptionError(
+            f"--patients {file}", f"cannot be read ({problem})", "columns record and patient"
+        ) from problem
 
 
 def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
     for comment in read_header(record).comments or ():
         if match := pattern.search(comment):
-            return match.group(1).strip()
+            return (match.group(1) or "").strip()
     raise CohortError(
         record.with_name(record.name + ".hea"), f"no comment matches {pattern.pattern!r}", "one that names the patient",
         "use --patients FILE.csv",

@@ -1,5 +1,6 @@
 """Writing a cohort beat by beat: memory holds one client at a time, and a kill leaves nothing."""
 
+import contextlib
 import hashlib
 from pathlib import Path
 from types import TracebackType
@@ -63,7 +64,11 @@ class CohortWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for writer in self.arrays.values():
-            writer.stream.close()
+            if error is None:
+                writer.stream.close()
+            else:  # a full disk refuses what is still buffered, too: what went wrong first is what to report
+                with contextlib.suppress(OSError):
+                    writer.stream.close()
 
     @property
     def beats(self) -> int:
@@ -85,5 +90,8 @@ class CohortWriter:
         fingerprint = hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
         write_json(
             self.folder / FILE_NAME,
-            {"schema_version": SCHEMA_VERSION, **meta, "beats": self.beats, "sha256": hashes, "fingerprint": fingerprint},
+            {
+                "schema_version": SCHEMA_VERSION, **meta, "beats": self.beats, "sha256": hashes,
+                "fingerprint": fingerprint,
+            },
         )

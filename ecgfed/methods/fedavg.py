@@ -29,7 +29,7 @@ class FedAvg(Method):
     settings_type: ClassVar[type] = FederatedSgdSettings
 
     def server_start(self, initial: Params) -> Tree:  # noqa: D102
-        return server_start(initial)
+        return server_start(initial, self.settings)
 
     def client_start(self, initial: Params) -> Tree:  # noqa: D102
         return {}

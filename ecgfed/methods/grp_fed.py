@@ -58,11 +58,15 @@ class GrpFedSettings(FederatedSgdSettings):
         personalise: False trains the global model only.
     """
 
+    lr: float = 0.02
+    server_optimizer: str = "adam"
+    server_lr: float = 0.01
+    server_momentum: float = 0.9
     beta: float = 0.5
-    q0: float = 10.0
+    q0: float = 1.0
     eta_q: float = 0.5
     share_mix: float = 0.0
-    loss_memory: float = 0.0
+    loss_memory: float = 0.5
     discriminator_loss: str = "bce"
     regulariser: str = "non-saturating"
     head: str = "received"
@@ -122,7 +126,7 @@ class GrpFed(Method):
     def server_start(self, initial: Params) -> Tree:  # noqa: D102
         zero = torch.zeros((), dtype=torch.float64)
         return {
-            **server_start(initial), "q": zero + self.settings.q0,
+            **server_start(initial, self.settings), "q": zero + self.settings.q0,
             "sigma": zero - 1, "effective_clients": zero,
         }  # fmt: skip
 
@@ -226,3 +230,28 @@ class GrpFed(Method):
 
     def round_report(self, server: Tree) -> dict[str, float]:  # noqa: D102
         return {name: float(server[name]) for name in ("q", "sigma", "effective_clients")}
+
+
+@dataclass(frozen=True)
+class PrintedSettings(GrpFedSettings):
+    """GRP-FED's settings with the paper's values as defaults (section 4.1 and Algorithm 1)."""
+
+    lr: float = 5e-3
+    server_optimizer: str = "sgd"
+    server_lr: float = 1.0
+    server_momentum: float = 0.0
+    q0: float = 10.0
+    loss_memory: float = 0.0
+    discriminator_loss: str = "printed"
+    regulariser: str = "printed"
+
+
+class GrpFedPrinted(GrpFed):
+    """GRP-FED as Algorithm 1 prints it: unbounded L_D, saturating L_R, q0 = 10, plain aggregation."""
+
+    name: ClassVar[str] = "grp-fed-printed"
+    card: ClassVar[Card] = Card(
+        "GRP-FED as printed", "Chou et al., 2021, Algorithm 1", shared="global extractor, head, a loss",
+        stays="local extractor, discriminator",
+    )  # fmt: skip
+    settings_type: ClassVar[type] = PrintedSettings

@@ -1,7 +1,7 @@
 """The local optimizer most methods share: SGD with momentum, its state explicit.
 
 Update rule, as PyTorch's SGD (Sutskever et al. 2013 in the form without dampening): v <- m v + (g + wd w),
-w <- w - lr v. Running statistics are replaced, not stepped.
+w <- w - lr v, with g clipped to a norm first where that is asked for. Running statistics are replaced, not stepped.
 """
 
 import contextlib
@@ -30,16 +30,19 @@ class SgdSettings:
         lr: learning rate eta.
         momentum: momentum m.
         weight_decay: wd.
+        clip: largest norm of a step's gradient; a longer one is scaled down to it (Pascanu et al. 2013). 0 is off.
     """
 
     lr: float = 5e-3
     momentum: float = 0.9
     weight_decay: float = 0.0
+    clip: float = 0.0
 
     def __post_init__(self) -> None:
         check_range("lr", self.lr, 0.0, 100.0)
         check_range("momentum", self.momentum, 0.0, 0.9999)
         check_range("weight_decay", self.weight_decay, 0.0, 1.0)
+        check_range("clip", self.clip, 0.0, 1e6)
 
 
 @contextlib.contextmanager
@@ -87,6 +90,10 @@ def sgd_step(
     names = list(grads)
     w, g, v = ([tree[name] for name in names] for tree in (params, grads, velocity))
     lr, momentum, decay = settings.lr, settings.momentum, settings.weight_decay
+    if settings.clip:
+        length = torch.stack([gradient.square().sum() for gradient in g]).sum().sqrt()
+        scale = (settings.clip / length.clamp_min(1e-12)).clamp_max(1.0)
+        g = [gradient * scale for gradient in g]
     if _MAPPED.get():
         if decay:
             g = [a + decay * b for a, b in zip(g, w, strict=True)]

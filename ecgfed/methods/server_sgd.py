@@ -1,16 +1,28 @@
-r"""The server's own step along what the clients changed, with momentum (FedAvgM: Hsu, Qi and Brown 2019, arXiv 1909.06335).
+r"""The server's own step along what the clients changed.
 
-.. math:: v \leftarrow m\,v + (\bar w - w), \qquad w \leftarrow w + \eta_s v
+With :math:`\bar w` the aggregated client models and :math:`\Delta = \bar w - w`:
 
-with :math:`\bar w` the aggregated client models. :math:`m = 0, \eta_s = 1` is plain aggregation.
+.. math::
+    \text{sgd:}\quad v \leftarrow m\,v + \Delta, \qquad w \leftarrow w + \eta_s v
+
+(FedAvgM: Hsu, Qi and Brown 2019, arXiv 1909.06335; :math:`m = 0, \eta_s = 1` is plain aggregation), and
+
+.. math::
+    \text{adam:}\quad v \leftarrow m\,v + (1 - m) \Delta, \quad u \leftarrow \beta_2 u + (1 - \beta_2) \Delta^2, \quad
+    w \leftarrow w + \eta_s \hat v / (\sqrt{\hat u} + \tau)
+
+(FedAdam: Reddi et al., ICLR 2021, algorithm 2, with Adam's bias correction), whose step does not depend on the length of
+:math:`\Delta`.
 """
 
 from dataclasses import dataclass
 
+import torch
+
 from ecgfed.methods.base import Tree
 from ecgfed.methods.local_sgd import SgdSettings, zeros_like
-from ecgfed.methods.settings import check_range
-from ecgfed.nets.layers import Params
+from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.nets.layers import Params, trainable
 
 
 @dataclass(frozen=True)
@@ -20,29 +32,61 @@ class FederatedSgdSettings(SgdSettings):
     Attributes:
         server_lr: step eta_s along the (accumulated) change.
         server_momentum: momentum m of that step.
+        server_optimizer: ``sgd`` or ``adam``.
+        server_beta2: decay beta_2 of adam's squares.
+        server_tau: tau, adam's floor, in units of a round's change.
     """
 
     server_lr: float = 1.0
     server_momentum: float = 0.0
+    server_optimizer: str = "sgd"
+    server_beta2: float = 0.99
+    server_tau: float = 1e-5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("server_lr", self.server_lr, 0.0, 1000.0)
         check_range("server_momentum", self.server_momentum, 0.0, 0.9999)
+        check_choice("server_optimizer", self.server_optimizer, ("sgd", "adam"))
+        check_range("server_beta2", self.server_beta2, 0.0, 0.999999)
+        check_range("server_tau", self.server_tau, 1e-12, 1.0)
 
 
-def server_start(initial: Params) -> Tree:
-    """Return the server's model and its velocity before the first round."""
-    return {"model": initial, "server_velocity": zeros_like(initial)}
+def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:
+    """Return the server's model and its optimizer's state before the first round."""
+    start: Tree = {"model": initial}
+    if settings.server_optimizer == "adam":
+        start |= {"server_square": zeros_like(initial), "server_rounds": torch.zeros((), dtype=torch.float64)}
+    if settings.server_optimizer == "adam" or settings.server_momentum:
+        start["server_velocity"] = zeros_like(initial)
+    return start
 
 
 def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings) -> Tree:
     """Move the server's ``model`` towards the aggregated one; running statistics are taken as they are."""
-    if settings.server_lr == 1 and not settings.server_momentum:
-        return {"model": mean, "server_velocity": server["server_velocity"]}
-    model, velocity = dict(mean), {}
-    for name, speed in server["server_velocity"].items():
-        before = server["model"][name]
-        velocity[name] = settings.server_momentum * speed + (mean[name] - before)
-        model[name] = before + settings.server_lr * velocity[name]
-    return {"model": model, "server_velocity": velocity}
+    model, change = server["model"], {name: mean[name] - value for name, value in trainable(server["model"]).items()}
+    if settings.server_optimizer == "adam":
+        return _adam_step(server, mean, change, settings)
+    if not settings.server_momentum:
+        if settings.server_lr == 1:
+            return {"model": mean}
+        return {"model": {**mean, **{name: model[name] + settings.server_lr * step for name, step in change.items()}}}
+    before = server["server_velocity"]
+    velocity = {name: settings.server_momentum * before[name] + step for name, step in change.items()}
+    moved = {name: model[name] + settings.server_lr * step for name, step in velocity.items()}
+    return {"model": {**mean, **moved}, "server_velocity": velocity}
+
+
+def _adam_step(server: Tree, mean: Params, change: Params, settings: FederatedSgdSettings) -> Tree:
+    m, beta2, rounds = settings.server_momentum, settings.server_beta2, server["server_rounds"] + 1
+    velocity = {name: m * server["server_velocity"][name] + (1 - m) * step for name, step in change.items()}
+    square = {name: beta2 * server["server_square"][name] + (1 - beta2) * step**2 for name, step in change.items()}
+    correct_v, correct_u = 1 - m ** float(rounds), 1 - beta2 ** float(rounds)
+    moved = {
+        name: server["model"][name]
+        + settings.server_lr * (velocity[name] / correct_v) / ((square[name] / correct_u).sqrt() + settings.server_tau)
+        for name in change
+    }
+    return {
+        "model": {**mean, **moved}, "server_velocity": velocity, "server_square": square, "server_rounds": rounds
+    }  # fmt: skip

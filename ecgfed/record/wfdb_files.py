@@ -1,7 +1,8 @@
 """Reading WFDB records by lead name, with the checks the wfdb package leaves to its caller.
 
 wfdb reads a corrupt signal silently, gives no signal for a missing lead and stops at the first half of a
-truncated annotation without a word; here each of these is one line that names the file.
+truncated annotation without a word, takes 250 Hz for a sampling frequency it cannot read and microvolt for
+volt; here each of these is right, or one line that names the file.
 Format: WFDB header(5), signal(5) and annot(5), https://physionet.org/physiotools/wag/.
 """
 
@@ -15,9 +16,16 @@ from ecgfed.errors import RecordError
 from ecgfed.record.recording import Annotation, Recording
 
 #: Millivolt per unit, by the unit's spelling in a header.
-_MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "µV": 1e-3, "V": 1e3, "nV": 1e-6}
+_MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
 #: Bytes a sample takes in each uncompressed WFDB format.
-_SAMPLE_BYTES = {"8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5}
+_SAMPLE_BYTES = {
+    "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3,
+}  # fmt: skip
+#: The value that stands for "no sample" in each format that has one (signal(5)).
+_INVALID = {
+    "16": -(2**15), "61": -(2**15), "160": -(2**15), "24": -(2**23), "32": -(2**31), "80": -(2**7), "212": -(2**11),
+    "310": -(2**9), "311": -(2**9), "508": -(2**7), "516": -(2**15), "524": -(2**23),
+}  # fmt: skip
 #: The band-pass ends at 40 Hz, so a record must hold frequencies past that; above, nothing records an ECG.
 MIN_FS_HZ, MAX_FS_HZ = 100.0, 20_000.0
 
@@ -25,6 +33,42 @@ MIN_FS_HZ, MAX_FS_HZ = 100.0, 20_000.0
 def _base(record: Path | str) -> Path:
     path = Path(record)
     return path.with_suffix("") if path.suffix in {".hea", ".dat"} else path
+
+
+def _header_fields(header_path: Path) -> list[list[str]]:
+    """Return the fields of the record line and of each signal line, as written (wfdb drops what is not ASCII)."""
+    raw = header_path.read_bytes()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    return [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _check_sampling_frequency(header: Any, header_path: Path) -> None:
+    """Refuse a frequency outside the bounds, and one that wfdb could not read and took to be 250 Hz."""
+    fields = _header_fields(header_path)[0]
+    written = fields[2].split("/")[0].split("(")[0] if len(fields) > 2 else "250"  # header(5): 250 where it is omitted
+    try:
+        fs_hz = float(written)
+    except ValueError:
+        fs_hz = math.nan
+    if fs_hz != header.fs or not MIN_FS_HZ <= fs_hz <= MAX_FS_HZ:
+        raise RecordError(
+            header_path, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", "correct the header"
+        )
+
+
+def _unit(header: Any, header_path: Path, channel: int) -> str:
+    """Return a signal's unit, the part after the slash of its third field; mV where there is none (header(5))."""
+    fields = _header_fields(header_path)[1 + channel]
+    unit = fields[2].partition("/")[2] if len(fields) > 2 else ""
+    if unit and unit not in _MILLIVOLT:
+        raise RecordError(
+            header_path, f"lead {header.sig_name[channel]} is in {unit!r}", "one of mV, uV, µV, V, nV",
+            "correct the header's units",
+        )
+    return unit or "mV"
 
 
 def read_header(record: Path | str) -> Any:
@@ -44,14 +88,13 @@ def read_header(record: Path | str) -> Any:
     if isinstance(header, wfdb.MultiRecord):
         raise RecordError(header_path, "is a multi-segment record", "one segment", "export its segments one by one")
     names = header.sig_name or []
-    if not header.n_sig or len(names) != header.n_sig or not header.file_name:
+    if not header.n_sig:
+        raise RecordError(header_path, "holds no signal", "at least one lead", "leave the record out")
+    if len(names) != header.n_sig or not header.file_name:
         raise RecordError(
             header_path, f"{len(names)} signal lines", f"{header.n_sig} as its record line says", "restore the header"
         )
-    if not (math.isfinite(header.fs or 0.0) and MIN_FS_HZ <= (header.fs or 0.0) <= MAX_FS_HZ):
-        raise RecordError(
-            header_path, f"sampling frequency {header.fs} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", "correct the header"
-        )
+    _check_sampling_frequency(header, header_path)
     return header
 
 
@@ -103,7 +146,7 @@ def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
 
 
 def read_recording(record: Path | str, leads: tuple[str, ...]) -> Recording:
-    """Read one lead of a WFDB record in millivolt.
+    """Read one lead of a WFDB record in millivolt, its skew removed, one sample (their mean) for each frame.
 
     Args:
         record: path of the record, with or without ``.hea``.
@@ -119,31 +162,56 @@ def read_recording(record: Path | str, leads: tuple[str, ...]) -> Recording:
     header = read_header(base)
     channel = choose_lead(header, base, leads)
     _check_length(header, base, channel)
-    unit = str(header.units[channel])
-    if unit not in _MILLIVOLT:
-        raise RecordError(
-            base.with_name(base.name + ".hea"), f"lead {header.sig_name[channel]} is in {unit!r}",
-            f"one of {', '.join(_MILLIVOLT)}", "correct the header's units",
-        )
+    unit = _unit(header, base.with_name(base.name + ".hea"), channel)
+    if header.sig_len == 0:
+        raise RecordError(base, "holds no samples", action="leave the record out")
     try:
-        read = wfdb.rdrecord(str(base), channels=[channel], physical=False)
+        # The samples as they are stored, because the header's checksum is the sum of those.
+        read = wfdb.rdrecord(
+            str(base), channels=[channel], physical=False, smooth_frames=False, ignore_skew=True
+        )  # fmt: skip
     except Exception as problem:  # wfdb raises ValueError, IndexError and others for broken files
         raise RecordError(
             base, f"cannot be read ({type(problem).__name__}: {problem})", "a WFDB record", "fetch or copy it again"
         ) from problem
-    digital = read.d_signal[:, 0]
+    digital = read.e_d_signal[0]
     if not len(digital):
         raise RecordError(base, "holds no samples", action="leave the record out")
     _check_sum(header, base, channel, digital)
     gain, baseline = float(header.adc_gain[channel] or 200.0), float(header.baseline[channel])
     signal_mv = (digital - baseline) / gain * _MILLIVOLT[unit]
-    invalid = {"212": -2048, "16": -32768, "80": -128, "24": -(2**23), "32": -(2**31)}.get(str(header.fmt[channel]))
-    if invalid is not None:
-        signal_mv[digital == invalid] = np.nan
+    signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
+    signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)
+    if skew := int(header.skew[channel] or 0):
+        signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
     return Recording(
         name=base.name, path=base, lead=str(header.sig_name[channel]), leads=tuple(map(str, header.sig_name)),
         fs_hz=float(header.fs), signal_mv=signal_mv, comments=tuple(header.comments or ()),
     )
+
+
+def _walk_annotation(raw: bytes) -> tuple[bool, int | None]:
+    """Say whether an annotation file has its end mark, and at which sample the last whole mark stands (annot(5)).
+
+    The end mark is a 16-bit zero where a mark could begin; zeros also occur inside text and long intervals.
+    """
+    at, time, last = 0, 0, None
+    while at + 2 <= len(raw):
+        word = int.from_bytes(raw[at : at + 2], "little")
+        code, number = word >> 10, word & 0x3FF
+        at += 2
+        if word == 0:
+            return True, last
+        if code == 59:  # SKIP: a 32-bit interval follows, high half first
+            high, low = raw[at : at + 2], raw[at + 2 : at + 4]
+            time += int.from_bytes(high, "little", signed=True) * 65536 + int.from_bytes(low, "little")
+            at += 4
+        elif code == 63:  # AUX: text follows, padded to an even length
+            at += number + number % 2
+        elif code < 59:  # 60 to 62 qualify the mark before
+            time += number
+            last = time
+    return False, last
 
 
 def read_annotation(record: Path | str, extension: str = "atr", *, samples: int | None = None) -> Annotation:
@@ -163,22 +231,20 @@ def read_annotation(record: Path | str, extension: str = "atr", *, samples: int 
     path = base.with_name(f"{base.name}.{extension}")
     if not path.is_file():
         raise RecordError(path, "does not exist", "annotations, for the labels", "name their suffix with --annotator")
-    raw = path.read_bytes()
-    # annot(5): the file ends with a 16-bit zero; wfdb reads on silently where it is missing.
-    complete = len(raw) >= 2 and len(raw) % 2 == 0 and raw[-2:] == b"\0\0"
     try:
+        complete, last = _walk_annotation(path.read_bytes())
+        if not complete:
+            where = "no mark can be read" if last is None else f"its last whole mark is at sample {last}"
+            raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")
         marks = wfdb.rdann(str(base), extension)
         sample = np.asarray(marks.sample, dtype=np.int64)
         symbol = np.asarray(marks.symbol, dtype=np.str_)
-    except Exception as problem:
-        if complete:
-            raise RecordError(
-                path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch it again"
-            ) from problem
-        sample, symbol = np.empty(0, np.int64), np.empty(0, np.str_)
-    if not complete:
-        last = f"its last whole mark is at sample {sample[-1]}" if len(sample) else "no mark can be read"
-        raise RecordError(path, f"is cut short: {last}, with no end mark after it", action="fetch or copy it again")
+    except RecordError:
+        raise
+    except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
+        raise RecordError(
+            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch it again"
+        ) from problem
     order = np.argsort(sample, kind="stable")
     sample, symbol = sample[order], symbol[order]
     if samples is not None and len(sample) and (sample[0] < 0 or sample[-1] >= samples):

@@ -16,6 +16,7 @@ from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.methods.grp_fed import (
     GrpFed,
     GrpFedSettings,
+    PrintedSettings,
     discriminator_loss,
     loss_weights,
     next_power,
@@ -71,7 +72,7 @@ def test_discriminator_loss_and_its_gradient_by_hand(form: str, a: float, b: flo
     loss = discriminator_loss(logit_g, logit_l, form)
     gradient = [float(g) for g in torch.autograd.grad(loss, [logit_g, logit_l])]
     if form == "printed":  # log(1 - D(f_g)) + log D(f_l)
-        assert float(loss) == pytest.approx(math.log(1 - sigmoid(a)) + math.log(sigmoid(b)))
+        assert float(loss.detach()) == pytest.approx(math.log(1 - sigmoid(a)) + math.log(sigmoid(b)))
         assert gradient == pytest.approx([-sigmoid(a), 1 - sigmoid(b)])
     else:
         assert float(loss) == pytest.approx(-math.log(sigmoid(a)) - math.log(1 - sigmoid(b)))
@@ -127,7 +128,7 @@ def _algorithm_1(settings: GrpFedSettings, batches: list, initial: dict, discrim
 
 
 def test_a_clients_round_is_algorithm_1_as_printed() -> None:
-    settings = GrpFedSettings(lr=0.05, momentum=0.0, discriminator_loss="printed", regulariser="printed")
+    settings = PrintedSettings(lr=0.05, momentum=0.0)
     data = federation((24,))
     plan = TrainPlan(rounds=1, local_epochs=1, batch_size=8)
     method = GrpFed(NET, settings)
@@ -152,7 +153,7 @@ def _returned(losses: list[float], models: list[float], beats: list[int]) -> Ret
 
 
 def test_two_rounds_of_the_server_by_hand() -> None:
-    method = GrpFed(NET, GrpFedSettings(q0=1.0, eta_q=0.5, share_mix=0.0, loss_memory=0.0, server_momentum=0.0, server_lr=1.0))
+    method = GrpFed(NET, PrintedSettings(q0=1.0))
     server = method.server_start({"w": torch.zeros(1)})
     # round 1: q stays 1; lambda = (1/4, 3/4); sigma = 1
     server = method.aggregate(server, _returned([1.0, 3.0], [0.0, 4.0], [1, 1]))
@@ -174,6 +175,21 @@ def test_server_momentum_by_hand() -> None:
     assert float(server["model"]["w"]) == pytest.approx(2.4)
 
 
+def test_server_adam_is_torchs_adam_on_the_change() -> None:
+    settings = FederatedSgdSettings(server_optimizer="adam", server_lr=0.1, server_momentum=0.8, server_beta2=0.95, server_tau=1e-3)
+    method = FedAvg(NET, settings)
+    server = method.server_start({"w": torch.tensor([1.0, -2.0])})
+    weight = torch.tensor([1.0, -2.0], requires_grad=True)
+    adam = torch.optim.Adam([weight], lr=0.1, betas=(0.8, 0.95), eps=1e-3)
+    for change in ([0.5, -1.0], [0.1, 0.3], [-0.7, 2.0]):
+        mean = server["model"]["w"] + torch.tensor(change)
+        returned = Returned({"model": {"w": mean[None]}}, {}, torch.ones(1).double(), torch.zeros(1))
+        server = method.aggregate(server, returned)
+        weight.grad = -torch.tensor(change)
+        adam.step()
+    torch.testing.assert_close(server["model"]["w"], weight.detach())
+
+
 def test_loss_memory_by_hand() -> None:
     method = GrpFed(NET, GrpFedSettings(loss_memory=0.75, personalise=False))
     kept = method.client_start(NET.initial(0))
@@ -186,8 +202,8 @@ def test_loss_memory_by_hand() -> None:
 @pytest.mark.parametrize(
     ("settings", "other"),
     [
-        (GrpFedSettings(q0=0, eta_q=0, share_mix=0, lr=0.05, server_momentum=0, server_lr=1), FedAvgUniform),
-        (GrpFedSettings(share_mix=1.0, lr=0.05, server_momentum=0, server_lr=1), FedAvg),
+        (PrintedSettings(q0=0, eta_q=0, lr=0.05), FedAvgUniform),
+        (PrintedSettings(share_mix=1.0, lr=0.05), FedAvg),
     ],
 )
 def test_identities_with_fedavg(settings: GrpFedSettings, other: type[FedAvg]) -> None:
@@ -205,6 +221,13 @@ def test_personalisation_does_not_touch_the_global_model() -> None:
     personal = GrpFed(NET, GrpFedSettings()).personal_answer(with_.server, with_.kept[0])
     assert [(part.role, part.shared) for part in personal.parts] == [("extractor", False), ("head", True)]
     assert torch.equal(personal.parts[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
+
+
+def test_the_printed_form_has_the_papers_values() -> None:
+    printed = PrintedSettings()
+    assert (printed.q0, printed.eta_q, printed.beta, printed.lr, printed.momentum) == (10.0, 0.5, 0.5, 5e-3, 0.9)
+    assert (printed.server_optimizer, printed.server_lr, printed.server_momentum) == ("sgd", 1.0, 0.0)
+    assert (printed.discriminator_loss, printed.regulariser, printed.loss_memory) == ("printed", "printed", 0.0)
 
 
 @pytest.mark.parametrize("values", [{"beta": "1.5"}, {"head": "mine"}, {"discriminator_loss": "hinge"}, {"q0": "-1"}])

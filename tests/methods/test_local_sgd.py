@@ -57,6 +57,18 @@ def test_gradients_by_hand(mapped: bool) -> None:
     assert float(new["n.running_mean"]) == 8.0
 
 
+def test_a_long_gradient_is_scaled_to_the_clip_and_a_short_one_left() -> None:
+    params = {"a": torch.zeros(1), "b": torch.zeros(2)}
+    long = {"a": torch.tensor([3.0]), "b": torch.tensor([0.0, 4.0])}  # norm 5
+    settings = SgdSettings(1.0, 0.0, clip=1.0)
+    stepped, _ = sgd_step(params, long, zeros_like(params), {}, settings)
+    assert stepped["a"].tolist() == pytest.approx([-0.6])
+    assert stepped["b"].tolist() == pytest.approx([0.0, -0.8])
+    short = {name: value / 10 for name, value in long.items()}
+    stepped, _ = sgd_step(params, short, zeros_like(params), {}, settings)
+    assert stepped["b"].tolist() == pytest.approx([0.0, -0.4])
+
+
 def test_weighted_rows_count_and_others_do_not() -> None:
     logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [5.0, -5.0]])
     label = torch.tensor([0, 0, 1])

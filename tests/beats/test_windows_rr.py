@@ -1,0 +1,153 @@
+"""Windows cut by hand, RR features worked out by hand, and sampling frequencies that must not matter."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wfdb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from record_files import r_waves
+
+from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY, labelled_beats, windows_around
+from ecgfed.beats.labels import BUILT_IN
+from ecgfed.beats.windows import cut_windows, resample, rr_features
+from ecgfed.record.filters import band_pass
+from ecgfed.record.wfdb_files import read_annotation, read_recording
+
+
+def test_a_window_by_hand() -> None:
+    """Two samples before the R peak, five in all."""
+    windows, padded = cut_windows(np.arange(10.0), np.array([2, 4, 7]), before=2, length=5)
+    assert windows[:, 0].tolist() == [[0, 1, 2, 3, 4], [2, 3, 4, 5, 6], [5, 6, 7, 8, 9]]
+    assert windows.dtype == np.float32
+    assert windows.shape == (3, 1, 5)
+    assert not padded.any()
+
+
+def test_beats_at_the_edges_are_padded_with_zero_and_flagged() -> None:
+    windows, padded = cut_windows(np.arange(1.0, 11.0), np.array([0, 1, 2, 7, 8, 9]), before=2, length=5)
+    assert windows[:, 0].tolist() == [
+        [0, 0, 1, 2, 3], [0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [7, 8, 9, 10, 0], [8, 9, 10, 0, 0],
+    ]  # fmt: skip
+    assert padded.tolist() == [True, True, False, False, True, True]
+
+
+def test_the_contract_is_256_samples_with_the_r_peak_at_100() -> None:
+    signal = np.arange(1000.0)
+    windows, padded = cut_windows(signal, np.array([100, 400, 844, 845]))
+    assert windows.shape == (4, 1, 256)
+    assert windows[1, 0].tolist() == list(range(300, 556))
+    assert padded.tolist() == [False, False, False, True]
+
+
+def test_a_recording_shorter_than_a_window_still_gives_one() -> None:
+    windows, padded = cut_windows(np.ones(30), np.array([10]))
+    assert windows[0, 0].tolist() == [0.0] * 90 + [1.0] * 30 + [0.0] * 136
+    assert padded.tolist() == [True]
+
+
+def test_no_beats_give_no_windows() -> None:
+    windows = windows_around(np.zeros(1000), 360.0, np.empty(0, np.int64))
+    assert windows.window_mv.shape == (0, 1, 256)
+    assert windows.rr_s.shape == (0, 4)
+    assert windows.flags.shape == (0,)
+
+
+def test_windows_hold_the_filtered_signal_and_flags_say_what_is_amiss() -> None:
+    signal = np.random.default_rng(0).normal(size=5000)
+    signal[2300:2310] = np.nan
+    r = np.array([50, 1000, 2150, 2160, 2409, 2411, 4900])
+    windows = windows_around(signal, 360.0, r)
+    bridged = signal.copy()
+    bridged[2300:2310] = np.interp(np.arange(2300, 2310), [2299, 2310], [signal[2299], signal[2310]])
+    np.testing.assert_allclose(windows.window_mv[1, 0], band_pass(bridged, 360.0)[900:1156], atol=1e-6)
+    # A window spans R - 100 to R + 155: 2150 reaches 2305, 2409 starts at 2309, 2411 at 2311.
+    poor = [bool(flag & FLAG_POOR_QUALITY) for flag in windows.flags]
+    assert poor == [False, False, True, True, True, False, False]
+    padded = [bool(flag & FLAG_PADDED) for flag in windows.flags]
+    assert padded == [True, False, False, False, False, False, True]
+
+
+def test_rr_by_hand() -> None:
+    """R at 0, 1, 1.8, 3 s: intervals 1.0, 0.8, 1.2; known medians 1.0, 1.0, 0.9, 1.0."""
+    expected = [
+        [1.0, 1.0, 1.0, 1.0],  # no beat before it: takes its next interval
+        [1.0, 0.8, 1.0, 1.0],
+        [0.8, 1.2, 0.9, 0.8 / 0.9],
+        [1.2, 1.2, 1.0, 1.2],  # none after it: takes its previous one
+    ]
+    features = rr_features(np.array([0.0, 1.0, 1.8, 3.0]))
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(features, expected, rtol=1e-6)
+
+
+def test_rr_of_one_and_of_two_beats() -> None:
+    assert rr_features(np.array([5.0])).tolist() == [[0.0, 0.0, 0.0, 1.0]]
+    np.testing.assert_allclose(rr_features(np.array([5.0, 5.75])), [[0.75, 0.75, 0.75, 1.0]] * 2)
+
+
+def test_the_median_of_twelve_beats_forgets_the_oldest_interval() -> None:
+    """Intervals 2.0, then 0.1 ... 1.0. At the 11th beat ten are known; at the 12th the first, 2.0, is the eleventh."""
+    intervals = [2.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    features = rr_features(np.concatenate([[0.0], np.cumsum(intervals)]))
+    assert len(features) == 12
+    assert features[10, 2] == pytest.approx(0.55)  # 0.1 ... 0.9 and 2.0: between 0.5 and 0.6
+    assert features[11, 2] == pytest.approx(0.55)  # 0.1 ... 1.0: between 0.5 and 0.6
+    assert features[9, 2] == pytest.approx(0.5)  # 0.1 ... 0.8 and 2.0: nine values
+    assert features[11, 3] == pytest.approx(1.0 / 0.55)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats(0.2, 3.0), min_size=1, max_size=40))
+def test_rr_matches_plain_loops(intervals: list[float]) -> None:
+    times = np.concatenate([[1.0], 1.0 + np.cumsum(intervals)])
+    features = rr_features(times)
+    for i in range(1, len(times)):
+        known = sorted(intervals[max(0, i - 10) : i])
+        middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
+        following = intervals[i] if i < len(intervals) else intervals[-1]
+        expected = [intervals[i - 1], following, middle, intervals[i - 1] / middle]
+        np.testing.assert_allclose(features[i], expected, rtol=1e-5)
+
+
+def test_rr_of_two_beats_at_one_time_stays_finite() -> None:
+    assert np.isfinite(rr_features(np.array([1.0, 1.0, 1.0]))).all()
+
+
+@pytest.mark.parametrize("fs_hz", [128.0, 250.0, 500.0, 1000.0, 257.3])
+def test_resampling_keeps_a_sine(fs_hz: float) -> None:
+    at = np.arange(round(20 * fs_hz)) / fs_hz
+    out = resample(np.sin(2 * np.pi * 7 * at), fs_hz)
+    assert len(out) == pytest.approx(20 * 360, abs=2)
+    expected = np.sin(2 * np.pi * 7 * np.arange(len(out)) / 360)
+    np.testing.assert_allclose(out[360:-360], expected[360:-360], atol=0.01)
+
+
+def test_360_hz_is_left_alone() -> None:
+    signal = np.random.default_rng(0).normal(size=100)
+    np.testing.assert_array_equal(resample(signal, 360.0), signal)
+
+
+@pytest.mark.parametrize("fs_hz", [250.0, 500.0, 1000.0])
+def test_one_heart_recorded_at_two_rates_gives_the_same_windows(tmp_path: Path, fs_hz: float) -> None:
+    """R peaks at whole tenths of a second fall on a sample at every rate; 1 step is 5 microvolt."""
+    r_s = [0.7, 1.5, 2.4, 3.1, 4.0, 4.9, 5.6, 6.2, 7.1, 8.0]
+    for name, rate in (("own", fs_hz), ("mit", 360.0)):
+        wfdb.wrsamp(
+            name, fs=rate, units=["mV"], sig_name=["MLII"], p_signal=r_waves(rate, r_s, 9.0)[:, None], fmt=["212"],
+            adc_gain=[200.0], baseline=[0], write_dir=str(tmp_path),
+        )  # fmt: skip
+        wfdb.wrann(name, "atr", np.rint(np.array(r_s) * rate).astype(int), ["N"] * 10, write_dir=str(tmp_path))
+    made = {}
+    for name in ("own", "mit"):
+        read = read_recording(tmp_path / name, ("MLII",))
+        made[name] = labelled_beats(
+            read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"]
+        )  # fmt: skip
+    own, mit = made["own"].windows, made["mit"].windows
+    assert mit.window_mv.max() > 0.8
+    np.testing.assert_allclose(own.window_mv, mit.window_mv, atol=0.02)
+    np.testing.assert_allclose(own.rr_s, mit.rr_s, atol=1e-5)
+    assert own.flags.tolist() == mit.flags.tolist()
+    assert (mit.window_mv[:, 0].argmax(axis=1) == 100).all()

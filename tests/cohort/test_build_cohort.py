@@ -1,0 +1,256 @@
+"""From recordings to a cohort folder: what goes in comes out, whatever the workers, or nothing is left behind."""
+
+import dataclasses
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import PATIENTS, write_record
+from record_files import cut, flip_byte
+
+from ecgfed.beats.labels import BUILT_IN
+from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
+from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.cohort.folder import folder_sources
+from ecgfed.errors import CohortError, OptionError, RecordError, StorageError
+
+DEFAULT = PrepareOptions()
+
+
+def build(records: Path, out: Path, options: PrepareOptions = DEFAULT, *, workers: int = 1) -> Cohort:
+    build_cohort(folder_sources(records), out, options, kind="folder", workers=workers)
+    return open_cohort(out)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_each_patient_is_a_client_with_its_own_beats(cohort_path: Path) -> None:
+    cohort = open_cohort(cohort_path)
+    assert [client.id for client in cohort.clients] == list(PATIENTS)
+    for client, symbols in zip(cohort.clients, PATIENTS.values(), strict=True):
+        mine = cohort.label[cohort.client == client.index]
+        assert "".join(cohort.classes[i] for i in mine) == symbols
+    assert cohort.meta["class_counts"] == {
+        cls: sum(symbols.count(cls) for symbols in PATIENTS.values()) for cls in BUILT_IN["mitbih12"].classes
+    }
+    assert len(cohort.label) == sum(map(len, PATIENTS.values()))
+    assert (np.diff(cohort.client) >= 0).all()
+    for client in cohort.clients:
+        assert (np.diff(cohort.sample[cohort.client == client.index]) > 0).all()
+
+
+def test_the_contract_is_written_down(cohort_path: Path) -> None:
+    meta = json.loads((cohort_path / "cohort.json").read_text())
+    assert (meta["schema_version"], meta["fs_hz"], meta["window_samples"], meta["r_index"]) == (1, 360.0, 256, 100)
+    assert (meta["units"], meta["normalised"], meta["split"], meta["seed"]) == ("mV", False, "random", 0)
+    assert meta["kind"] == "folder"
+    assert "0.5-40 Hz" in meta["filter"]
+    assert meta["classes"] == list("NLRV/AFfjaEJ")
+
+
+def test_the_sources_hashes_are_those_of_the_files(records: Path, cohort_path: Path) -> None:
+    meta = open_cohort(cohort_path).meta
+    assert [record["name"] for record in meta["records"]] == list(PATIENTS)
+    for record in meta["records"]:
+        names = {f"{record['name']}.{suffix}" for suffix in ("hea", "dat", "atr")}
+        expected = {name: hashlib.sha256((records / name).read_bytes()).hexdigest() for name in names}
+        assert record["sha256"] == expected
+
+
+def test_windows_have_their_r_peak_at_sample_100(cohort_path: Path) -> None:
+    """Upright N beats of the synthetic patients: the highest sample is the R peak, give or take the noise."""
+    cohort = open_cohort(cohort_path)
+    upright = cohort.label == cohort.classes.index("N")
+    assert np.abs(cohort.beats[upright, 0].argmax(axis=1) - 100).max() <= 2
+
+
+@pytest.mark.parametrize("peaks", ["annotated", pytest.param("detected", marks=pytest.mark.slow)])
+def test_the_folder_does_not_depend_on_the_workers(records: Path, tmp_path: Path, peaks: str) -> None:
+    options = PrepareOptions(peaks=peaks)
+    one, two = (build(records, tmp_path / str(n), options, workers=n) for n in (1, 2))
+    assert one.fingerprint == two.fingerprint
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+def test_the_fingerprint_follows_the_seed_and_the_split(records: Path, cohort_path: Path, tmp_path: Path) -> None:
+    again = build(records, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(cohort_path)
+    prints = {again.fingerprint}
+    prints.add(build(records, tmp_path / "seed", PrepareOptions(seed=1)).fingerprint)
+    prints.add(build(records, tmp_path / "chronological", PrepareOptions(split="chronological")).fingerprint)
+    assert len(prints) == 3
+
+
+def test_a_clients_split_does_not_depend_on_who_else_is_there(records: Path, cohort_path: Path, tmp_path: Path) -> None:
+    sources = [source for source in folder_sources(records) if source.id == "p3"]
+    build_cohort(sources, tmp_path / "c", DEFAULT, kind="folder")
+    whole = open_cohort(cohort_path)
+    np.testing.assert_array_equal(open_cohort(tmp_path / "c").split, whole.split[whole.client == 2])
+
+
+def test_two_clients_of_the_same_beats_are_not_split_alike(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_record(tmp_path / "r", name, "N" * 60)
+    cohort = build(tmp_path / "r", tmp_path / "c")
+    assert cohort.split[:60].tolist() != cohort.split[60:].tolist()
+
+
+def test_a_held_out_client_is_in_the_cohort_but_not_in_the_federation(records: Path, tmp_path: Path) -> None:
+    cohort = build(records, tmp_path / "c", PrepareOptions(holdout=("p2", "p4")))
+    assert [client.id for client in cohort.clients] == ["p1", "p2", "p3", "p4"]
+    assert [client.id for client in cohort.federation] == ["p1", "p3"]
+    held = {client.index for client in cohort.clients if client.holdout}
+    for part in range(3):
+        assert not held & set(cohort.client[cohort.pool(part)].tolist())
+    assert len(cohort.rows(cohort.clients[1], 0)) > 0
+
+
+@pytest.mark.parametrize("holdout", [("p9",), ("p1", "p9", "p8")])
+def test_an_unknown_held_out_client_is_refused(records: Path, tmp_path: Path, holdout: tuple[str, ...]) -> None:
+    with pytest.raises(OptionError, match=r"--holdout: no client .*p9; expected ids among p1, p2, p3, p4"):
+        build(records, tmp_path / "c", PrepareOptions(holdout=holdout))
+
+
+def test_holding_everyone_out_is_refused(records: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="every client is held out"):
+        build(records, tmp_path / "c", PrepareOptions(holdout=tuple(PATIENTS)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_records_of_one_patient_are_one_client(records: Path, tmp_path: Path) -> None:
+    source = Source("p", "Ann", (records / "p1", records / "p3"))
+    build_cohort([source], tmp_path / "c", PrepareOptions(split="chronological"), kind="folder")
+    cohort = open_cohort(tmp_path / "c")
+    (client,) = cohort.clients
+    assert (client.patient, client.records) == ("Ann", ("p1", "p3"))
+    assert "".join(cohort.classes[i] for i in cohort.label) == PATIENTS["p1"] + PATIENTS["p3"]
+    assert cohort.record.tolist() == [0] * 60 + [1] * 55
+    assert cohort.split.tolist() == [0] * 83 + [1] * 9 + [2] * 23  # 115 beats: 23 test, 9.2 of the rest valid
+    # Intervals do not reach from one recording into the other.
+    assert cohort.rr[59, 1] == cohort.rr[59, 0]
+    assert cohort.rr[60, 0] == cohort.rr[60, 1]
+
+
+def test_a_patient_without_a_beat_of_any_class_is_left_out_and_named(tmp_path: Path) -> None:
+    write_record(tmp_path / "r", "a", "VVVV")
+    write_record(tmp_path / "r", "b", "NNVN")
+    write_record(tmp_path / "r", "c", "VV")
+    labels = dataclasses.replace(BUILT_IN["mitbih12"], classes=("N", "A"), symbols={"N": "N", "A": "A"})
+    cohort = build(tmp_path / "r", tmp_path / "c", PrepareOptions(labels=labels))
+    assert [client.id for client in cohort.clients] == ["b"]
+    assert cohort.meta["without_beats"] == ["a", "c"]
+    assert cohort.client.tolist() == [0, 0, 0]
+    assert [record["left_out"] for record in cohort.meta["records"]] == [{"V": 4}, {"V": 1}, {"V": 2}]
+
+
+@pytest.mark.parametrize("holdout", [(), ("b",)])
+def test_no_beat_to_train_on_is_an_empty_cohort(tmp_path: Path, holdout: tuple[str, ...]) -> None:
+    write_record(tmp_path / "r", "a", "VVVV")
+    write_record(tmp_path / "r", "b", "NNN" if holdout else "VV")
+    labels = dataclasses.replace(BUILT_IN["mitbih12"], classes=("N", "A"), symbols={"N": "N", "A": "A"})
+    with pytest.raises(CohortError, match="no beat of any class"):
+        build(tmp_path / "r", tmp_path / "c", PrepareOptions(labels=labels, holdout=holdout))
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CohortError, match="no recordings"):
+        build_cohort([], tmp_path / "c", DEFAULT, kind="folder")
+
+
+def test_detected_peaks_are_labelled_by_the_annotation(records: Path, tmp_path: Path) -> None:
+    cohort = build(records, tmp_path / "c", PrepareOptions(peaks="detected"))
+    assert (cohort.meta["peaks"], cohort.meta["detector"]) == ("detected", "xqrs")
+    for record in cohort.meta["records"]:
+        missed, symbols = record["annotations_without_peak"], PATIENTS[record["name"]]
+        assert record["beats"] + missed == len(symbols)
+        assert missed <= symbols.count("V") + 3  # the synthetic V is so wide that xqrs takes it for a T wave
+    assert cohort.meta["class_counts"]["N"] >= 0.95 * sum(text.count("N") for text in PATIENTS.values())
+
+
+@pytest.mark.parametrize("options", [{"split": "half"}, {"peaks": "guessed"}])
+def test_an_option_that_cannot_be_is_refused(options: dict[str, str]) -> None:
+    name, value = next(iter(options.items()))
+    with pytest.raises(OptionError, match=f"--{name}: '{value}'"):
+        PrepareOptions(**options)  # type: ignore[arg-type]
+
+
+class StoppedError(Exception):
+    """What a progress call raises here."""
+
+
+@pytest.mark.parametrize("error", [StoppedError, KeyboardInterrupt])
+def test_a_build_stopped_half_way_leaves_nothing(records: Path, tmp_path: Path, error: type[BaseException]) -> None:
+    def stop(_name: str, done: int, total: int) -> None:
+        assert total == 4
+        if done == 3:
+            assert [path.name for path in tmp_path.iterdir()] == [".c.partial"]
+            raise error
+
+    with pytest.raises(error):
+        build_cohort(folder_sources(records), tmp_path / "c", DEFAULT, kind="folder", workers=1, progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_check_leaves_what_was_there(records: Path, cohort_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "mine.txt").write_text("mine")
+
+    def refuse(counts: dict[str, int]) -> None:
+        assert counts == open_cohort(cohort_path).meta["class_counts"]
+        raise CohortError("here", "not as published")
+
+    with pytest.raises(CohortError, match="not as published"):
+        build_cohort(
+            folder_sources(records), tmp_path / "c", DEFAULT, kind="folder", workers=1, overwrite=True, check=refuse
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    assert (tmp_path / "c" / "mine.txt").read_text() == "mine"
+
+
+def test_what_a_killed_build_left_is_cleared_away(records: Path, cohort_path: Path, tmp_path: Path) -> None:
+    """kill -9 leaves the temporary folder; the next build starts it anew."""
+    (tmp_path / ".c.partial").mkdir()
+    (tmp_path / ".c.partial" / "beats.npy").write_bytes(b"half")
+    (tmp_path / ".c.partial" / "junk").write_bytes(b"junk")
+    build(records, tmp_path / "c")
+    assert contents(tmp_path / "c") == contents(cohort_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_in_a_record_comes_home_from_a_worker(records: Path, tmp_path: Path, workers: int) -> None:
+    for path in records.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    flip_byte(tmp_path / "p3.dat", 0)
+    cut(tmp_path / "p4.dat", 300)
+    with pytest.raises(RecordError, match=r"p3\.dat: checksum of lead MLII") as caught:
+        build(tmp_path, tmp_path / "out" / "c", workers=workers)
+    assert isinstance(caught.value, RecordError)
+    assert not (tmp_path / "out" / "c").exists()
+
+
+class Killer:
+    """Ends the worker process that unpickles it, as the system does when memory runs out."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (9,)
+
+
+def test_a_killed_worker_is_one_line_and_leaves_nothing(records: Path, tmp_path: Path) -> None:
+    options = PrepareOptions(annotator=Killer())  # type: ignore[arg-type]
+    with pytest.raises(CohortError, match="worker process was killed") as caught:
+        build(records, tmp_path / "c", options, workers=2)
+    assert "--workers" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(records: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="could not be written"):
+        build(records, tmp_path / "file" / "c")

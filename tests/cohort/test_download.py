@@ -1,0 +1,191 @@
+"""Fetching the database from a server of our own: resumed, verified, and nothing kept that is wrong."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ecgfed.cohort import download
+from ecgfed.errors import StorageError
+
+FILES = {
+    "100.atr": b"short", "100.dat": np.random.default_rng(0).bytes(300_000), "100.hea": b"100 2 360 650000\n",
+}  # fmt: skip
+
+
+@dataclass
+class Server:
+    """What the server holds, how it behaves, and what it was asked: (name, its Range header)."""
+
+    url: str = ""
+    files: dict[str, bytes] = field(default_factory=lambda: dict(FILES))
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    ranges: bool = True
+    break_off_after: int | None = None
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server on this machine that knows Range, and can break off in the middle of a file."""
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name, asked = self.path.rsplit("/", 1)[1], self.headers.get("Range")
+            state.asked.append((name, asked))
+            if name not in state.files:
+                self.send_error(404)
+                return
+            body, code = state.files[name], 200
+            if asked and state.ranges:
+                start = int(asked.removeprefix("bytes=").removesuffix("-"))
+                if start >= len(body):
+                    self.send_error(416)
+                    return
+                body, code = body[start:], 206
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if state.break_off_after is None else body[: state.break_off_after])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        state.url = f"http://127.0.0.1:{http.server_address[1]}/mitdb"
+        threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield state
+        http.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def small_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
+    monkeypatch.setattr(download, "published_sha256", lambda: table)
+    monkeypatch.setenv("no_proxy", "*")
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def fails(server: Server, folder: Path, url: str | None = None) -> str:
+    with pytest.raises(StorageError) as caught:
+        download.download_mitbih(folder, base_url=url or server.url)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_every_file_is_fetched_whole_and_progress_is_told(server: Server, tmp_path: Path, slash: str) -> None:
+    told: list[tuple[str, int, int]] = []
+    fetched = download.download_mitbih(
+        tmp_path / "new" / "mitdb", base_url=server.url + slash, progress=lambda *about: told.append(about)
+    )
+    assert fetched == 3
+    assert held(tmp_path / "new" / "mitdb") == FILES
+    assert told == [("100.atr", 1, 3), ("100.dat", 2, 3), ("100.hea", 3, 3)]
+    assert server.asked == [(name, None) for name in FILES]
+
+
+def test_files_that_are_right_are_left_alone_and_wrong_ones_replaced(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "100.atr").write_bytes(FILES["100.atr"])
+    (tmp_path / "100.hea").write_bytes(b"an older header\n")
+    assert download.download_mitbih(tmp_path, base_url=server.url) == 2
+    assert held(tmp_path) == FILES
+    assert [name for name, _ in server.asked] == ["100.dat", "100.hea"]
+    assert download.download_mitbih(tmp_path, base_url=server.url) == 0
+
+
+def test_a_part_is_continued_where_it_stopped(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"][:123_456])
+    download.download_mitbih(tmp_path, base_url=server.url)
+    assert ("100.dat", "bytes=123456-") in server.asked
+    assert held(tmp_path) == FILES
+
+
+def test_a_server_without_range_sends_it_all_again(server: Server, tmp_path: Path) -> None:
+    server.ranges = False
+    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"][:123_456])
+    download.download_mitbih(tmp_path, base_url=server.url)
+    assert held(tmp_path) == FILES
+
+
+def test_a_part_that_is_whole_already_is_only_verified(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "100.dat.part").write_bytes(FILES["100.dat"])
+    download.download_mitbih(tmp_path, base_url=server.url)
+    assert held(tmp_path) == FILES
+
+
+@pytest.mark.parametrize("size", [1000, 300_000, 400_000])
+def test_a_part_of_another_file_is_fetched_anew(server: Server, tmp_path: Path, size: int) -> None:
+    (tmp_path / "100.dat.part").write_bytes(b"x" * size)
+    download.download_mitbih(tmp_path, base_url=server.url)
+    assert held(tmp_path) == FILES
+    assert [asked for name, asked in server.asked if name == "100.dat"] == [f"bytes={size}-", None]
+
+
+def test_a_connection_that_breaks_off_keeps_what_came_and_the_next_run_goes_on(server: Server, tmp_path: Path) -> None:
+    server.break_off_after = 100_000
+    line = fails(server, tmp_path)
+    assert "100.dat" in line
+    assert "100000 of 300000 bytes" in line
+    assert "run the same command again" in line
+    assert held(tmp_path) == {"100.atr": FILES["100.atr"], "100.dat.part": FILES["100.dat"][:100_000]}
+    assert "100000 of 200000 bytes" in fails(server, tmp_path)
+    server.break_off_after = None
+    server.asked.clear()
+    download.download_mitbih(tmp_path, base_url=server.url)
+    assert server.asked == [("100.dat", "bytes=200000-"), ("100.hea", None)]
+    assert held(tmp_path) == FILES
+
+
+def test_a_file_that_is_not_the_published_one_is_not_kept(server: Server, tmp_path: Path) -> None:
+    server.files["100.dat"] = b"x" + FILES["100.dat"][1:]
+    line = fails(server, tmp_path)
+    assert "100.dat" in line
+    assert "SHA-256" in line
+    assert held(tmp_path) == {"100.atr": FILES["100.atr"]}
+    assert [name for name, _ in server.asked].count("100.dat") == 1
+
+
+def test_a_wrong_file_that_was_there_stays_until_the_right_one_has_come(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "100.dat").write_bytes(b"mine")
+    server.files["100.dat"] = b"not the published one"
+    fails(server, tmp_path)
+    assert (tmp_path / "100.dat").read_bytes() == b"mine"
+
+
+def test_a_missing_file_on_the_server(server: Server, tmp_path: Path) -> None:
+    del server.files["100.dat"]
+    line = fails(server, tmp_path)
+    assert f"{server.url}/100.dat" in line
+    assert "Not Found" in line
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/mitdb", "nonsense", "http://", "http://a b/", "ftpx://host/"])
+def test_an_address_without_a_server_is_one_line(server: Server, tmp_path: Path, url: str) -> None:
+    line = fails(server, tmp_path / "mitdb", url)
+    assert line.startswith(url.rstrip("/"))
+    assert "check the connection" in line
+    assert held(tmp_path / "mitdb") == {}
+
+
+def test_a_server_that_speaks_no_http(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        BaseHTTPRequestHandler, "handle_one_request", lambda self: self.wfile.write(b"SSH-2.0-none\r\n\r\n")
+    )
+    monkeypatch.setattr(BaseHTTPRequestHandler, "handle", lambda self: self.handle_one_request())
+    assert "cannot be fetched" in fails(server, tmp_path)
+
+
+def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for folder in (tmp_path / "file", tmp_path / "file" / "mitdb"):
+        assert "cannot be made" in fails(server, folder)
+    assert server.asked == []

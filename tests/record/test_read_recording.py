@@ -1,0 +1,236 @@
+"""Reading one lead: the right samples, or one line that says what is wrong with which file."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wfdb
+from record_files import copy_record, cut, edit, flip_byte, write_212
+
+from ecgfed.errors import RecordError
+from ecgfed.record.wfdb_files import read_recording
+
+RAMP = [list(range(0, 2000, 10)), list(range(2000, 0, -10))]
+
+
+def fails(record: Path, leads: tuple[str, ...] = ("MLII",)) -> str:
+    with pytest.raises(RecordError) as caught:
+        read_recording(record, leads)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_millivolt_are_digital_less_baseline_over_gain(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", [[1024, 1224, 824, 2047], [0, 1, 2, 3]], comments=["69 M", "Digoxin"])
+    read = read_recording(record, ("MLII",))
+    np.testing.assert_allclose(read.signal_mv, [0.0, 1.0, -1.0, 5.115], atol=1e-12)
+    assert (read.name, read.lead, read.leads, read.fs_hz) == ("r", "MLII", ("MLII", "V1"), 360.0)
+    assert read.comments == ("69 M", "Digoxin")
+    assert read.duration_s == pytest.approx(4 / 360)
+
+
+@pytest.mark.parametrize(("leads", "expected"), [(("V1",), "V1"), (("II", "V1", "MLII"), "V1"), (("MLII",), "MLII")])
+def test_the_lead_is_taken_by_name_in_order_of_preference(
+    tmp_path: Path, leads: tuple[str, ...], expected: str
+) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    read = read_recording(record, leads)
+    digital = RAMP[{"MLII": 0, "V1": 1}[expected]]
+    assert read.lead == expected
+    np.testing.assert_allclose(read.signal_mv, (np.array(digital) - 1024) / 200)
+
+
+def test_a_missing_lead_lists_the_leads_present(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    line = fails(record, ("II", "aVF"))
+    assert str(record) in line
+    assert "no lead II or aVF" in line
+    assert "MLII, V1" in line
+    assert "--lead" in line
+
+
+def test_the_path_may_carry_the_header_suffix(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    assert read_recording(record.with_suffix(".hea"), ("MLII",)).name == "r"
+
+
+@pytest.mark.parametrize(("byte", "lead"), [(0, "MLII"), (2, "V1"), (150, "MLII")])
+def test_a_corrupt_byte_is_found_by_the_checksum(tmp_path: Path, byte: int, lead: str) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    flip_byte(tmp_path / "r.dat", byte)
+    line = fails(record, (lead,))
+    assert str(tmp_path / "r.dat") in line
+    assert f"checksum of lead {lead}" in line
+    assert f"expected {sum(RAMP[lead == 'V1']) % 65536} from r.hea" in line
+
+
+def test_a_checksum_may_be_written_signed(tmp_path: Path) -> None:
+    channel = [2000] * 20  # the sum, 40000, is -25536 as a signed 16-bit number
+    record = write_212(tmp_path, "r", [channel, channel])
+    edit(record.with_suffix(".hea"), " 40000 ", " -25536 ")
+    assert read_recording(record, ("MLII",)).signal_mv[0] == pytest.approx((2000 - 1024) / 200)
+
+
+def test_a_truncated_signal_states_samples_found_and_expected(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP)  # 200 frames of 3 bytes
+    for size, whole in ((3 * 199, 199), (3 * 120 + 2, 120), (2, 0)):
+        cut(tmp_path / "r.dat", size)
+        line = fails(record)
+        assert str(tmp_path / "r.dat") in line
+        assert f"{whole} of 200 samples" in line
+
+
+def test_an_empty_signal_file_is_truncated_too(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    cut(tmp_path / "r.dat", 0)
+    assert "0 of 200 samples" in fails(record)
+
+
+@pytest.mark.parametrize(("suffix", "words"), [(".hea", "header"), (".dat", "r.hea names")])
+def test_missing_files_are_named(tmp_path: Path, suffix: str, words: str) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    record.with_suffix(suffix).unlink()
+    line = fails(record)
+    assert str(record.with_suffix(suffix)) in line
+    assert "does not exist" in line
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\x00\xff\xfe\x80" * 20, b"r two 360 200\n", b"r 2 360 200\nr.dat 212 200 11 1024 0 0 0 MLII\n",
+        b"r 2 360 200\n", b"r 0 360 200\n",
+    ],
+    ids=["empty", "binary", "record line", "one signal line of two", "no signal line", "no signal"],
+)  # fmt: skip
+def test_a_broken_header_is_named(tmp_path: Path, content: bytes) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    record.with_suffix(".hea").write_bytes(content)
+    assert str(record.with_suffix(".hea")) in fails(record)
+
+
+@pytest.mark.parametrize("fs", ["0", "-360", "nan", "99", "20001", "1000000000"])
+def test_an_implausible_sampling_frequency_is_refused(tmp_path: Path, fs: str) -> None:
+    record = write_212(tmp_path, "r", RAMP, fs=fs)
+    line = fails(record)
+    assert f"sampling frequency {fs} Hz" in line
+    assert "r.hea" in line
+    assert "100 to 20000 Hz" in line
+
+
+@pytest.mark.parametrize("fs", ["360/360", "360/0(0)", "360.0"])
+def test_a_counter_frequency_beside_the_sampling_frequency_is_understood(tmp_path: Path, fs: str) -> None:
+    assert read_recording(write_212(tmp_path, "r", RAMP, fs=fs), ("MLII",)).fs_hz == 360
+
+
+@pytest.mark.parametrize(
+    ("gain", "encoding", "millivolt"),
+    [
+        ("200/mV", "utf-8", 1.0), ("0.2/uV", "utf-8", 1.0), ("0.2/\u00b5V", "utf-8", 1.0),
+        ("0.2/\u03bcV", "utf-8", 1.0), ("0.2/\u00b5V", "latin-1", 1.0), ("200000/V", "utf-8", 1.0),
+        ("200", "utf-8", 1.0), ("0", "utf-8", 1.0), ("400/mV", "utf-8", 0.5),
+    ],
+)  # fmt: skip
+def test_units_become_millivolt(tmp_path: Path, gain: str, encoding: str, millivolt: float) -> None:
+    """1224 on a zero of 1024: 200 steps of 5 microvolt. header(5): gain 200 where it says 0, mV where no unit."""
+    record = write_212(tmp_path, "r", [[1224] * 4, [0] * 4], gain=gain, encoding=encoding)
+    np.testing.assert_allclose(read_recording(record, ("MLII",)).signal_mv, millivolt)
+
+
+def test_a_unit_that_is_no_voltage_is_refused(tmp_path: Path) -> None:
+    line = fails(write_212(tmp_path, "r", RAMP, gain="200/mmHg"))
+    assert "r.hea" in line
+    assert "'mmHg'" in line
+    assert "mV, uV" in line
+
+
+def test_invalid_samples_become_gaps(tmp_path: Path) -> None:
+    """signal(5): -2048, the most negative value of format 212, marks a sample that was not recorded."""
+    record = write_212(tmp_path, "r", [[1024, -2048, -2048, -2047, 1024, 1024], [-2048, 0, 0, 0, 0, 0]])
+    read = read_recording(record, ("MLII",))
+    assert np.isnan(read.signal_mv).tolist() == [False, True, True, False, False, False]
+    assert read.signal_mv[3] == pytest.approx((-2047 - 1024) / 200)
+
+
+def test_skew_is_removed_and_the_checksum_is_of_the_stored_samples(tmp_path: Path) -> None:
+    """header(5): a skew of 3 means sample n of this signal belongs to sample n - 3 of the record."""
+    record = write_212(tmp_path, "r", RAMP, fmt="212:3")
+    read = read_recording(record, ("MLII",)).signal_mv
+    np.testing.assert_allclose(read[:-3], (np.array(RAMP[0][3:]) - 1024) / 200)
+    assert np.isnan(read[-3:]).all()
+    assert len(read) == 200
+
+
+def test_several_samples_a_frame_are_averaged_and_their_checksum_holds(tmp_path: Path) -> None:
+    fast, slow = np.arange(400) % 37 * 0.01, np.arange(200) % 11 * 0.02
+    wfdb.wrsamp(
+        "m", fs=250, units=["mV"] * 2, sig_name=["MLII", "V1"], e_p_signal=[fast, slow], samps_per_frame=[2, 1],
+        fmt=["16", "16"], adc_gain=[1000.0] * 2, baseline=[0, 0], write_dir=str(tmp_path),
+    )  # fmt: skip
+    read = read_recording(tmp_path / "m", ("MLII",))
+    assert read.fs_hz == 250
+    np.testing.assert_allclose(read.signal_mv, (fast[0::2] + fast[1::2]) / 2, atol=1e-9)
+    np.testing.assert_allclose(read_recording(tmp_path / "m", ("V1",)).signal_mv, slow, atol=1e-9)
+
+
+@pytest.mark.parametrize("fmt", ["16", "24", "32", "80", "212", "516"])
+def test_every_format_reads_as_wfdb_reads_it_gaps_too(tmp_path: Path, fmt: str) -> None:
+    signal = np.round(np.stack([np.sin(np.arange(500) / 20), np.cos(np.arange(500) / 20)], axis=1), 2)
+    signal[100:110, 0] = np.nan
+    wfdb.wrsamp(
+        "f", fs=250, units=["mV"] * 2, sig_name=["MLII", "V1"], p_signal=signal, fmt=[fmt] * 2,
+        adc_gain=[100.0] * 2, baseline=[0, 0], write_dir=str(tmp_path),
+    )  # fmt: skip
+    np.testing.assert_allclose(read_recording(tmp_path / "f", ("MLII",)).signal_mv, signal[:, 0], atol=1e-9)
+    reference = wfdb.rdrecord(str(tmp_path / "f"), channel_names=["MLII"]).p_signal[:, 0]
+    np.testing.assert_array_equal(read_recording(tmp_path / "f", ("MLII",)).signal_mv, reference)
+
+
+def test_a_record_without_samples_is_refused(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    edit(record.with_suffix(".hea"), "360 200", "360 0")
+    assert "no samples" in fails(record)
+
+
+def test_a_multi_segment_record_is_refused(tmp_path: Path) -> None:
+    write_212(tmp_path, "s1", RAMP)
+    (tmp_path / "m.hea").write_text("m/1 2 360 200\ns1 200\n")
+    line = fails(tmp_path / "m")
+    assert "m.hea" in line
+    assert "multi-segment" in line
+
+
+@pytest.mark.mitdb
+def test_record_100_is_thirty_minutes_of_the_published_samples(mitdb: Path) -> None:
+    """Its header gives the first value, 995 on a zero of 1024 at 200 steps a millivolt, and 650,000 samples."""
+    read = read_recording(mitdb / "100", ("MLII",))
+    assert len(read.signal_mv) == 650_000
+    assert read.duration_s == pytest.approx(30 * 60 + 5.556, abs=1e-3)
+    assert read.signal_mv[0] == pytest.approx((995 - 1024) / 200)
+    reference = wfdb.rdrecord(str(mitdb / "100"), channel_names=["MLII"]).p_signal[:, 0]
+    np.testing.assert_allclose(read.signal_mv, reference, atol=1e-12)
+
+
+@pytest.mark.mitdb
+def test_mlii_is_the_second_channel_of_record_114(mitdb: Path) -> None:
+    read = read_recording(mitdb / "114", ("MLII",))
+    assert read.leads == ("V5", "MLII")
+    assert read.signal_mv[0] == pytest.approx((1027 - 1024) / 200)
+
+
+@pytest.mark.mitdb
+@pytest.mark.parametrize("name", ["102", "104"])
+def test_two_records_have_no_mlii(mitdb: Path, name: str) -> None:
+    line = fails(mitdb / name)
+    assert f"{name}: has no lead MLII" in line
+    assert "it has V5, V2" in line
+
+
+@pytest.mark.mitdb
+def test_a_copy_of_record_208_with_one_wrong_bit_is_refused(mitdb: Path, tmp_path: Path) -> None:
+    record = copy_record(mitdb / "208", tmp_path)
+    data = bytearray((tmp_path / "208.dat").read_bytes())
+    data[600_000] ^= 1  # the low byte of an MLII sample
+    (tmp_path / "208.dat").write_bytes(data)
+    assert str(tmp_path / "208.dat") in fails(record)

@@ -1,0 +1,99 @@
+"""Records written byte by byte from the WFDB specification (header, signal, annot), and ways to spoil a copy."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+#: Annotation codes of annot(5).
+CODES = {"N": 1, "L": 2, "R": 3, "a": 4, "V": 5, "F": 6, "A": 8, "E": 10, "j": 11, "/": 12, "~": 14, "+": 28}
+SKIP, AUX = 59, 63
+END = b"\0\0"
+
+
+def encode_212(samples: Sequence[int]) -> bytes:
+    """Two 12-bit two's complement samples in three bytes: low byte, both high nibbles, low byte."""
+    out = bytearray()
+    for first, second in zip(samples[::2], samples[1::2], strict=True):
+        a, b = first & 0xFFF, second & 0xFFF
+        out += bytes([a & 0xFF, (a >> 8) | (b >> 8) << 4, b & 0xFF])
+    return bytes(out)
+
+
+def write_212(
+    folder: Path,
+    name: str,
+    channels: Sequence[Sequence[int]],
+    *,
+    leads: Sequence[str] = ("MLII", "V1"),
+    fs: str = "360",
+    fmt: str = "212",
+    gain: str = "200(1024)/mV",
+    comments: Sequence[str] = (),
+    encoding: str = "utf-8",
+) -> Path:
+    """Write a record in format 212 from whole numbers, its checksums summed here; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    samples = [value for frame in zip(*channels, strict=True) for value in frame]
+    (folder / f"{name}.dat").write_bytes(encode_212(samples))
+    lines = [f"{name} {len(channels)} {fs} {len(channels[0])}"]
+    for lead, channel in zip(leads, channels, strict=True):
+        lines.append(f"{name}.dat {fmt} {gain} 12 1024 {channel[0]} {sum(channel) % 65536} 0 {lead}")
+    lines += [f"# {comment}" for comment in comments]
+    (folder / f"{name}.hea").write_bytes(("\n".join(lines) + "\n").encode(encoding))
+    return folder / name
+
+
+def mark(symbol: str, interval: int) -> bytes:
+    """One annotation ``interval`` samples (below 1024) after the one before."""
+    return (CODES[symbol] << 10 | interval).to_bytes(2, "little")
+
+
+def skip(interval: int) -> bytes:
+    """A longer wait: a SKIP word, then 32 bits with the high half first."""
+    return (
+        (SKIP << 10).to_bytes(2, "little") + (interval >> 16).to_bytes(2, "little") + interval.to_bytes(4, "little")[:2]
+    )
+
+
+def aux(text: bytes) -> bytes:
+    """Text that belongs to the mark before, padded to an even length."""
+    return (AUX << 10 | len(text)).to_bytes(2, "little") + text + b"\0" * (len(text) % 2)
+
+
+def copy_record(source: Path, to: Path) -> Path:
+    """Copy a record's header, signal and annotation into a folder; return its new path."""
+    to.mkdir(parents=True, exist_ok=True)
+    for path in source.parent.glob(f"{source.name}.*"):
+        shutil.copyfile(path, to / path.name)
+    return to / source.name
+
+
+def flip_byte(path: Path, at: int) -> None:
+    """Turn over the bits of one byte."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(data)
+
+
+def cut(path: Path, size: int) -> None:
+    """Keep the first ``size`` bytes."""
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace a piece of a text file that must occur in it."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def r_waves(fs_hz: float, r_s: Sequence[float], duration_s: float) -> np.ndarray:
+    """A clean ECG in mV with a Gaussian R wave of 1 mV at each time, the same curve at any sampling frequency."""
+    t = np.arange(round(duration_s * fs_hz)) / fs_hz
+    signal = np.zeros(len(t))
+    for at in r_s:
+        signal += np.exp(-0.5 * ((t - at) / 0.015) ** 2) - 0.2 * np.exp(-0.5 * ((t - at - 0.05) / 0.02) ** 2)
+        signal += 0.15 * np.exp(-0.5 * ((t - at - 0.25) / 0.05) ** 2)
+    return signal

@@ -99,9 +99,16 @@ def synthetic_signal(
 
 
 def write_record(
-    folder: Path, name: str, symbols: str, *, fs_hz: float = 360.0, seed: int = 0, leads: tuple[str, ...] = ("MLII", "V1"),
-    comments: list[str] | None = None, annotate: bool = True,
-) -> Path:  # fmt: skip
+    folder: Path,
+    name: str,
+    symbols: str,
+    *,
+    fs_hz: float = 360.0,
+    seed: int = 0,
+    leads: tuple[str, ...] = ("MLII", "V1"),
+    comments: list[str] | None = None,
+    annotate: bool = True,
+) -> Path:
     """Write a synthetic WFDB record (format 212, gain 200, as MIT-BIH) and its ``.atr``; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     signal, r_samples = synthetic_signal(symbols, fs_hz=fs_hz, seed=seed)

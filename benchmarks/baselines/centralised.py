@@ -2,8 +2,8 @@
 
     python benchmarks/baselines/centralised.py COHORT [--norm group|batch] [--epochs 8] [--lr 0.03] [--rr]
 
-All patients' beats become one client, trained by the product's own loop. Prints one JSON object: macro-F1 on the test pool
-after the last epoch (the test split is read once), validation macro-F1 and seconds of every epoch.
+All patients' beats become one client, trained by the product's own loop. Prints one JSON object: macro-F1 on the test
+pool after the last epoch (the test split is read once), validation macro-F1 and seconds of every epoch.
 """
 
 import argparse
@@ -37,6 +37,7 @@ class Epochs(Callback):
         self.since = time.perf_counter()
 
     def on_round(self, outcome: RoundOutcome) -> None:
+        """Note this epoch."""
         seconds = time.perf_counter() - self.since
         valid = score(self.method, outcome.state, self.cohort, self.data, VALID)["any"]
         loss = outcome.record["loss_mean"]

@@ -1,8 +1,8 @@
 """A cohort as one small file, to travel to a machine that takes no gigabytes.
 
-Beats are rounded to whole microvolts and stored as int16, so they differ from the cohort's by at most 0.5 microvolt (the
-recorder's own step on MIT-BIH is 5 microvolt); everything else is exact. What comes out is a cohort of its own, with its
-own fingerprint, that names the one it came from.
+Beats are rounded to whole microvolts and stored as int16, so they differ from the cohort's by at most 0.5 microvolt
+(the recorder's own step on MIT-BIH is 5 microvolt); everything else is exact. What comes out is a cohort of its own,
+with its own fingerprint, that names the one it came from.
 """
 
 import json

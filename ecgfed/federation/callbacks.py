@@ -14,14 +14,23 @@ HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 
 
 class SaveCheckpoint(Callback):
-    """Saves the state after every round."""
+    """Saves the state after every n-th round and after the last.
 
-    def __init__(self, store: CheckpointStore) -> None:
-        self.store = store
+    Args:
+        store: where to.
+        every: n; a killed run goes on from the last saved round, to the same end whatever n is.
+    """
+
+    def __init__(self, store: CheckpointStore, every: int = 1) -> None:
+        self.store, self.every = store, every
+        self._changed: set[int] = set()
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Save what the round changed."""
-        self.store.save(outcome.state, outcome.changed)
+        """Save what has changed since the last time, when it is this round's turn."""
+        self._changed.update(outcome.changed)
+        if outcome.state.round % self.every == 0 or outcome.last:
+            self.store.save(outcome.state, sorted(self._changed))
+            self._changed.clear()
 
 
 class WriteHistory(Callback):
@@ -48,7 +57,9 @@ class WriteHistory(Callback):
         """Append the round's lines."""
         now = time.perf_counter()
         append_line(self.run / HISTORY, json.dumps(outcome.record))
-        append_line(self.run / TIMING, json.dumps({"round": outcome.state.round, "seconds": round(now - self._since, 4)}))
+        append_line(
+            self.run / TIMING, json.dumps({"round": outcome.state.round, "seconds": round(now - self._since, 4)})
+        )
         self._since = now
 
 

@@ -103,7 +103,11 @@ class CheckpointStore:
         try:
             data = path.read_bytes()
         except OSError as problem:
-            raise RunError(path, f"cannot be read ({problem.strerror})", action="train again into a new folder") from None
+            raise RunError(
+                path, f"cannot be read ({problem.strerror})", action="train again into a new folder"
+            ) from None
         if hashlib.sha256(data).hexdigest() != digest:
-            raise RunError(path, "is not the file that was saved (SHA-256 differs)", action="train again into a new folder")
+            raise RunError(
+                path, "is not the file that was saved (SHA-256 differs)", action="train again into a new folder"
+            )
         return load_tree(data, path, RunError)

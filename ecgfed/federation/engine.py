@@ -1,8 +1,8 @@
 """Running a method's client hooks. One meaning, several executions; here: worker threads, a client each.
 
-torch releases the interpreter lock inside its kernels, so one thread a core with one torch thread each keeps the cores
-busy without copies between processes. A client's arithmetic does not depend on the thread it runs in, hence the same bits
-whatever the number of workers.
+torch releases the interpreter lock inside its kernels, so one thread a core with one torch thread each keeps the
+cores busy without copies between processes. A client's arithmetic does not depend on the thread it runs in, hence the
+same bits whatever the number of workers.
 """
 
 import math
@@ -75,12 +75,14 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
         state, losses = method.step(state, group, t)
         beats += sum(len(batch.label) for batch in group)
         for name, value in losses.items():
-            sums[name] = sums.get(name, zero) + value.detach()
+            sums[name] = value.detach() + sums.get(name, zero)
     means = {name: float(value) / info.steps for name, value in sums.items()}
-    for name, value in means.items():
-        if not math.isfinite(value):
+    for name, mean in means.items():
+        if not math.isfinite(mean):
             raise RunError(
-                f"client {info.index} in round {info.round}", f"{name} is {value}", "a finite number",
+                f"client {info.index} in round {info.round}",
+                f"{name} is {mean}",
+                "a finite number",
                 "lower the learning rate with --set lr=...",
             )
     returned, kept = method.finish(state, info)

@@ -66,7 +66,8 @@ class Run:
         cohort = open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
             raise RunError(
-                self.path, f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
+                self.path,
+                f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
                 action="name the right one with --cohort",
             )
         return cohort
@@ -85,7 +86,7 @@ class Run:
 
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
-    """Write ``run.json`` into ``path`` (an empty or absent folder) and return the run; raises RunError, StorageError."""
+    """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
@@ -121,7 +122,9 @@ def open_run(path: Path | str) -> Run:
     meta = read_json(path / FILE_NAME, RunError)
     version = meta.get("schema_version") if isinstance(meta, dict) else None
     if version != SCHEMA_VERSION:
-        raise RunError(path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}", "train again with this ecgfed")
+        raise RunError(
+            path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}", "train again with this ecgfed"
+        )
     try:
         kind = method_by_name(meta["method"])
         net = ResNet1d(NetSpec(**meta["net"]))
@@ -131,4 +134,6 @@ def open_run(path: Path | str) -> Run:
             str(meta["cohort"]["fingerprint"]), meta,
         )  # fmt: skip
     except (KeyError, TypeError, EcgfedError) as problem:
-        raise RunError(path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder") from problem
+        raise RunError(
+            path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder"
+        ) from problem

@@ -3,8 +3,8 @@ r"""Federated averaging (McMahan et al., AISTATS 2017).
 .. math:: \min_w \sum_i p_i F_i(w), \qquad w^{t+1} = \sum_{i \in S_t} p_i\, w_i^{t+1}
 
 with :math:`p_i` client i's share of the participants' training beats (``fedavg``) or 1/m (``fedavg-uniform``), and
-:math:`w_i` the result of local SGD from :math:`w^t`. The server may step on with momentum (``server_momentum``; FedAvgM).
-The global model stands in for every patient.
+:math:`w_i` the result of local SGD from :math:`w^t`. The server may step on with an optimizer of its own
+(``server_optimizer``). The global model stands in for every patient.
 """
 
 from collections.abc import Iterable, Sequence

@@ -6,15 +6,15 @@ Server, each round: the loss power q follows the spread of the clients' losses a
     q' = q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}  \tag{2}
     \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}, \qquad \theta^g = \sum_m \lambda_m \theta_m^g  \tag{3}
 
-Client, each batch: a step of the global model on cross-entropy, a step of its own extractor against the head, and a step
-of its discriminator D, which tells global features (true) from local ones (false).
+Client, each batch: a step of the global model on cross-entropy, a step of its own extractor against the head, and a
+step of its discriminator D, which tells global features (true) from local ones (false).
 
 .. math::
     \theta_F^l: \beta J(C(F(x; \theta_F^l)), y) + (1 - \beta) L_R, \quad L_R = \log(1 - D(f^l))  \tag{4, 5}
     \theta_D: L_D = \log(1 - D(f^g)) + \log D(f^l)
 
-What the paper leaves open, and what was changed so that it learns on 46 real patients, are settings; docs/grp-fed.md
-gives each its reason. ``grp-fed-printed`` is the algorithm as printed.
+What the paper leaves open, and what was changed so that it learns on 46 real patients, are settings;
+docs/grp-fed.md gives each its reason. ``grp-fed-printed`` is the algorithm as printed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -196,9 +196,7 @@ class GrpFed(Method):
             return discriminator_loss(*logits, settings.discriminator_loss), {}
 
         grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
-        discriminator, d_velocity = sgd_step(
-            kept["discriminator"], grads, kept["discriminator_velocity"], {}, settings
-        )
+        discriminator, d_velocity = sgd_step(kept["discriminator"], grads, kept["discriminator_velocity"], {}, settings)
         new |= {"discriminator": discriminator, "discriminator_velocity": d_velocity}
         return new, {"local_loss": local_loss, "discriminator_loss": d_loss}
 

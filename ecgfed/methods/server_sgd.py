@@ -8,11 +8,11 @@ With :math:`\bar w` the aggregated client models and :math:`\Delta = \bar w - w`
 (FedAvgM: Hsu, Qi and Brown 2019, arXiv 1909.06335; :math:`m = 0, \eta_s = 1` is plain aggregation), and
 
 .. math::
-    \text{adam:}\quad v \leftarrow m\,v + (1 - m) \Delta, \quad u \leftarrow \beta_2 u + (1 - \beta_2) \Delta^2, \quad
-    w \leftarrow w + \eta_s \hat v / (\sqrt{\hat u} + \tau)
+    \text{adam:}\quad v \leftarrow m\,v + (1 - m) \Delta, \quad u \leftarrow \beta_2 u + (1 - \beta_2) \Delta^2,
+    \quad w \leftarrow w + \eta_s \hat v / (\sqrt{\hat u} + \tau)
 
-(FedAdam: Reddi et al., ICLR 2021, algorithm 2, with Adam's bias correction), whose step does not depend on the length of
-:math:`\Delta`.
+(FedAdam: Reddi et al., ICLR 2021, algorithm 2, with Adam's bias correction), whose step does not depend on the length
+of :math:`\Delta`.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 """Batches, participants, and the bits that must not depend on workers or interruptions."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -33,25 +34,32 @@ def seen_in(data: TrainingData, plan: TrainPlan, seen: int) -> list[list[int]]:
     return [batch.inputs.window[:, 0, 0].int().tolist() for (batch,) in local_batches(data, plan, 0, seen, 1)]
 
 
+def flat(lists: list[list[int]]) -> list[int]:
+    return list(itertools.chain.from_iterable(lists))
+
+
 def test_epochs_show_every_beat_once_and_keep_the_short_batch() -> None:
     data, plan = numbered(10), TrainPlan(local_epochs=2, batch_size=4)
     batches = seen_in(data, plan, 0)
     assert [len(batch) for batch in batches] == [4, 4, 2, 4, 4, 2]
-    first, second = sum(batches[:3], []), sum(batches[3:], [])
+    first, second = flat(batches[:3]), flat(batches[3:])
     assert sorted(first) == sorted(second) == list(range(10))
     assert first != second
 
 
 def test_steps_are_full_batches_that_go_on_where_the_last_round_ended() -> None:
     data, plan = numbered(10), TrainPlan(local_epochs=None, local_steps=5, batch_size=4)
-    stream = sum(seen_in(data, plan, 0), [])
+    stream = flat(seen_in(data, plan, 0))
     assert sorted(stream[:10]) == sorted(stream[10:]) == list(range(10))
     one_by_one = TrainPlan(local_epochs=None, local_steps=1, batch_size=4)
     assert [seen_in(data, one_by_one, 4 * i)[0] for i in range(5)] == seen_in(data, plan, 0)
 
 
 def test_a_client_with_fewer_beats_than_a_batch_takes_what_it_has() -> None:
-    assert [len(b) for b in seen_in(numbered(3), TrainPlan(local_epochs=None, local_steps=2, batch_size=64), 0)] == [3, 3]
+    assert [len(b) for b in seen_in(numbered(3), TrainPlan(local_epochs=None, local_steps=2, batch_size=64), 0)] == [
+        3,
+        3,
+    ]
     assert [len(b) for b in seen_in(numbered(1), TrainPlan(local_epochs=2, batch_size=64), 0)] == [1, 1]
 
 
@@ -76,7 +84,7 @@ def test_participants() -> None:
     plan = TrainPlan(clients_per_round=2)
     drawn = [participants(plan, clients, n).tolist() for n in range(1, 201)]
     assert all(len(set(pair)) == 2 and pair == sorted(pair) for pair in drawn)
-    counts = np.bincount(sum(drawn, []), minlength=10)[[1, 3, 7, 9]]
+    counts = np.bincount(flat(drawn), minlength=10)[[1, 3, 7, 9]]
     assert (np.abs(counts - 100) < 35).all()  # 5 standard deviations of a binomial(200, 1/2)
     assert drawn == [participants(plan, clients, n).tolist() for n in range(1, 201)]
     with pytest.raises(OptionError, match="at most 4"):
@@ -94,7 +102,9 @@ def test_plans_that_make_no_sense_are_refused(values: dict[str, int]) -> None:
 NET = ResNet1d(NetSpec(12, width=0.35))
 
 
-def trained(cohort: Path, method_type: type, workers: int, plan: TrainPlan, run: Path | None = None, stop: int | None = None) -> State:  # fmt: skip
+def trained(
+    cohort: Path, method_type: type, workers: int, plan: TrainPlan, run: Path | None = None, stop: int | None = None
+) -> State:
     method = method_type(NET, method_type.settings_type(0.02))
     data = training_data(open_cohort(cohort), rr=False)
     callbacks: list[Callback] = []
@@ -136,7 +146,9 @@ def test_the_same_bits_whatever_the_number_of_workers(cohort_path: Path, method:
 
 @pytest.mark.parametrize("method", [FedAvg, Local])
 @pytest.mark.parametrize("clients", [None, 2])
-def test_a_stopped_run_goes_on_to_the_same_end(cohort_path: Path, tmp_path: Path, method: type, clients: int | None) -> None:
+def test_a_stopped_run_goes_on_to_the_same_end(
+    cohort_path: Path, tmp_path: Path, method: type, clients: int | None
+) -> None:
     plan = TrainPlan(rounds=5, local_epochs=None, local_steps=2, batch_size=16, clients_per_round=clients)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     for folder in (whole, parts):
@@ -149,6 +161,24 @@ def test_a_stopped_run_goes_on_to_the_same_end(cohort_path: Path, tmp_path: Path
     assert (whole / HISTORY).read_bytes() == (parts / HISTORY).read_bytes()
     files = {path.name: path.read_bytes() for path in (whole / "checkpoint").iterdir()}
     assert files == {path.name: path.read_bytes() for path in (parts / "checkpoint").iterdir()}
+
+
+def test_a_run_saved_every_second_round_resumes_to_the_same_end(cohort_path: Path, tmp_path: Path) -> None:
+    plan = TrainPlan(rounds=5, local_epochs=None, local_steps=1, batch_size=16)
+    data = training_data(open_cohort(cohort_path), rr=False)
+    method = Local(NET, SgdSettings(0.02))
+
+    class Stop(Callback):
+        def on_round(self, outcome: RoundOutcome) -> None:
+            if outcome.state.round == 3:
+                raise KeyboardInterrupt
+
+    store = CheckpointStore(tmp_path)
+    with ThreadEngine(data, plan, 1) as engine, pytest.raises(KeyboardInterrupt):
+        train(method, data, plan, engine, initial_state(method, plan), [SaveCheckpoint(store, 2), Stop()])
+    assert store.load().round == 2
+    resumed = trained(cohort_path, Local, 1, plan, tmp_path)
+    assert same(resumed, trained(cohort_path, Local, 1, plan))
 
 
 def test_a_kill_between_the_files_of_a_checkpoint_leaves_the_one_before(

@@ -14,8 +14,8 @@ from ecgfed.methods.base import Method
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.registry import methods
+from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
 
 NET = ResNet1d(NetSpec(3, width=0.35))
@@ -28,7 +28,8 @@ def federation(sizes: tuple[int, ...] = (6, 18), seed: int = 0) -> TrainingData:
     edges = np.cumsum((0, *sizes))
     return TrainingData(
         clients=np.arange(len(sizes)), rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(sizes))},
-        windows=rng.standard_normal((total, 1, 256)).astype(np.float32), rr=None, label=rng.integers(0, 3, total), classes=3,
+        windows=rng.standard_normal((total, 1, 256)).astype(np.float32), rr=None, label=rng.integers(0, 3, total),
+        classes=3,
     )  # fmt: skip
 
 
@@ -37,7 +38,9 @@ def run(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 2): 
         return train(method, data, plan, engine, initial_state(method, plan))
 
 
-def descend(params: dict[str, torch.Tensor], data: TrainingData, rows: np.ndarray, lr: float) -> dict[str, torch.Tensor]:
+def descend(
+    params: dict[str, torch.Tensor], data: TrainingData, rows: np.ndarray, lr: float
+) -> dict[str, torch.Tensor]:
     """One step of gradient descent on the mean loss of some rows, straight from autograd."""
     leaves = {name: value.clone().requires_grad_() for name, value in params.items()}
     logits = NET.logits(leaves, Inputs(torch.from_numpy(data.windows[rows])), {})

@@ -1,5 +1,6 @@
-"""GRP-FED: equations 2 and 3 and both losses against numbers worked by hand, and Algorithm 1 written out with autograd."""
+"""GRP-FED: equations 2 and 3 and both losses by hand, and Algorithm 1 written out with autograd."""
 
+import itertools
 import math
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_equation_2_by_hand(q: float, sigma: float, before: float, expected: flo
 
 def test_equation_2_telescopes_to_the_logarithm_of_the_fall() -> None:
     q, sigmas = f64(10.0), np.geomspace(1.0, 0.1, 200)
-    for before, sigma in zip(sigmas[:-1], sigmas[1:], strict=True):
+    for before, sigma in itertools.pairwise(sigmas):
         q = next_power(q, f64(sigma), f64(before), 0.5)
     assert float(q) == pytest.approx(10 + 0.5 * math.log(0.1), abs=1e-3)  # 8.85: shared methods.md
 
@@ -98,7 +99,9 @@ def test_losses_stay_finite_far_out(form: str) -> None:
     assert torch.isfinite(regulariser_loss(far, "printed"))
 
 
-def _algorithm_1(settings: GrpFedSettings, batches: list, initial: dict, discriminator: dict) -> tuple[dict, dict, dict]:  # type: ignore[type-arg]
+def _algorithm_1(
+    settings: GrpFedSettings, batches: list, initial: dict, discriminator: dict
+) -> tuple[dict, dict, dict]:  # type: ignore[type-arg]
     """Lines 16-36 for one client, momentum 0, straight from torch.autograd."""
     eta = settings.lr
     model, local, d = dict(initial), extractor_of(initial), dict(discriminator)
@@ -176,7 +179,9 @@ def test_server_momentum_by_hand() -> None:
 
 
 def test_server_adam_is_torchs_adam_on_the_change() -> None:
-    settings = FederatedSgdSettings(server_optimizer="adam", server_lr=0.1, server_momentum=0.8, server_beta2=0.95, server_tau=1e-3)
+    settings = FederatedSgdSettings(
+        server_optimizer="adam", server_lr=0.1, server_momentum=0.8, server_beta2=0.95, server_tau=1e-3
+    )
     method = FedAvg(NET, settings)
     server = method.server_start({"w": torch.tensor([1.0, -2.0])})
     weight = torch.tensor([1.0, -2.0], requires_grad=True)

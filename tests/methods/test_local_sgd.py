@@ -17,7 +17,9 @@ def test_steps_are_torch_optims(settings: SgdSettings, mapped: bool) -> None:
     target = torch.randn(3, 2)
     weight = torch.randn(3, 2, requires_grad=True)
     mine = {"w": weight.detach().clone()}
-    optimizer = torch.optim.SGD([weight], lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay)
+    optimizer = torch.optim.SGD(
+        [weight], lr=settings.lr, momentum=settings.momentum, weight_decay=settings.weight_decay
+    )
     velocity = zeros_like(mine)
     for _ in range(5):
         optimizer.zero_grad()
@@ -39,7 +41,12 @@ def test_steps_are_torch_optims(settings: SgdSettings, mapped: bool) -> None:
 @pytest.mark.parametrize("mapped", [False, True])
 def test_gradients_by_hand(mapped: bool) -> None:
     # loss = a^2 b, running statistic a: d/da = 2ab = 12, d/db = a^2 = 4, an unused entry has gradient zero
-    params = {"a": torch.tensor(2.0), "b": torch.tensor(3.0), "unused": torch.tensor(1.0), "n.running_mean": torch.tensor(7.0)}
+    params = {
+        "a": torch.tensor(2.0),
+        "b": torch.tensor(3.0),
+        "unused": torch.tensor(1.0),
+        "n.running_mean": torch.tensor(7.0),
+    }
 
     def loss(p: dict[str, torch.Tensor]) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         return p["a"] ** 2 * p["b"], {"n.running_mean": p["n.running_mean"] + 1}

@@ -13,7 +13,8 @@ def test_sizes() -> None:
     # the throughput benchmark's reference net has 92,908 parameters (shared design), the default about 42,000
     reference = ResNet1d(NetSpec(12, "reference", "batch")).initial(0)
     assert count_parameters(trainable(reference)) == 92_908
-    # by hand: convolutions 168 + 4800 + 8000 + 960 + 7680 + 12288 + 2560, norms 2 (24 + 40 + 40 + 64 + 64), head 4160 + 780
+    # by hand: convolutions 168 + 4800 + 8000 + 960 + 7680 + 12288 + 2560, norms 2 (24 + 40 + 40 + 64 + 64),
+    # head 4160 + 780
     assert count_parameters(ResNet1d(NetSpec(12)).initial(0)) == 41_860
 
 
@@ -36,7 +37,9 @@ def _modules() -> nn.ModuleDict:
         "stem": nn.Conv1d(1, 24, 7, stride=4, padding=3, bias=False), "stem_norm": nn.BatchNorm1d(24),
         "block0": _Block(24, 40, 5), "block1": _Block(40, 64, 3),
     })  # fmt: skip
-    return nn.ModuleDict({"extractor": extractor, "head": nn.ModuleDict({"hidden": nn.Linear(64, 64), "out": nn.Linear(64, 12)})})
+    return nn.ModuleDict(
+        {"extractor": extractor, "head": nn.ModuleDict({"hidden": nn.Linear(64, 64), "out": nn.Linear(64, 12)})}
+    )
 
 
 def _module_logits(modules: nn.ModuleDict, window: torch.Tensor) -> torch.Tensor:

@@ -164,6 +164,10 @@ class Method(ABC):
     def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         """Return the answer for the patient who keeps ``kept``."""
 
+    def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:
+        """Return other answers for a patient worth scoring beside ``personal_answer``, by name; none by default."""
+        return {}
+
     def round_report(self, server: Tree) -> dict[str, float]:
         """Return numbers of the server's state that belong into the history; none by default."""
         return {}

@@ -204,7 +204,10 @@ class GrpFed(Method):
         mean = state["loss_sum"] / state["steps"]
         before, memory = state["kept"]["loss"], self.settings.loss_memory
         loss = torch.where(before < 0, mean, memory * before + (1 - memory) * mean)
-        return {"model": state["model"], "loss": loss}, {**state["kept"], "loss": loss}
+        kept = {**state["kept"], "loss": loss}
+        if self.settings.personalise:
+            kept["head"] = head_of(state["received" if self.settings.head == "received" else "model"])
+        return {"model": state["model"], "loss": loss}, kept
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
         losses = returned.tree["loss"]
@@ -225,6 +228,12 @@ class GrpFed(Method):
             return Chain((Part("model", server["model"], shared=True),))
         own = Part("extractor", kept["extractor"], shared=False)
         return Chain((own, Part("head", head_of(server["model"]), shared=True)))
+
+    def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:  # noqa: D102
+        if "head" not in kept:
+            return {}
+        own, head = (Part(role, kept[role], shared=False) for role in ("extractor", "head"))
+        return {"head it trained against": Chain((own, head))}
 
     def round_report(self, server: Tree) -> dict[str, float]:  # noqa: D102
         return {name: float(server[name]) for name in ("q", "sigma", "effective_clients")}

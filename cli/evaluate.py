@@ -11,7 +11,18 @@ from rich.table import Table
 
 from ecgfed.errors import OptionError
 
-from .output import JsonOption, QuietOption, WorkersOption, console, note, print_json, progress_bar, seconds
+from .output import (
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    WorkersOption,
+    console,
+    note,
+    open_run_and_cohort,
+    print_json,
+    progress_bar,
+    seconds,
+)
 
 
 def evaluate_command(
@@ -21,7 +32,10 @@ def evaluate_command(
     protocol: Annotated[
         str, typer.Option("--global", help="A method without a global model answers by its ensemble or average.")
     ] = "ensemble",
-    out: Annotated[Path | None, typer.Option(help="Folder for the files; default RUN/evaluation-SPLIT.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
+    ] = None,
+    overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -31,7 +45,6 @@ def evaluate_command(
     from ecgfed.evaluation.scenarios import PROTOCOLS, evaluate
     from ecgfed.federation.callbacks import HISTORY, read_lines
     from ecgfed.federation.plan import available_cores
-    from ecgfed.federation.run import open_run
     from ecgfed.files import replacing_file, replacing_folder, write_json, write_text
     from ecgfed.report.curves import draw_learning_curves
 
@@ -40,9 +53,11 @@ def evaluate_command(
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
     started = time.perf_counter()
-    run = open_run(run_path)
+    run, cohort = open_run_and_cohort(run_path, cohort_path)
     state = run.state()
-    cohort = run.cohort(cohort_path)
+    folder = out or run_path / f"evaluation-{split}"
+    if out and not overwrite and out.is_dir() and any(out.iterdir()):
+        raise OptionError("--out", f"{out} is not empty", "a new folder", "choose another, or pass --overwrite")
     with progress_bar(quiet) as bar:
         task = bar.add_task("patients", total=None, about="")
         result = evaluate(
@@ -53,7 +68,6 @@ def evaluate_command(
         "run": str(run_path), "method": run.method.name, "split": split, "round": state.round, "protocol": protocol,
         **result,
     }  # fmt: skip
-    folder = out or run_path / f"evaluation-{split}"
     with replacing_folder(folder, overwrite=True) as partial:
         write_json(partial / "scores.json", result)
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
@@ -99,8 +113,9 @@ def _print(result: dict[str, Any]) -> None:
     patients = Table("patient", "beats", "classes", "personal F1", "global F1", title="per patient, worst first")
     for row in worst[:10]:
         patients.add_row(
-            row["client"], f"{row['beats']:,}", str(row["classes"]), _number(row["personal_f1"]), _number(row["global_f1"])
-        )
+            row["client"], f"{row['beats']:,}", str(row["classes"]),
+            _number(row["personal_f1"]), _number(row["global_f1"]),
+        )  # fmt: skip
     console.print(patients)
     if len(worst) > 10:
         console.print(f"({len(worst) - 10} more in per_patient.csv)", highlight=False)

@@ -8,7 +8,16 @@ import typer
 
 from ecgfed.errors import OptionError
 
-from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
+from .output import (
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    note,
+    open_run_and_cohort,
+    print_json,
+    progress_bar,
+    seconds,
+)
 
 
 def export_command(
@@ -22,17 +31,15 @@ def export_command(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Export a run as ONNX: the global model, each patient's model, and a manifest; checked against the trained model."""
+    """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
     from ecgfed.bundle.export import export_bundle
     from ecgfed.evaluation.scenarios import PROTOCOLS
-    from ecgfed.federation.run import open_run
 
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
     started = time.perf_counter()
-    run = open_run(run_path)
+    run, cohort = open_run_and_cohort(run_path, cohort_path)
     state = run.state()
-    cohort = run.cohort(cohort_path)
     with progress_bar(quiet) as bar:
         task = bar.add_task("patients", total=None, about="")
         manifest = export_bundle(
@@ -49,8 +56,8 @@ def export_command(
         print_json(summary)
         return
     note(
-        f"{len(manifest['patients'])} patients, {len(manifest['files'])} files, {size / 1e6:.2f} MB; logits differ by at "
-        f"most {manifest['parity']['max_logit_difference']:.1e} from the trained model on "
+        f"{len(manifest['patients'])} patients, {len(manifest['files'])} files, {size / 1e6:.2f} MB; "
+        f"logits differ by at most {manifest['parity']['max_logit_difference']:.1e} from the trained model on "
         f"{manifest['parity']['beats']:,} beats.",
         quiet=quiet,
     )

@@ -1,12 +1,19 @@
 """The application: its commands, and how errors leave it."""
 
+import errno
 import os
 import sys
+from typing import NoReturn
 
 import typer
 
 from ecgfed import __version__
 from ecgfed.errors import EcgfedError
+
+#: What the parser raises for an unknown option, a missing argument or a value of another type.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+#: The reasons an operating system gives when there is no room left for what we print.
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 app = typer.Typer(
     name="ecgfed",
@@ -46,19 +53,45 @@ def _register() -> None:
 _register()
 
 
+def _stop(code: int, line: str) -> NoReturn:
+    sys.stderr.write(f"ecgfed: {line}\n")
+    raise SystemExit(code) from None
+
+
+def _usage_line(error: Exception) -> str:
+    """Say in one line what the parser says in four."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "ecgfed"
+    message = " ".join(getattr(error, "format_message", error.__str__)().split()).rstrip(".")
+    return f"{message}; see '{command} --help'"
+
+
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C."""
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
     except EcgfedError as error:
-        sys.stderr.write(f"ecgfed: {error}\n")
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        sys.stderr.write("ecgfed: stopped\n")
-        raise SystemExit(130) from None
+        _stop(2, str(error))
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
+            typer.echo(str(error), err=True)
+            raise SystemExit(2) from None
+        _stop(2, _usage_line(error))
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
     except BrokenPipeError:  # the reader of our output went away: `ecgfed ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again as it ends
+        _stop(2, f"{error.filename or 'standard output'}: could not be written ({error.strerror})")
+    if code == 130:
+        _stop(130, "stopped")
+    if isinstance(code, int) and code:
+        raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """``ecgfed methods``: what can be trained."""
 
 import dataclasses
+from typing import Any
 
 from rich.table import Table
 
@@ -11,7 +12,7 @@ def methods_command(json_output: JsonOption = False) -> None:
     """List the federated methods, their papers, what travels and what stays, and their settings."""
     from ecgfed.methods.registry import methods
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": name, "title": kind.card.title, "reference": kind.card.reference, "shared": kind.card.shared,
             "stays": kind.card.stays,

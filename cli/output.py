@@ -4,11 +4,15 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from ecgfed.errors import RunError
 
 console = Console()
 stderr = Console(stderr=True)
@@ -38,11 +42,35 @@ def warn(text: str, *, quiet: bool = False) -> None:
         stderr.print(f"ecgfed: note: {text}", highlight=False, markup=False, soft_wrap=True)
 
 
+def open_run_and_cohort(run_path: Path, cohort_path: Path | None) -> tuple[Any, Any]:
+    """Open a run and the cohort it was trained on, which may have moved; raises RunError, CohortError."""
+    from ecgfed.federation.run import open_run
+
+    run = open_run(run_path)
+    if cohort_path is None and not run.cohort_path.is_dir():
+        raise RunError(
+            run_path,
+            f"its cohort {run.cohort_path} is not there any more",
+            action="say where it lies now with --cohort",
+        )
+    return run, run.cohort(cohort_path)
+
+
+class _Rate(ProgressColumn):
+    """Steps a second, or seconds a step where a step takes longer than one."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        if not speed:
+            return Text("")
+        return Text(f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each")
+
+
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[Progress]:
     """Yield a progress bar on stderr; silent when asked or when stderr is no terminal."""
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn(show_speed=True),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(),
         TimeRemainingColumn(), TextColumn("{task.fields[about]}"),
     )  # fmt: skip
     with Progress(*columns, console=stderr, disable=quiet or not stderr.is_terminal, transient=True) as bar:

@@ -1,7 +1,9 @@
 """``ecgfed predict``: a bundle and a recording in, beats with labels out. No torch anywhere on this path."""
 
+import contextlib
 import csv
 import io
+import json
 import tempfile
 import time
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ecgfed.errors import OptionError, StorageError
+from ecgfed.errors import OptionError, RecordError, StorageError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, warn
 
@@ -39,10 +41,15 @@ def predict_command(
     started = time.perf_counter()
     bundle = open_bundle(bundle_path)
     classifier = bundle.classifier(patient)
-    leads = tuple(name.strip() for name in lead.split(",") if name.strip()) if lead else bundle.leads
+    leads = bundle.leads if lead is None else tuple(name.strip() for name in lead.split(",") if name.strip())
+    if not leads:
+        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
     recording = read_recording(record, leads)
     if peaks == "annotated":
         r_samples = read_annotation(record, annotator, samples=len(recording.signal_mv)).beats().sample
+        if not len(r_samples):
+            marks = recording.path.with_name(f"{recording.name}.{annotator}")
+            raise RecordError(marks, "marks no beat", "beat annotations", "use --peaks detected")
     else:
         r_samples = detect_r_peaks(recording.signal_mv, recording.fs_hz, name=f"{record} lead {recording.lead}")
     targets = [out / f"{recording.name}.{suffix}" for suffix in (SUFFIX, "csv", "json")]
@@ -57,7 +64,7 @@ def predict_command(
         "intended_use": bundle.manifest["intended_use"],
     }  # fmt: skip
     beats = _beats(r_samples, recording.fs_hz, found, bundle.labels)
-    _write(targets, about, beats, recording.fs_hz)
+    _write(targets, about, beats)
     counts = {name: int((found.label == i).sum()) for i, name in enumerate(bundle.classes)}
     summary = {
         **about, "beats": len(beats), "counts": counts, "files": [str(t) for t in targets],
@@ -82,36 +89,58 @@ def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any) -> list[dict[s
     ]  # fmt: skip
 
 
-def _write(
-    targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any]], fs_hz: float
-) -> None:
-    """Write annotation, CSV and JSON, each whole or not at all."""
+def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any]]) -> None:
+    """Write annotation, CSV and JSON: all three, or none of them."""
+    from ecgfed.files import replacing_file
+
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(beats[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(beats)
+    as_json = json.dumps({**about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    folder = targets[0].parent
+    contents = (_annotation(beats, about["fs_hz"], targets[0]), table.getvalue().encode(), as_json.encode())
+    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:  # renames, last of all, when every byte is on the disk
+            for target, data in zip(targets, contents, strict=True):
+                stack.enter_context(replacing_file(target)).write_bytes(data)
+    except (OSError, StorageError) as problem:
+        for part in made:
+            with contextlib.suppress(OSError):
+                part.rmdir()
+        if isinstance(problem, StorageError):
+            raise
+        raise StorageError(folder, f"cannot be made ({problem.strerror})", action="choose another --out") from None
+
+
+def _annotation(beats: list[dict[str, Any]], fs_hz: float, target: Path) -> bytes:
+    """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
     import numpy as np
     import wfdb
 
-    from ecgfed.files import write_bytes, write_json, write_text
-
-    annotation, table, as_json = targets
+    samples = np.array([beat["sample"] for beat in beats])
+    notes = ["" if beat["class"] == beat["symbol"] else _note_text(beat["class"]) for beat in beats]
     try:
-        annotation.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            names = [beat["class"] for beat in beats]
+            written = Path(folder, "record")  # wfdb takes plain names only, and writes files only
             wfdb.wrann(
-                about["record"], SUFFIX, np.array([beat["sample"] for beat in beats]), [beat["symbol"] for beat in beats],
-                # an annotation holds one symbol; a class of another name goes into its text
-                aux_note=["" if name == beat["symbol"] else name for name, beat in zip(names, beats, strict=True)],
-                fs=fs_hz, write_dir=folder,
+                written.name, SUFFIX, samples, [beat["symbol"] for beat in beats], aux_note=notes, fs=fs_hz,
+                write_dir=folder,
             )  # fmt: skip
-            data = (Path(folder) / f"{about['record']}.{SUFFIX}").read_bytes()
+            data = written.with_suffix(f".{SUFFIX}").read_bytes()
+            with contextlib.suppress(Exception):  # a full disk cuts wfdb's file short without a word
+                if np.array_equal(wfdb.rdann(str(written), SUFFIX).sample, samples):
+                    return data
     except OSError as problem:
-        raise StorageError(annotation, f"could not be written ({problem.strerror})", action="choose another --out") from None
-    write_bytes(annotation, data)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, ["sample", "time_s", "class", "symbol", "probability", "flags"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(beats)
-    write_text(table, stream.getvalue())
-    write_json(as_json, {**about, "beats": beats})
+        raise StorageError(target, f"could not be written ({problem})", action="free space in TMPDIR") from None
+    raise StorageError(target, "could not be written (a temporary file was cut short)", action="free space in TMPDIR")
+
+
+def _note_text(name: str) -> str:
+    """Return a name as wfdb writes it byte for byte: UTF-8, at most the 255 bytes a note can have (annot(5))."""
+    return " ".join(name.split()).encode()[:255].decode("latin-1")
 
 
 def _print(summary: dict[str, Any], quiet: bool) -> None:

@@ -30,7 +30,11 @@ SplitOption = Annotated[str, typer.Option(help="random (stratified by class) or 
 ClassesOption = Annotated[str, typer.Option(help="mitbih12, aami5, aami5-bxb, or a JSON or TOML file.")]
 PeaksOption = Annotated[str, typer.Option(help="annotated or detected R peaks.")]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
+PackOption = Annotated[
+    Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
+SYNTHETIC = "These patients are synthetic: it proves that the software runs, never that a method is good"
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -60,6 +64,7 @@ def mitbih(
     holdout: HoldoutOption = "",
     lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII",
     seed: SeedOption = 0,
+    pack: PackOption = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -95,6 +100,7 @@ def mitbih(
         altered = wrong_files(source)
     if altered:
         warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}", quiet=quiet)
+    _pack(out, pack, quiet=quiet, json_output=json_output)
     _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
@@ -113,6 +119,7 @@ def folder(
     holdout: HoldoutOption = "",
     lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII,II",
     seed: SeedOption = 0,
+    pack: PackOption = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -133,11 +140,81 @@ def folder(
         build_cohort(
             sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=_advance(bar)
         )
+    _pack(out, pack, quiet=quiet, json_output=json_output)
     _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
-def _advance(bar: Any) -> Callable[[str, int, int], None]:
-    task = bar.add_task("records", total=None, about="")
+@app.command("demo")
+def demo(
+    out: OutOption,
+    records: Annotated[
+        Path | None, typer.Option(help="Where to write the records; default: COHORT-records, beside the cohort.")
+    ] = None,
+    patients: Annotated[int, typer.Option(help="How many patients to make up.")] = 12,
+    minutes: Annotated[float, typer.Option(help="How long to record each.")] = 6.0,
+    split: SplitOption = "random",
+    seed: Annotated[int, typer.Option(min=0, help="Decides the recordings and the random split.")] = 0,
+    pack: PackOption = None,
+    overwrite: OverwriteOption = False,
+    workers: WorkersOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make up recordings of 12 synthetic patients and a cohort from them: to see the software run, without data."""
+    from ecgfed.cohort.build import build_cohort
+    from ecgfed.cohort.demo import GENERATOR, write_demo_records
+    from ecgfed.files import replacing_folder
+
+    folder = records or out.parent / f"{out.name}-records"
+    here, there = out.resolve(), folder.resolve()
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
+    options = _options("MLII", "mitbih12", split=split, seed=seed)
+    started = time.perf_counter()
+    # Both folders or neither: the records take their name once the cohort has been made from them.
+    with (
+        progress_bar(quiet) as bar,
+        replacing_folder(folder, overwrite=overwrite, option="--records") as partial,
+    ):
+        sources = write_demo_records(
+            partial, seed=seed, patients=patients, minutes=minutes, progress=_advance(bar, "patients")
+        )
+        build_cohort(
+            sources, out, options, kind="demo", overwrite=overwrite, workers=workers, progress=_advance(bar),
+            about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
+        )  # fmt: skip
+    note(f"Wrote {len(sources)} records into {folder}.", quiet=quiet, json_output=json_output)
+    _pack(out, pack, quiet=quiet, json_output=json_output)
+    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+
+
+@app.command("unpack")
+def unpack(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by --pack.")],
+    out: OutOption,
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a cohort from a packed file, on the machine it travelled to."""
+    from ecgfed.cohort.pack import unpack_cohort
+
+    started = time.perf_counter()
+    unpack_cohort(file, out, overwrite=overwrite)
+    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+
+
+def _pack(out: Path, file: Path | None, *, quiet: bool, json_output: bool) -> None:
+    if file is None:
+        return
+    from ecgfed.cohort.pack import pack_cohort
+
+    size = pack_cohort(out, file)
+    note(f"Packed into {file}, {size / 1e6:.1f} MB.", quiet=quiet, json_output=json_output)
+
+
+def _advance(bar: Any, what: str = "records") -> Callable[[str, int, int], None]:
+    task = bar.add_task(what, total=None, about="")
     return lambda name, done, total: bar.update(task, completed=done, total=total, about=name)
 
 
@@ -151,7 +228,10 @@ def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> Non
         for record in cohort.meta["records"]:
             for symbol, count in record["left_out"].items():
                 left_out[symbol] = left_out.get(symbol, 0) + count
-        print_json({"cohort": str(out), **summary, "left_out": left_out, "seconds": round(elapsed, 2)})
+        print_json({
+            "cohort": str(out), **summary, "without_beats": cohort.meta["without_beats"], "left_out": left_out,
+            "synthetic": bool(cohort.meta.get("synthetic")), "seconds": round(elapsed, 2),
+        })  # fmt: skip
         return
     if quiet:
         return
@@ -175,6 +255,8 @@ def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> Non
         note(f"Left out for want of lead {meta['lead']}: {', '.join(meta['without_lead'])}.", quiet=quiet)
     if meta.get("counts_checked"):
         note("The counts are the published database's.", quiet=quiet)
+    if meta.get("synthetic"):
+        note(f"{SYNTHETIC} ({meta['synthetic']}).", quiet=quiet)
     _notices(summary, meta)
     note(f"Wrote {out} in {seconds(elapsed)}.", quiet=quiet)
 

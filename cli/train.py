@@ -1,23 +1,29 @@
 """``ecgfed train``: a cohort in, a run out."""
 
+import math
+import shutil
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ecgfed.errors import OptionError, RunError
+from ecgfed.errors import EcgfedError, OptionError, RunError
 
-from .output import JsonOption, QuietOption, WorkersOption, note, print_json, progress_bar, seconds
+from .output import JsonOption, QuietOption, WorkersOption, note, print_json, progress_bar, seconds, warn
 
 #: What a run is made of when neither the command line nor the file says otherwise.
 DEFAULTS: dict[str, Any] = {
     "method": "fedavg", "rounds": None, "passes": None, "local_epochs": None, "local_steps": None,
     "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": True, "net": "default", "norm": "group", "width": 1.0,
-    "device": "auto",
+    "device": "auto", "eval_every": None,
 }  # fmt: skip
 DEFAULT_ROUNDS = 20
+#: Two ways to say one thing: where the command line says one of them, the file's other one does not count.
+EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
 
 def train_command(
@@ -47,6 +53,7 @@ def train_command(
     eval_every: Annotated[
         int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
     ] = None,
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Save a checkpoint every n rounds, and the last.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -56,19 +63,26 @@ def train_command(
     given = {
         "method": method, "rounds": rounds, "passes": passes, "local_epochs": local_epochs, "local_steps": local_steps,
         "clients_per_round": clients_per_round, "batch_size": batch_size, "seed": seed, "rr": rr, "net": net,
-        "norm": norm, "width": width, "device": device,
+        "norm": norm, "width": width, "device": device, "eval_every": eval_every,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     settings = _settings(set_ or [])
     if config:
         in_file, settings_in_file = _read_config(config)
+        for pair in EITHER_OR:
+            if any(name in given for name in pair):
+                in_file = {name: value for name, value in in_file.items() if name not in pair}
         given, settings = {**in_file, **given}, {**settings_in_file, **settings}
+    for first, second in EITHER_OR:
+        if first in given and second in given:
+            raise OptionError(f"{_option(first)} and {_option(second)}", "both given", "one of them")
     started = time.perf_counter()
-    if resume:
-        run, opened = _resume(out, cohort, given, settings)
-    else:
-        run, opened = _create(out, cohort, {**DEFAULTS, **given}, settings)
-    last = _run(run, opened, eval_every, workers, quiet=quiet, json_output=json_output)
+    with _nothing_half_written(out):
+        if resume:
+            run, opened = _resume(out, cohort, given, settings)
+        else:
+            run, opened = _create(out, cohort, {**DEFAULTS, **given}, settings)
+        last = _run(run, opened, workers, checkpoint_every, quiet=quiet, json_output=json_output)
     summary = {
         "run": str(out), "method": run.method.name, "rounds": run.plan.rounds, **last,
         "seconds": round(time.perf_counter() - started, 2),
@@ -83,6 +97,29 @@ def train_command(
         quiet=quiet,
     )
     note(f"Wrote {out} in {seconds(summary['seconds'])}. Next: ecgfed evaluate {out}", quiet=quiet)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+@contextmanager
+def _nothing_half_written(out: Path) -> Iterator[None]:
+    """Take a new run's folder away again when the run fails before one round of it was saved."""
+    from ecgfed.federation.checkpoint import CheckpointStore
+
+    is_new = not out.exists()
+    is_ours = is_new or (out.is_dir() and not any(out.iterdir()))
+    try:
+        yield
+    except EcgfedError:
+        if is_ours and out.is_dir() and not CheckpointStore(out).exists():
+            with suppress(OSError):
+                for part in out.iterdir():
+                    shutil.rmtree(part) if part.is_dir() else part.unlink()
+                if is_new:
+                    out.rmdir()
+        raise
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
@@ -105,12 +142,11 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, value in values.items():
         if name not in DEFAULTS:
             raise OptionError(f"--config {path}", f"unknown name {name!r}", f"one of {', '.join(DEFAULTS)}, [set]")
-        example = {"rounds": 1, "local_epochs": 1, "local_steps": 1, "clients_per_round": 1, "passes": 1.0}.get(
-            name, DEFAULTS[name]
-        )
+        example = 1.0 if name == "passes" else 1 if DEFAULTS[name] is None else DEFAULTS[name]
         fits = isinstance(value, type(example)) or (isinstance(example, float) and isinstance(value, int))
         if not fits or (isinstance(value, bool) and not isinstance(example, bool)):
             raise OptionError(f"--config {path}", f"{name} = {value!r}", f"a value of type {type(example).__name__}")
+        values[name] = type(example)(value)
     if not isinstance(settings, dict):
         raise OptionError(f"--config {path}", "set is no table", "[set] with the method's settings")
     return values, settings
@@ -126,6 +162,11 @@ def _check_device(device: str) -> None:
         raise OptionError("--device", f"cuda: {found}", "cpu or auto")
 
 
+def _check_passes(passes: float) -> None:
+    if not (passes > 0 and math.isfinite(passes)):
+        raise OptionError("--passes", f"{passes}", "a finite number above 0")
+
+
 def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
     from ecgfed.cohort.cohort import open_cohort
     from ecgfed.federation.data import training_data
@@ -137,11 +178,9 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
 
     _check_device(options["device"])
     kind = method_by_name(options["method"])
-    made = make_settings(kind.settings_type, settings)
+    made: Any = make_settings(kind.settings_type, settings)
     opened = open_cohort(cohort_path)
     epochs, steps = options["local_epochs"], options["local_steps"]
-    if options["rounds"] is not None and options["passes"] is not None:
-        raise OptionError("--rounds and --passes", "both given", "one of them")
     plan_values = {
         "local_epochs": 1 if epochs is None and steps is None else epochs, "local_steps": steps,
         "clients_per_round": options["clients_per_round"], "batch_size": options["batch_size"],
@@ -149,44 +188,53 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
     }  # fmt: skip
     plan = TrainPlan(rounds=DEFAULT_ROUNDS if options["rounds"] is None else options["rounds"], **plan_values)
     data = training_data(opened, rr=options["rr"])
-    participants(plan, data.clients, 1)  # more clients a round than there are is refused here, before anything is written
+    participants(plan, data.clients, 1)  # refuses more clients a round than there are, before anything is written
     if options["passes"] is not None:
-        if not options["passes"] > 0:
-            raise OptionError("--passes", f"{options['passes']}", "more than 0")
+        _check_passes(options["passes"])
         plan = TrainPlan(rounds=plan.rounds_for_passes(options["passes"], data.train_beats), **plan_values)
     net = ResNet1d(
         NetSpec(len(opened.classes), options["net"], options["norm"], options["rr"], options["width"])
     )  # fmt: skip
-    run = create_run(out, opened, kind(net, made), plan, {"device": "cpu"})
+    every = max(1, plan.rounds // 20) if options["eval_every"] is None else options["eval_every"]
+    run = create_run(out, opened, kind(net, made), plan, {"device": "cpu", "eval_every": every})
     return run, opened
 
 
 def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[str, Any]) -> Any:
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
-    from ecgfed.federation.run import open_run
+    from ecgfed.federation.data import training_data
+    from ecgfed.federation.run import extend_run, open_run
+    from ecgfed.methods.settings import make_settings
 
+    if "device" in given:
+        _check_device(given["device"])
     run = open_run(out)
     stored = {
         **asdict(run.plan), "method": run.method.name, "norm": run.net.spec.norm, "rr": run.net.spec.rr,
-        "width": run.net.spec.width, "net": run.net.spec.plan, "device": given.get("device"), "passes": None,
+        "width": run.net.spec.width, "net": run.net.spec.plan, "eval_every": run.meta.get("eval_every", 0),
     }  # fmt: skip
     for name, value in given.items():
-        if name != "rounds" and value != stored[name]:
-            option = "--" + name.replace("_", "-")
-            raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
-    mine = {name: str(value) for name, value in asdict(run.method.settings).items()}
-    for name, value in settings.items():
-        same = name in mine and type(getattr(run.method.settings, name))(value) == getattr(run.method.settings, name)
-        if not same:
-            raise RunError(out, f"was begun with {name}={mine.get(name)}, not {value}", action=f"leave --set {name} out")
-    if "rounds" in given:
-        run = replace(run, plan=replace(run.plan, rounds=given["rounds"]))
-    return run, run.cohort(cohort_path)
+        if name in stored and name != "rounds" and value != stored[name]:
+            found = f"was begun with {name} {stored[name]}, not {value}"
+            raise RunError(out, found, action=f"leave {_option(name)} out")
+    begun = asdict(run.method.settings)
+    asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
+    for name, value in asked.items():
+        if value != begun[name]:
+            raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
+    cohort = run.cohort(cohort_path)
+    rounds = given.get("rounds")
+    if "passes" in given:
+        _check_passes(given["passes"])
+        rounds = run.plan.rounds_for_passes(given["passes"], training_data(cohort, rr=run.net.spec.rr).train_beats)
+    if rounds is not None and rounds != run.plan.rounds:
+        run = extend_run(run, rounds)
+    return run, cohort
 
 
 def _run(
-    run: Any, cohort: Any, eval_every: int | None, workers: int | None, *, quiet: bool, json_output: bool
+    run: Any, cohort: Any, workers: int | None, checkpoint_every: int, *, quiet: bool, json_output: bool
 ) -> dict[str, Any]:  # fmt: skip
     from ecgfed.evaluation.monitor import ValidationScores
     from ecgfed.federation.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
@@ -199,7 +247,9 @@ def _run(
     store = run.store
     state = store.load() if store.exists() else initial_state(run.method, run.plan)
     threads = workers or available_cores()
-    every = max(1, run.plan.rounds // 20) if eval_every is None else eval_every
+    every = int(run.meta.get("eval_every", 0))
+    if len(read_lines(run.path / HISTORY, state.round)) < state.round:
+        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
     if state.round >= run.plan.rounds:
         note(f"{run.path} has all its {run.plan.rounds} rounds.", quiet=quiet, json_output=json_output)
     elif state.round:
@@ -214,9 +264,13 @@ def _run(
                 bar.update(task, completed=outcome.state.round, about=about)
 
         callbacks: list[Callback] = [
-            ValidationScores(run.method, cohort, data, every, threads), WriteHistory(run.path), SaveCheckpoint(store),
-            Show(),
+            ValidationScores(run.method, cohort, data, every, threads), WriteHistory(run.path),
+            SaveCheckpoint(store, checkpoint_every), Show(),
         ]  # fmt: skip
-        train(run.method, data, run.plan, engine, state, callbacks)
+        try:
+            train(run.method, data, run.plan, engine, state, callbacks)
+        except KeyboardInterrupt:
+            warn(f"saved up to the last checkpoint; go on with: ecgfed train {cohort.path} --out {run.path} --resume")
+            raise
     last = read_lines(run.path / HISTORY, run.plan.rounds)[-1]
     return {name: value for name, value in last.items() if name not in ("round", "clients", "losses")}

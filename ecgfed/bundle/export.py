@@ -1,5 +1,6 @@
 """Writing a bundle: graphs, weights, manifest, and the proof that they answer as the trained model does."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,7 +54,10 @@ class _Writer:
     def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
-        write_bytes(path, finish(model, {**self.properties, "role": role, **more}))
+        data = finish(model, {**self.properties, "role": role, **more})
+        if name in self.files and self.files[name]["sha256"] != hashlib.sha256(data).hexdigest():
+            raise BundleError(name, "two different models of this name", "one", "nothing was exported; report this")
+        write_bytes(path, data)
         self.note(name, role)
         return name
 
@@ -120,12 +124,12 @@ def export_bundle(
     clients = cohort.federation
     kept = [run.kept(state, client.index) for client in clients]
     answer = method.global_answer(state.server, kept, protocol)
+    scores = _scores(run, state, protocol)
     with replacing_folder(out, overwrite=overwrite) as folder:
         writer = _Writer(folder, net, _properties(run, cohort))
         parity = _Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
         parity.check("global", global_chain, answer, _parity_inputs(cohort, cohort.pool(VALID), net.spec.rr))
-        scores = _scores(run, state)
         patients = {}
         for i, client in enumerate(clients):
             chain = method.personal_answer(state.server, kept[i])
@@ -142,15 +146,15 @@ def export_bundle(
             writer.note(weights, "weights")
         manifest = {
             **_about(run, cohort, state), "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
-            "files": writer.files, "global": {"chain": global_chain, "protocol": _protocol(answer, protocol)},
+            "files": writer.files, "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
             "weights": weights, "scores": scores.get(""), "parity": parity.report(), "patients": patients,
         }  # fmt: skip
         write_json(folder / MANIFEST, manifest)
     return manifest
 
 
-def _protocol(answer: Answer, protocol: str) -> str:
-    return protocol if isinstance(answer, Ensemble) else "one model"
+def _protocol(run: Run, protocol: str) -> str:
+    return "one model" if run.method.has_global_model else protocol
 
 
 def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
@@ -178,19 +182,27 @@ def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
 
 
-def _scores(run: Run, state: State) -> dict[str, dict[str, Any]]:
-    """Return test scores by client id (and of the run under ``""``), where 'ecgfed evaluate' has made them."""
+def _scores(run: Run, state: State, protocol: str) -> dict[str, dict[str, Any]]:
+    """Return test scores by client id (and of the run under ``""``), where 'ecgfed evaluate' has made them.
+
+    Scores of another round are left out, and T_g where it is that of another global answer than the exported one.
+    """
     path = run.path / "evaluation-test" / "scores.json"
     if not path.is_file():
         return {}
     result = read_json(path, BundleError)
-    if result.get("round") != state.round:
-        return {}
-    own = {
-        row["client"]: {"split": "test", "beats": row["beats"], "macro_f1": row["personal_f1"]}
-        for row in result["per_patient"]
-    }
-    return {"": {"split": "test", **result["scores"]}, **own}
+    try:
+        if result["round"] != state.round:
+            return {}
+        own = {
+            row["client"]: {"split": "test", "beats": row["beats"], "macro_f1": row["personal_f1"]}
+            for row in result["per_patient"]
+        }
+        same_answer = run.method.has_global_model or result["protocol"] == protocol
+        means = {name: value for name, value in result["scores"].items() if same_answer or name != "T_g"}
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise BundleError(path, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {run.path}' again") from None
+    return {"": {"split": "test", **means}, **own}
 
 
 def _some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
@@ -224,14 +236,21 @@ class _Parity:
         rr = None if inputs.rr is None else inputs.rr.numpy()
         found = device.logits(inputs.window.numpy(), rr)
         expected = self._expected(answer, inputs)
+        if not np.isfinite(expected).all():
+            raise BundleError(
+                f"model of {name}", "gives logits that are not finite", "a training that converged",
+                "train again with a lower learning rate, --set lr=...",
+            )  # fmt: skip
         difference = float(np.abs(found - expected).max())
         top = np.sort(expected, axis=1)
         clear = top[:, -1] - top[:, -2] > LOGIT_TOLERANCE
         agree = (found.argmax(1) == expected.argmax(1))[clear].all()
         if not (difference <= LOGIT_TOLERANCE and agree):
             raise BundleError(
-                f"graph of {name}", f"logits differ by {difference:.2g} from the trained model",
-                f"at most {LOGIT_TOLERANCE:g} and equal labels", "nothing was exported; report this",
+                f"graph of {name}",
+                f"logits differ by {difference:.2g} from the trained model",
+                f"at most {LOGIT_TOLERANCE:g} and equal labels",
+                "nothing was exported; report this",
             )
         self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
 

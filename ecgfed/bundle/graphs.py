@@ -53,7 +53,7 @@ class GraphTemplate:
     """
 
     def __init__(self, net: ResNet1d, role: str, params: Params) -> None:
-        self.names = tuple(params)
+        self.names = tuple(sorted(params))  # a checkpoint's order is any; a run's bytes shall be the same
         shapes = input_shapes(net, role)
         self.output = "features" if role == "extractor" else "logits"
         examples = {name: torch.zeros(2, *shape) for name, shape in shapes.items()}
@@ -138,8 +138,7 @@ def ensemble_graph(members: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
         helper.make_node("Log", ["at_least_tiny"], ["logits"]),
     ]
     graph = helper.make_graph(nodes, "ensemble", list(first.graph.input), list(first.graph.output), initializers)
-    model = helper.make_model(graph, opset_imports=list(first.opset_import), ir_version=first.ir_version)
-    return model
+    return helper.make_model(graph, opset_imports=list(first.opset_import), ir_version=first.ir_version)
 
 
 def finish(model: onnx.ModelProto, properties: dict[str, str]) -> bytes:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.extract import windows_around
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.windows import WINDOW_SAMPLES
+from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.files import read_json, sha256
 
@@ -38,7 +38,18 @@ class Predictions:
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
     """Probabilities (beats, classes) of logits, computed stably."""
     shifted = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
-    return (shifted / shifted.sum(axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def _real_numbers(name: str, values: NDArray[Any], unit: str) -> NDArray[np.float32]:
+    """Return finite floating-point values as float32; raises RecordError for anything else."""
+    if not np.issubdtype(values.dtype, np.floating):
+        raise RecordError(name, f"values of type {values.dtype}", f"{unit} in float32")
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused here
+        values = np.ascontiguousarray(values, dtype=np.float32)
+    if not np.isfinite(values).all():
+        raise RecordError(name, "values that are not finite", "finite values")
+    return values
 
 
 class Classifier:
@@ -62,7 +73,8 @@ class Classifier:
             try:
                 session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
             except Exception as problem:  # onnxruntime raises kinds of its own
-                raise BundleError(path, f"is no graph onnxruntime can run ({problem})", action="export it again") from problem
+                found = f"is no graph onnxruntime can run ({problem})"
+                raise BundleError(path, found, action="export it again") from problem
             self.sessions.append(session)
 
     def logits(self, window_mv: NDArray[np.float32], rr_s: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -73,19 +85,20 @@ class Classifier:
             rr_s: (beats, 4) RR features, for a net that takes them.
 
         Raises:
-            RecordError: another shape, or values that are not finite (a graph would pass NaN on in silence).
+            RecordError: another shape, whole numbers (which are a recorder's units and no millivolt), or values that
+                are not finite (a graph would pass NaN on in silence).
         """
-        window_mv = np.ascontiguousarray(window_mv, dtype=np.float32)
+        window_mv = np.asarray(window_mv)
         if window_mv.ndim != 3 or window_mv.shape[1:] != (1, WINDOW_SAMPLES):
             raise RecordError("window", f"shape {window_mv.shape}", f"(beats, 1, {WINDOW_SAMPLES})")
-        feeds = {"window": window_mv}
+        feeds = {"window": _real_numbers("window", window_mv, "millivolt")}
         if self.rr:
-            if rr_s is None or np.shape(rr_s) != (len(window_mv), 4):
-                raise RecordError("rr", f"shape {np.shape(rr_s)}", f"({len(window_mv)}, 4) for this net")
-            feeds["rr"] = np.ascontiguousarray(rr_s, dtype=np.float32)
-        for name, value in feeds.items():
-            if not np.isfinite(value).all():
-                raise RecordError(name, "values that are not finite", "finite values")
+            if rr_s is None:
+                raise RecordError("rr", "is missing", f"shape ({len(window_mv)}, {len(RR_FEATURES)}) for this net")
+            rr_s = np.asarray(rr_s)
+            if rr_s.shape != (len(window_mv), len(RR_FEATURES)):
+                raise RecordError("rr", f"shape {rr_s.shape}", f"({len(window_mv)}, {len(RR_FEATURES)}) for this net")
+            feeds["rr"] = _real_numbers("rr", rr_s, "seconds")
         parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, len(window_mv), BATCH)]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)), np.float32)
 
@@ -104,8 +117,16 @@ class Classifier:
             signal_mv: (samples,) one lead in millivolt, NaN where there is no sample.
             fs_hz: its sampling frequency in Hz.
             r_samples: (beats,) int64 increasing positions of *all* R peaks, since RR intervals count.
+
+        Raises:
+            RecordError: a signal that is not one lead, or R peaks out of order or outside it.
         """
-        windows = windows_around(signal_mv, fs_hz, np.asarray(r_samples, dtype=np.int64))
+        signal_mv, r_samples = np.asarray(signal_mv), np.asarray(r_samples, dtype=np.int64)
+        if signal_mv.ndim != 1 or not len(signal_mv):
+            raise RecordError("signal", f"shape {signal_mv.shape}", "(samples,) of one lead")
+        if r_samples.ndim != 1 or (np.diff(r_samples, prepend=0) < 0).any() or (r_samples >= len(signal_mv)).any():
+            raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
+        windows = windows_around(signal_mv, fs_hz, r_samples)
         probability = softmax(self.logits(windows.window_mv, windows.rr_s))
         return Predictions(probability.argmax(1), probability, windows.flags)
 
@@ -154,7 +175,9 @@ class Bundle:
             chain = self.manifest["patients"][patient]["chain"]
         else:
             raise BundleError(
-                self.path, f"has no patient {patient!r}", f"one of {', '.join(self.patients)}",
+                self.path,
+                f"has no patient {patient!r}",
+                f"one of {', '.join(self.patients)}",
                 "leave --patient out for the global model",
             )
         return Classifier([self.path / name for name in chain], self.classes, "rr" in self.manifest["inputs"])
@@ -176,15 +199,20 @@ def open_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
     manifest = read_json(path / MANIFEST, BundleError)
     version = manifest.get("schema_version") if isinstance(manifest, dict) else None
     if version != SCHEMA_VERSION:
-        raise BundleError(path / MANIFEST, f"schema version {version}", f"{SCHEMA_VERSION}", "export again with this ecgfed")
+        raise BundleError(
+            path / MANIFEST, f"schema version {version}", f"{SCHEMA_VERSION}", "export again with this ecgfed"
+        )
     bundle = Bundle(path, manifest)
     try:
         files = {str(name): str(about["sha256"]) for name, about in manifest["files"].items()}
         chains = [manifest["global"]["chain"], *(entry["chain"] for entry in manifest["patients"].values())]
-        known = {name for chain in chains for name in chain} <= set(files) and all(chains)
+        known = all(isinstance(chain, list) and chain and set(chain) <= set(files) for chain in chains)
         inside = all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in files)
-        bundle.labels, bundle.leads, manifest["inputs"]  # noqa: B018
-    except (KeyError, TypeError, AttributeError) as problem:
+        needed = {"lead", "inputs", "method", "intended_use"} - set(manifest)
+        nameless = set(bundle.classes) - set(bundle.labels.symbols.values())
+        if needed or nameless:
+            raise KeyError(", ".join(sorted(needed)) or f"a symbol for class {', '.join(sorted(nameless))}")
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BundleError(path / MANIFEST, f"lacks {problem}", action="export again") from problem
     if not known or not inside:
         raise BundleError(path / MANIFEST, "names files that are not the bundle's", action="export again")

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
 from ecgfed.methods.answers import Answer, Chain
 from ecgfed.nets.resnet1d import Inputs, ResNet1d
@@ -49,7 +50,7 @@ class Predictor:
             yield self.rows[start : start + BATCH]
 
     def probabilities(self, answer: Answer) -> NDArray[np.float32]:
-        """Return (beats, classes) float32 probabilities in the order of ``rows``."""
+        """Return (beats, classes) float32 probabilities in the order of ``rows``; raises RunError where one is none."""
         if isinstance(answer, Chain):
             return self._of_chain(answer)
         total = np.zeros((len(self.rows), self.net.spec.classes), dtype=np.float64)
@@ -59,7 +60,7 @@ class Predictor:
 
     def labels(self, answer: Answer) -> NDArray[np.int64]:
         """Return the most probable class (beats,) in the order of ``rows``."""
-        return self.probabilities(answer).argmax(1)
+        return np.asarray(self.probabilities(answer).argmax(1), dtype=np.int64)
 
     def _of_chain(self, chain: Chain) -> NDArray[np.float32]:
         key = tuple(id(part.params) for part in chain.parts)
@@ -68,11 +69,14 @@ class Predictor:
             def predict(rows: NDArray[np.int64]) -> NDArray[np.float32]:
                 return _chain_probabilities(self.net, chain, self.data.batch(rows).inputs)
 
-            if self.workers == 1:
-                parts = [predict(rows) for rows in self._chunks()]
-            else:
-                with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                    parts = list(pool.map(predict, self._chunks()))
-            empty = np.empty((0, self.net.spec.classes), np.float32)
-            self._known[key] = (chain, np.concatenate(parts) if parts else empty)
+            # One worker is a pool too: on the caller's thread, torch's own threads would change the sums.
+            with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                parts = list(pool.map(predict, self._chunks()))
+            found = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
+            if not np.isfinite(found).all():  # argmax would take NaN for the first class, and score it
+                raise RunError(
+                    "the trained model", "answers with probabilities that are not finite", "a training that converged",
+                    "train again with a lower learning rate, --set lr=...",
+                )  # fmt: skip
+            self._known[key] = (chain, found)
         return self._known[key][1]

@@ -35,9 +35,9 @@ def evaluate(
 ) -> dict[str, Any]:  # fmt: skip
     """Score a run on one split of its cohort.
 
-    T_g: macro-F1 of the global answer on the pool of all patients' beats. T_p: mean over patients of the personal model's
-    macro-F1 on that patient's beats. T_r: mean over patients of the personal model's macro-F1 on the pool. T_l: harmonic
-    mean of T_p and T_r (eq. 6), and beside it the mean of the patients' own harmonic means.
+    T_g: macro-F1 of the global answer on the pool of all patients' beats. T_p: mean over patients of the personal
+    model's macro-F1 on that patient's beats. T_r: mean over patients of the personal model's macro-F1 on the pool.
+    T_l: harmonic mean of T_p and T_r (eq. 6), and beside it the mean of the patients' own harmonic means.
 
     Args:
         run: the run.

@@ -22,7 +22,8 @@ def f1_per_class(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
     """F1 = 2 TP / (2 TP + FP + FN) of each class; 0 where the class is in neither truth nor prediction."""
     hit = np.diag(matrix).astype(np.float64)
     both = matrix.sum(0) + matrix.sum(1)
-    return np.divide(2 * hit, both, out=np.zeros_like(hit), where=both > 0)
+    f1: NDArray[np.float64] = np.divide(2 * hit, both, out=np.zeros_like(hit), where=both > 0)
+    return f1
 
 
 def macro_f1(matrix: NDArray[np.int64], convention: str = "any") -> float:

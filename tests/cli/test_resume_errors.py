@@ -1,0 +1,179 @@
+"""``ecgfed train --resume``: what cannot be gone on with is one line, exit code 2, and the run stays as it is."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from support import Command, assert_refused, change_json, copied, other_cohort, snapshot
+
+
+@pytest.fixture
+def run(fedavg_run: Path, tmp_path: Path) -> Path:
+    """A copy of the FedAvg run, two rounds of one epoch, batch 16, lr 0.02, rr on."""
+    return copied(fedavg_run, tmp_path / "run")
+
+
+def _server_file(run: Path) -> Path:
+    name = json.loads((run / "checkpoint" / "progress.json").read_text())["files"]["server"]["name"]
+    return run / "checkpoint" / name
+
+
+@pytest.mark.parametrize(
+    ("options", "fragments"),
+    [
+        (("--method", "local"), ("begun with method fedavg, not local", "leave --method out")),
+        (("--local-epochs", 2), ("begun with local_epochs 1, not 2", "leave --local-epochs out")),
+        (("--local-steps", 2), ("begun with local_steps None, not 2",)),
+        (("--clients-per-round", 2), ("clients_per_round", "leave --clients-per-round out")),
+        (("--batch-size", 64), ("begun with batch_size 16, not 64",)),
+        (("--seed", 1), ("begun with seed 0, not 1",)),
+        (("--no-rr",), ("begun with rr True, not False",)),
+        (("--norm", "batch"), ("begun with norm group, not batch",)),
+        (("--width", 2), ("begun with width 1.0, not 2.0",)),
+        (("--net", "reference"), ("begun with net default, not reference",)),
+        (("--set", "lr=0.5"), ("begun with lr=0.02, not 0.5", "leave --set lr out")),
+        (("--set", "lr=fast"), ("--set lr", "'fast'", "type float")),
+        (("--set", "power=2"), ("--set power", "no setting of this method")),
+        (("--rounds", 1), ("2 finished rounds", "--rounds 2 or more")),
+        (("--rounds", 0), ("--rounds", "1 or more")),
+        (("--passes", "inf"), ("--passes", "inf")),
+        (("--rounds", 3, "--passes", 3), ("--rounds and --passes",)),
+        (("--device", "tpu"), ("--device", "'tpu'")),
+    ],
+)
+def test_a_contradicting_option(
+    ecgfed: Command, cohort_path: Path, run: Path, options: tuple[object, ...], fragments: tuple[str, ...]
+) -> None:
+    before = snapshot(run)
+    assert_refused(ecgfed("train", cohort_path, "--out", run, "--resume", *options), *fragments)
+    assert snapshot(run) == before
+
+
+def test_cuda_without_a_gpu(ecgfed: Command, cohort_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert_refused(ecgfed("train", cohort_path, "--out", run, "--resume", "--device", "cuda"), "no CUDA device here")
+
+
+def test_another_cohort(ecgfed: Command, run: Path, tmp_path: Path) -> None:
+    before = snapshot(run)
+    said = ecgfed("train", other_cohort(tmp_path), "--out", run, "--resume", "--rounds", 5)
+    assert_refused(said, "another cohort", "other-cohort")
+    assert snapshot(run) == before
+
+
+def test_no_run_at_all(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
+    assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "run", "--resume"), "holds no run.json", "a run")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "mine").write_text("keep")
+    assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "folder", "--resume"), "holds no run.json")
+    assert snapshot(tmp_path) == {"folder/mine": b"keep"}
+
+
+def _flip_a_bit(run: Path) -> None:
+    data = bytearray(_server_file(run).read_bytes())
+    data[-1000] ^= 4
+    _server_file(run).write_bytes(data)
+
+
+def _remove_a_file(run: Path) -> None:
+    _server_file(run).unlink()
+
+
+def _cut_a_file(run: Path) -> None:
+    _server_file(run).write_bytes(_server_file(run).read_bytes()[:500])
+
+
+def _half_index(run: Path) -> None:
+    (run / "checkpoint" / "progress.json").write_text('{"round": 2, ')
+
+
+def _empty_index(run: Path) -> None:
+    (run / "checkpoint" / "progress.json").write_text("{}")
+
+
+def _other_schema(run: Path) -> None:
+    change_json(run / "run.json", schema_version=7)
+
+
+def _no_schema(run: Path) -> None:
+    (run / "run.json").write_text("[]")
+
+
+def _unknown_method(run: Path) -> None:
+    change_json(run / "run.json", method="fedprox9000")
+
+
+def _broken_plan(run: Path) -> None:
+    change_json(run / "run.json", plan={"rounds": "many"})
+
+
+def _no_history(run: Path) -> None:
+    (run / "history.jsonl").unlink()
+
+
+def _broken_history(run: Path) -> None:
+    first, second = (run / "history.jsonl").read_text().splitlines()
+    (run / "history.jsonl").write_text(f"{first[:30]}\n{second}\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fragments"),
+    [
+        (_flip_a_bit, ("server.000002.safetensors", "SHA-256")),
+        (_remove_a_file, ("server.000002.safetensors", "No such file")),
+        (_cut_a_file, ("server.000002.safetensors", "SHA-256")),
+        (_half_index, ("progress.json", "cannot be read")),
+        (_empty_index, ("progress.json", "lacks")),
+        (_other_schema, ("run.json", "schema version 7", "expected 1")),
+        (_no_schema, ("run.json", "schema version None")),
+        (_unknown_method, ("run.json", "fedprox9000")),
+        (_broken_plan, ("run.json", "cannot be used")),
+        (_no_history, ("history.jsonl", "lacks rounds", "2 lines")),
+        (_broken_history, ("history.jsonl", "line 1")),
+    ],
+)
+def test_a_run_that_was_spoilt(
+    ecgfed: Command, cohort_path: Path, run: Path, spoil: Callable[[Path], None], fragments: tuple[str, ...]
+) -> None:
+    spoil(run)
+    before = snapshot(run)
+    assert_refused(ecgfed("train", cohort_path, "--out", run, "--resume", "--quiet"), *fragments)
+    assert snapshot(run) == before
+
+
+def test_a_half_line_at_the_end_of_the_history_is_what_a_kill_leaves(
+    ecgfed: Command, cohort_path: Path, run: Path
+) -> None:
+    whole = (run / "history.jsonl").read_text()
+    (run / "history.jsonl").write_text(whole + '{"round": 3, "loss_me')
+    assert ecgfed("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet").code == 0
+    lines = (run / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["round"] for line in lines] == [1, 2, 3]
+    assert lines[:2] == whole.splitlines()
+
+
+@pytest.mark.parametrize("more", [("--rounds", 4), ("--passes", 4)])
+def test_more_rounds_than_were_asked_for(
+    ecgfed: Command, cohort_path: Path, run: Path, tmp_path: Path, more: tuple[object, ...]
+) -> None:
+    """Two rounds and two more are four rounds; of one epoch each, so four passes are four rounds too."""
+    said = ecgfed("train", cohort_path, "--out", run, "--resume", *more)
+    assert (said.code, said.err) == (0, "")
+    assert "Going on after round 2" in said.out
+    whole = tmp_path / "whole"
+    begun = ("--rounds", 4, "--batch-size", 16, "--set", "lr=0.02", "--eval-every", 0, "--quiet")
+    assert ecgfed("train", cohort_path, "--out", whole, *begun).code == 0
+    for name in ("checkpoint/server.000004.safetensors", "history.jsonl"):
+        assert (run / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_the_options_it_was_begun_with_may_be_repeated(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
+    """The same command line with --resume behind it, which is what somebody types after a kill."""
+    options = ("--passes", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--device", "cpu", "--quiet")
+    assert ecgfed("train", cohort_path, "--out", tmp_path / "run", *options).code == 0
+    before = snapshot(tmp_path)
+    said = ecgfed("train", cohort_path, "--out", tmp_path / "run", *options, "--resume")
+    assert (said.code, said.out, said.err) == (0, "", "")
+    assert snapshot(tmp_path) == before

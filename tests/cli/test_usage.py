@@ -1,0 +1,95 @@
+"""What the command line does around every command: usage errors, help, a reader that goes away, no room to print."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from support import ECGFED, Command, assert_refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (("bogus",), ("'bogus'", "see 'ecgfed --help'")),
+        (("train",), ("COHORT", "see 'ecgfed train --help'")),
+        (("train", "cohort"), ("--out", "see 'ecgfed train --help'")),
+        (("train", "cohort", "--out", "run", "--rounds", "many"), ("--rounds", "integer")),
+        (("train", "cohort", "--out", "run", "--workers", "0"), ("--workers", "1")),
+        (("train", "cohort", "--out", "run", "--bogus"), ("--bogus",)),
+        (("train", "cohort", "more", "--out", "run"), ("more",)),
+        (("evaluate", "run", "--split"), ("--split",)),
+        (("prepare", "bogus"), ("'bogus'", "see 'ecgfed prepare --help'")),
+        (("--bogus",), ("--bogus",)),
+    ],
+)
+def test_a_usage_error_is_one_line(ecgfed: Command, arguments: tuple[str, ...], fragments: tuple[str, ...]) -> None:
+    assert_refused(ecgfed(*arguments), *fragments)
+
+
+@pytest.mark.parametrize("group", [(), ("prepare",)])
+def test_no_command_shows_the_help(ecgfed: Command, group: tuple[str, ...]) -> None:
+    said = ecgfed(*group)
+    assert (said.code, said.out) == (2, "")
+    assert said.err == ecgfed(*group, "--help").out
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "methods", "prepare"])
+def test_help(ecgfed: Command, command: str) -> None:
+    said = ecgfed(command, "--help")
+    assert (said.code, said.err) == (0, "")
+    assert f"ecgfed {command}" in said.out
+
+
+def test_version(ecgfed: Command) -> None:
+    assert ecgfed("--version").out == f"ecgfed {version('ecgfed')}\n"
+
+
+def test_methods(ecgfed: Command) -> None:
+    rows = {row["name"]: row for row in json.loads(ecgfed("methods", "--json").out)}
+    assert {"fedavg", "fedavg-uniform", "local"} <= set(rows)
+    assert rows["fedavg"]["settings"]["lr"] == 0.005
+    assert "fedavg" in ecgfed("methods").out
+
+
+def _methods_to(stdout: int) -> subprocess.CompletedProcess[str]:
+    command = [ECGFED, "methods", "--json"]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_no_room_for_what_is_printed() -> None:
+    with Path("/dev/full").open("w") as full:
+        said = _methods_to(full.fileno())
+    assert said.returncode == 2
+    assert said.stderr == "ecgfed: standard output: could not be written (No space left on device)\n"
+
+
+def test_a_reader_that_goes_away() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        said = _methods_to(write)
+    finally:
+        os.close(write)
+    assert said.returncode == 1
+    assert said.stderr == ""
+
+
+def test_ctrl_c_leaves_a_run_to_go_on_with(cohort_path: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [ECGFED, "train", str(cohort_path), "--out", str(run), "--rounds", "5000", "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (run / "checkpoint" / "progress.json").is_file() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1] == "ecgfed: stopped"
+    assert "Traceback" not in err
+    assert json.loads((run / "checkpoint" / "progress.json").read_text())["round"] >= 1

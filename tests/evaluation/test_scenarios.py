@@ -1,0 +1,191 @@
+"""T_g, T_p, T_r, T_l of real runs, computed again by hand: checkpoint files, torch logits, scikit-learn."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import train_run, write_record
+from numpy.typing import NDArray
+from sklearn.metrics import f1_score
+from support import SavedRun, copied, softmax
+
+from ecgfed.cohort.build import PrepareOptions, build_cohort
+from ecgfed.cohort.folder import folder_sources
+from ecgfed.errors import CohortError, RunError
+from ecgfed.evaluation.predict import Predictor
+from ecgfed.evaluation.scenarios import evaluate
+from ecgfed.federation.data import TrainingData, training_data
+from ecgfed.federation.run import open_run
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+
+TEST = 2
+#: key in the result -> the classes scikit-learn averages over (None: its default)
+CONVENTIONS: dict[str, Callable[[NDArray[np.integer]], Any]] = {"scores": lambda _: None, "scores_truth": np.unique}
+
+
+def _evaluated(run: Path, split: int = TEST, **options: Any) -> dict[str, Any]:
+    opened = open_run(run)
+    return evaluate(opened, opened.cohort(), opened.state(), split, **options)
+
+
+def _f1(truth: NDArray[np.integer], predicted: NDArray[np.integer], labels: Any) -> float:
+    return float(f1_score(truth, predicted, labels=labels, average="macro", zero_division=0))
+
+
+def _by_hand(
+    saved: SavedRun, everyone: NDArray[np.integer], personal: list[NDArray[np.integer]], rows: NDArray[np.integer],
+    key: str,
+) -> dict[str, float]:  # fmt: skip
+    """The scenarios from labels: the definitions of the GRP-FED paper, section 4.1, on predicted labels of the pool."""
+    truth, owner = saved.array["label"][rows], saved.array["client"][rows]
+    classes = CONVENTIONS[key]
+    t_p, t_r = [], []
+    for client, mine in enumerate(personal):
+        own = owner == client
+        t_p.append(_f1(truth[own], mine[own], classes(truth[own])))
+        t_r.append(_f1(truth, mine, classes(truth)))
+    p, r = float(np.mean(t_p)), float(np.mean(t_r))
+    each = [0.0 if a + b == 0 else 2 * a * b / (a + b) for a, b in zip(t_p, t_r, strict=True)]
+    return {
+        "T_g": _f1(truth, everyone, classes(truth)), "T_p": p, "T_r": r, "T_l": 2 * p * r / (p + r),
+        "T_l_clients": float(np.mean(each)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("split", [1, TEST])
+def test_fedavg_by_hand(fedavg_run: Path, cohort_path: Path, split: int) -> None:
+    saved = SavedRun(fedavg_run, cohort_path)
+    rows = np.flatnonzero(saved.array["split"] == split)
+    labels = saved.logits("server", *saved.inputs(rows)).argmax(1)
+    result = _evaluated(fedavg_run, split)
+    for key in CONVENTIONS:
+        assert result[key] == pytest.approx(_by_hand(saved, labels, [labels] * 4, rows, key), abs=1e-12)
+    assert result["beats"] == len(rows)
+    assert result["accuracy"] == pytest.approx((labels == saved.array["label"][rows]).mean())
+
+
+def test_fedavg_generalises_as_its_global_model_does(fedavg_run: Path) -> None:
+    result = _evaluated(fedavg_run)
+    for key in CONVENTIONS:
+        assert result[key]["T_r"] == pytest.approx(result[key]["T_g"], abs=1e-12)
+    for row in result["per_patient"]:
+        assert row["personal_f1"] == row["global_f1"]
+
+
+@pytest.mark.parametrize("protocol", ["ensemble", "average"])
+def test_local_by_hand(local_run: Path, cohort_path: Path, protocol: str) -> None:
+    saved = SavedRun(local_run, cohort_path)
+    rows = np.flatnonzero(saved.array["split"] == TEST)
+    window, _ = saved.inputs(rows)
+    models = [saved.params(f"client/{i}") for i in range(4)]
+    logits = [saved.logits_of(model, window) for model in models]
+    if protocol == "ensemble":
+        everyone = np.mean([softmax(each) for each in logits], axis=0).argmax(1)
+    else:
+        average = {name: torch.stack([model[name] for model in models]).mean(0) for name in models[0]}
+        everyone = saved.logits_of(average, window).argmax(1)
+    result = _evaluated(local_run, protocol=protocol)
+    for key in CONVENTIONS:
+        expected = _by_hand(saved, everyone, [each.argmax(1) for each in logits], rows, key)
+        assert result[key] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_protocols_differ_in_the_global_answer_only(local_run: Path) -> None:
+    ensemble, average = (_evaluated(local_run, protocol=name)["scores"] for name in ("ensemble", "average"))
+    assert ensemble.pop("T_g") != average.pop("T_g")
+    assert ensemble == average
+
+
+def test_per_patient_and_per_class_rows(fedavg_run: Path, cohort_path: Path) -> None:
+    saved = SavedRun(fedavg_run, cohort_path)
+    rows = np.flatnonzero(saved.array["split"] == TEST)
+    truth, owner = saved.array["label"][rows], saved.array["client"][rows]
+    result = _evaluated(fedavg_run)
+    assert [row["client"] for row in result["per_patient"]] == saved.clients == ["p1", "p2", "p3", "p4"]
+    assert [row["beats"] for row in result["per_patient"]] == [int((owner == i).sum()) for i in range(4)]
+    assert [row["classes"] for row in result["per_patient"]] == [len(np.unique(truth[owner == i])) for i in range(4)]
+    assert sum(row["beats"] for row in result["per_class"]) == len(rows)
+    assert np.array(result["confusion"]).sum() == len(rows)
+
+
+def test_progress_counts_every_patient(fedavg_run: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    _evaluated(fedavg_run, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.fixture(scope="module")
+def tiny_patient(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A cohort whose second patient has two beats, none of them in the test split, and a run on it."""
+    folder = tmp_path_factory.mktemp("tiny")
+    write_record(folder / "records", "a", "NNNV" * 10, seed=3)
+    write_record(folder / "records", "b", "NN", seed=4)
+    build_cohort(folder_sources(folder / "records"), folder / "cohort", PrepareOptions(), kind="folder", workers=1)
+    return folder / "cohort", train_run(folder / "cohort", folder / "run", method="local", rounds=1, rr=False)
+
+
+def test_a_patient_without_test_beats_is_left_out_of_t_p(tiny_patient: tuple[Path, Path]) -> None:
+    cohort, run = tiny_patient
+    saved = SavedRun(run, cohort)
+    rows = np.flatnonzero(saved.array["split"] == TEST)
+    assert set(saved.array["client"][rows]) == {0}, "the second patient must have no test beat"
+    mine = saved.logits("client/0", saved.inputs(rows)[0]).argmax(1)
+    result = _evaluated(run)
+    assert result["patients"] == 1
+    assert [row["client"] for row in result["per_patient"]] == ["a"]
+    assert result["scores"]["T_p"] == pytest.approx(_f1(saved.array["label"][rows], mine, None))
+
+
+def test_a_split_without_beats_is_refused(tiny_patient: tuple[Path, Path], tmp_path: Path) -> None:
+    cohort = copied(tiny_patient[0], tmp_path / "cohort")
+    np.save(cohort / "split.npy", np.zeros_like(np.load(cohort / "split.npy")))
+    run = open_run(tiny_patient[1])
+    with pytest.raises(CohortError, match="no beats in this split"):
+        evaluate(run, run.cohort(cohort), run.state(), TEST)
+
+
+@pytest.fixture
+def two_torch_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_torch_threads")
+@pytest.mark.parametrize("beats", [1, 7, 600])
+def test_the_number_of_workers_changes_no_bit(beats: int) -> None:
+    """A small batch is where torch's own threads would split one convolution and round it otherwise."""
+    net = ResNet1d(NetSpec(12))
+    window = np.random.default_rng(0).normal(size=(beats, 1, 256)).astype(np.float32)
+    data = TrainingData(np.array([0]), {0: np.arange(1)}, window, None, np.zeros(beats, np.int64), 12)
+    chain = Chain((Part("model", net.initial(0), shared=True),))
+    one, two, three = (Predictor(net, data, np.arange(beats), n).probabilities(chain) for n in (1, 2, 3))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
+
+
+def test_the_number_of_workers_changes_no_score(local_run: Path) -> None:
+    assert _evaluated(local_run, workers=1) == _evaluated(local_run, workers=2)
+
+
+def test_a_model_that_answers_nan_has_no_score(fedavg_run: Path) -> None:
+    """Its last step went too far, after the last loss was looked at; argmax would call every beat normal."""
+    run = open_run(fedavg_run)
+    state = run.state()
+    state.server["model"]["head.out.bias"] = torch.full((12,), torch.nan)
+    with pytest.raises(RunError, match="not finite"):
+        evaluate(run, run.cohort(), state, TEST)
+
+
+def test_a_predictor_remembers_a_chain_and_takes_no_beats(fedavg_run: Path) -> None:
+    run = open_run(fedavg_run)
+    data = training_data(run.cohort(), rr=True)
+    chain = run.method.personal_answer(run.state().server, {})
+    predictor = Predictor(run.net, data, np.arange(5), 1)
+    assert predictor.probabilities(chain) is predictor.probabilities(chain)
+    assert Predictor(run.net, data, np.empty(0, np.int64), 1).probabilities(chain).shape == (0, 12)

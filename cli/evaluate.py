@@ -97,11 +97,13 @@ def _number(value: float | None) -> str:
 
 
 def _print(result: dict[str, Any]) -> None:
-    table = Table("macro-F1 over classes in", "T_g", "T_p", "T_r", "T_l", "T_l, mean of patients'")
+    table = Table("macro-F1, classes in", "T_g", "T_p", "T_r", "T_l", "T_l patients'", "T_p of the global model")
     for key, name in (("scores", "truth or prediction"), ("scores_truth", "truth")):
         scores = result[key]
-        table.add_row(name, *(_number(scores[k]) for k in ("T_g", "T_p", "T_r", "T_l", "T_l_clients")))
+        table.add_row(name, *(_number(scores[k]) for k in ("T_g", "T_p", "T_r", "T_l", "T_l_clients", "T_p_global")))
     console.print(table)
+    for name, value in result["T_p_variants"].items():
+        console.print(f"T_p with the {name}: {value:.3f}", highlight=False)
     classes = Table("class", "beats", "predicted", "Se", "+P", "F1", title="global answer, per class")
     for row in result["per_class"]:
         classes.add_row(

@@ -23,8 +23,12 @@ def methods_command(json_output: JsonOption = False) -> None:
     if json_output:
         print_json(rows)
         return
-    table = Table("method", "paper", "travels", "stays with the patient", "settings (--set)")
+    table = Table("method", "paper", "travels", "stays with the patient")
+    table.columns[0].no_wrap = True
+    for row in rows:
+        table.add_row(row["name"], f"{row['title']}: {row['reference']}", row["shared"], row["stays"])
+    console.print(table)
+    console.print("Settings (--set NAME=VALUE) and their defaults:", highlight=False)
     for row in rows:
         settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
-        table.add_row(row["name"], f"{row['title']}: {row['reference']}", row["shared"], row["stays"], settings)
-    console.print(table)
+        console.print(f"  {row['name']}: {settings}", highlight=False)

@@ -27,14 +27,17 @@ def predict_command(
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the bundle's.")] = None,
     peaks: Annotated[str, typer.Option(help="detected or annotated R peaks.")] = "detected",
     annotator: Annotated[str, typer.Option(help="Suffix of the annotation file, for annotated peaks.")] = "atr",
+    strip: Annotated[bool, typer.Option("--strip", help="Also draw 10 s on ECG paper, RECORD.png.")] = False,
+    strip_at: Annotated[
+        float | None, typer.Option(min=0.0, help="Where the strip begins, in seconds; default: where most happens.")
+    ] = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis."""
     from ecgfed.device import open_bundle
-    from ecgfed.record.peaks import detect_r_peaks
-    from ecgfed.record.wfdb_files import read_annotation, read_recording
+    from ecgfed.record.wfdb_files import read_recording
 
     if peaks not in ("detected", "annotated"):
         raise OptionError("--peaks", f"{peaks!r}", "detected or annotated")
@@ -45,14 +48,11 @@ def predict_command(
     if not leads:
         raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
     recording = read_recording(record, leads)
-    if peaks == "annotated":
-        r_samples = read_annotation(record, annotator, samples=len(recording.signal_mv)).beats().sample
-        if not len(r_samples):
-            marks = recording.path.with_name(f"{recording.name}.{annotator}")
-            raise RecordError(marks, "marks no beat", "beat annotations", "use --peaks detected")
-    else:
-        r_samples = detect_r_peaks(recording.signal_mv, recording.fs_hz, name=f"{record} lead {recording.lead}")
-    targets = [out / f"{recording.name}.{suffix}" for suffix in (SUFFIX, "csv", "json")]
+    if strip_at is not None and strip_at >= recording.duration_s:
+        raise OptionError("--strip-at", f"{strip_at:g}", f"less than {recording.duration_s:.1f} s, the record's length")
+    r_samples = _r_peaks(recording, peaks, annotator)
+    with_strip = strip or strip_at is not None
+    targets = [out / f"{recording.name}.{suffix}" for suffix in (SUFFIX, "csv", "json", *["png"] * with_strip)]
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         raise OptionError("--out", f"{out} holds {', '.join(taken)}", "no such files", "choose another, or --overwrite")
@@ -64,7 +64,7 @@ def predict_command(
         "intended_use": bundle.manifest["intended_use"],
     }  # fmt: skip
     beats = _beats(r_samples, recording.fs_hz, found, bundle.labels)
-    _write(targets, about, beats)
+    _write(targets, about, beats, _strip(recording, about, beats, strip_at) if with_strip else None)
     counts = {name: int((found.label == i).sum()) for i, name in enumerate(bundle.classes)}
     summary = {
         **about, "beats": len(beats), "counts": counts, "files": [str(t) for t in targets],
@@ -78,6 +78,43 @@ def predict_command(
     _print(summary, quiet)
 
 
+def _r_peaks(recording: Any, peaks: str, annotator: str) -> Any:
+    """Return the R positions of a recording, detected or annotated."""
+    from ecgfed.record.peaks import detect_r_peaks
+    from ecgfed.record.wfdb_files import read_annotation
+
+    if peaks == "detected":
+        name = f"{recording.path} lead {recording.lead}"
+        return detect_r_peaks(recording.signal_mv, recording.fs_hz, name=name)
+    r_samples = read_annotation(recording.path, annotator, samples=len(recording.signal_mv)).beats().sample
+    if not len(r_samples):
+        marks = recording.path.with_name(f"{recording.name}.{annotator}")
+        raise RecordError(marks, "marks no beat", "beat annotations", "use --peaks detected")
+    return r_samples
+
+
+def _strip(recording: Any, about: dict[str, Any], beats: list[dict[str, Any]], at: float | None) -> bytes:
+    """Draw the strip that begins at a time (s), or where most kinds of beats are."""
+    import numpy as np
+
+    from ecgfed.record.filters import band_pass, fill_gaps
+    from ecgfed.report.strip import Strip, busiest_start, draw_strip
+
+    names = [beat["class"] for beat in beats]
+    samples = np.array([beat["sample"] for beat in beats])
+    usual = max(set(names), key=names.count)
+    whose = f"model of patient {about['patient']}" if about["patient"] else "global model"
+    filtered = band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
+    drawn = Strip(
+        filtered, recording.fs_hz, samples, names, usual,
+        title=f"Record {recording.name}, lead {recording.lead}, {whose}",
+        footer=f"band-pass 0.5 to 40 Hz · {about['intended_use']}",
+    )  # fmt: skip
+    if at is None:
+        at = busiest_start(samples, names, usual, recording.fs_hz, len(filtered))
+    return draw_strip(drawn, at)
+
+
 def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any) -> list[dict[str, Any]]:
     return [
         {
@@ -89,8 +126,8 @@ def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any) -> list[dict[s
     ]  # fmt: skip
 
 
-def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any]]) -> None:
-    """Write annotation, CSV and JSON: all three, or none of them."""
+def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any]], png: bytes | None) -> None:
+    """Write annotation, CSV, JSON and the strip, where one is wanted: all of them, or none."""
     from ecgfed.files import replacing_file
 
     table = io.StringIO()
@@ -99,7 +136,13 @@ def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any
     writer.writerows(beats)
     as_json = json.dumps({**about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     folder = targets[0].parent
-    contents = (_annotation(beats, about["fs_hz"], targets[0]), table.getvalue().encode(), as_json.encode())
+    contents: tuple[bytes, ...] = (
+        _annotation(beats, about["fs_hz"], targets[0]),
+        table.getvalue().encode(),
+        as_json.encode(),
+    )
+    if png is not None:
+        contents += (png,)
     made = [part for part in (folder, *folder.parents) if not part.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -137,9 +137,7 @@ def folder(
     started = time.perf_counter()
     sources = folder_sources(directory, patients=patients, comment=patient_comment)
     with progress_bar(quiet) as bar:
-        build_cohort(
-            sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=_advance(bar)
-        )
+        build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=_advance(bar))
     _pack(out, pack, quiet=quiet, json_output=json_output)
     _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 

@@ -80,6 +80,8 @@ def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--ou
     """
     if path.exists() and not path.is_dir():
         raise OptionError(option, f"{path} is a file", "a folder to create")
+    if path.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
     if path.is_dir() and any(path.iterdir()) and not overwrite:
         raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
     partial = path.with_name(f".{path.name}{_PARTIAL}")

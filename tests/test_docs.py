@@ -35,7 +35,7 @@ def test_every_option_the_docs_name_exists() -> None:
     """Options in running text, against the commands' own help."""
     environment = {**os.environ, "COLUMNS": "300", "TERM": "dumb"}
     known = {"--help"}
-    commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("train",), ("evaluate",),
+    commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"), ("train",), ("evaluate",),
                 ("export",), ("predict",), ("methods",)]  # fmt: skip
     for command in commands:
         said = subprocess.run(
@@ -57,6 +57,19 @@ def test_toml_of_the_docs_trains(cohort_path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md"])
+def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    commands = [line for block in blocks(ROOT / "docs" / page, "sh") for line in block.splitlines() if line]
+    assert len(commands) >= 6
+    for line in commands:
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    for named in re.findall(r"`(predictions/[\w.]+)`", (ROOT / "docs" / page).read_text()):
+        assert (tmp_path / named).is_file(), named
+
+
+@pytest.mark.slow
 @pytest.mark.mitdb
 def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitdb: Path, tmp_path: Path) -> None:
     (tmp_path / "mitdb").symlink_to(mitdb)
@@ -67,7 +80,9 @@ def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitd
     for line in ran:
         done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{line}: {done.stderr}"
-    assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2900  # 2,955 annotated beats
+    assert (
+        len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700
+    )  # 2,955 annotated; xqrs finds 2,731
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
     given = (
         "from ecgfed.record.wfdb_files import read_annotation, read_recording\n"

@@ -104,7 +104,10 @@ def labelled_beats(
     keep = use[known]
     return LabelledBeats(
         Windows(windows.window_mv[keep], windows.rr_s[keep], windows.flags[keep]),
-        label[known], r_all[keep], {str(n): int(c) for n, c in zip(names, counts, strict=True)}, unmatched,
+        label[known],
+        r_all[keep],
+        {str(n): int(c) for n, c in zip(names, counts, strict=True)},
+        unmatched,
     )
 
 

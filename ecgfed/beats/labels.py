@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
+from ecgfed.record.recording import BEAT_SYMBOLS
 
 #: The classes with more than 17 beats on the 46 MIT-BIH records that have MLII, by falling count.
 _MITBIH12 = ("N", "L", "R", "V", "/", "A", "F", "f", "j", "a", "E", "J")
@@ -42,7 +43,7 @@ class LabelMap:
 
     def symbol_of(self, class_name: str) -> str:
         """Return the WFDB symbol that stands for a class in an annotation file (its own name where it is one)."""
-        if class_name in self.symbols:
+        if self.symbols.get(class_name) == class_name:
             return class_name
         return next(symbol for symbol, name in self.symbols.items() if name == class_name)
 
@@ -78,7 +79,7 @@ def load_label_map(name_or_file: str) -> LabelMap:
 
     Raises:
         OptionError: unknown name, unreadable file, a class without symbols, a symbol in two classes, under two
-            classes, a symbol that is not one character.
+            classes, a symbol that is no WFDB beat.
     """
     if name_or_file in BUILT_IN:
         return BUILT_IN[name_or_file]
@@ -102,8 +103,9 @@ def load_label_map(name_or_file: str) -> LabelMap:
         if not symbols:
             raise OptionError(f"--classes {path}", f"class {cls!r} has no symbols", "at least one")
         for symbol in symbols:
-            if len(symbol) != 1:
-                raise OptionError(f"--classes {path}", f"symbol {symbol!r}", "a one-letter WFDB annotation symbol")
+            if symbol not in BEAT_SYMBOLS:
+                known = " ".join(sorted(BEAT_SYMBOLS))
+                raise OptionError(f"--classes {path}", f"symbol {symbol!r}", f"a WFDB beat symbol, one of {known}")
             if symbol in seen:
                 raise OptionError(f"--classes {path}", f"symbol {symbol!r} is in {seen[symbol]!r} and {cls!r}", "one")
             seen[symbol] = cls

@@ -43,8 +43,8 @@ class _Writer:
     properties: dict[str, str]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     templates: dict[str, GraphTemplate] = field(default_factory=dict)
-    #: id of a part's parameters -> (file name, the parameters, held so that the id stays theirs)
-    known: dict[int, tuple[str, Params]] = field(default_factory=dict)
+    #: a part's identity -> (file name, its parameters, held so that the identity stays theirs)
+    known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
 
     def graph(self, part: Part) -> onnx.ModelProto:
         if part.role not in self.templates:
@@ -67,7 +67,7 @@ class _Writer:
 
     def part(self, part: Part, name: str, **more: str) -> str:
         """Write a part under a name, unless these very parameters have been written already."""
-        key = id(part.params)
+        key = part.identity
         if key not in self.known:
             self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
         return self.known[key][0]

@@ -92,8 +92,12 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
     files = sorted(path.parent.glob(f"{path.name}.*"))
     wanted = {".hea", ".dat", f".{options.annotator}"}
     about = {
-        "name": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
-        "duration_s": round(recording.duration_s, 3), "beats": len(beats.label), "left_out": beats.left_out,
+        "name": recording.name,
+        "lead": recording.lead,
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
+        "beats": len(beats.label),
+        "left_out": beats.left_out,
         "sha256": {file.name: sha256(file) for file in files if file.suffix in wanted},
     }
     if detected is not None:
@@ -112,7 +116,8 @@ def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) 
         yield from pool.map(_read_record, paths, [options] * len(paths), chunksize=1)
     except BrokenProcessPool:
         raise CohortError(
-            "the recordings", "a worker process was killed while it read them",
+            "the recordings",
+            "a worker process was killed while it read them",
             action="free memory or pass a smaller --workers, then run the same command again",
         ) from None
     finally:
@@ -208,7 +213,8 @@ def build_cohort(
         kept = [entry for entry in clients if entry["beats"]]
         if not any(not entry["holdout"] for entry in kept):
             raise CohortError(
-                "the recordings", "hold no beat of any class to train on",
+                "the recordings",
+                "hold no beat of any class to train on",
                 f"one of {', '.join(options.labels.symbols)}",
                 "choose other classes with --classes",
             )

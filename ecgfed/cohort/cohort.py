@@ -118,9 +118,7 @@ class Cohort:
         for client in self.clients:
             if client.id == client_id:
                 return client
-        raise CohortError(
-            self.path, f"has no client {client_id!r}", f"one of {', '.join(c.id for c in self.clients)}"
-        )
+        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {', '.join(c.id for c in self.clients)}")
 
 
 def _load_array(path: Path, name: str, beats: int) -> NDArray[Any]:
@@ -149,7 +147,9 @@ def read_meta(path: Path) -> dict[str, Any]:
     version = meta.get("schema_version") if isinstance(meta, dict) else None
     if version != SCHEMA_VERSION:
         raise CohortError(
-            path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}",
+            path / FILE_NAME,
+            f"schema version {version}",
+            f"{SCHEMA_VERSION}",
             "prepare the cohort again with this ecgfed",
         )
     return dict(meta)

@@ -67,7 +67,8 @@ def _fetch(url: str, target: Path, digest: str) -> None:
     ) as error:  # fmt: skip
         reason = getattr(error, "reason", error)  # ValueError: an address that is none
         raise StorageError(
-            url, f"cannot be fetched ({reason})",
+            url,
+            f"cannot be fetched ({reason})",
             action="check the connection and the address, then run the same command again: it goes on",
         ) from error
     except OSError as error:

@@ -33,7 +33,9 @@ def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
         if match := pattern.search(comment):
             return (match.group(1) or "").strip()
     raise CohortError(
-        record.with_name(record.name + ".hea"), f"no comment matches {pattern.pattern!r}", "one that names the patient",
+        record.with_name(record.name + ".hea"),
+        f"no comment matches {pattern.pattern!r}",
+        "one that names the patient",
         "use --patients FILE.csv",
     )
 

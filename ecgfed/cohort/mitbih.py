@@ -81,7 +81,9 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "record") ->
         groups.setdefault(SAME_PATIENT.get(name, name) if by == "patient" else name, []).append(source / name)
     if not groups:
         raise CohortError(
-            source, f"no record has lead {' or '.join(options.leads)}", f"one of {', '.join(sorted(leads))}",
+            source,
+            f"no record has lead {' or '.join(options.leads)}",
+            f"one of {', '.join(sorted(leads))}",
             "name it with --lead",
         )
     clients = [Source(key, SAME_PATIENT.get(key, key), tuple(paths)) for key, paths in groups.items()]
@@ -106,7 +108,8 @@ def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dic
         if found != expected:
             differing = [f"{c} {found[c]} (not {expected[c]})" for c in expected if found[c] != expected[c]]
             raise CohortError(
-                records[0].parent, f"beats differ from the published database: {', '.join(differing)}",
+                records[0].parent,
+                f"beats differ from the published database: {', '.join(differing)}",
                 action="fetch the database again",
             )
 

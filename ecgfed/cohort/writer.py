@@ -24,7 +24,8 @@ class _ArrayWriter:
 
     def _write_header(self) -> None:
         header = {
-            "descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False,
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
             "shape": (self.rows, *self.tail),
         }
         np.lib.format.write_array_header_1_0(self.stream, header)
@@ -91,7 +92,10 @@ class CohortWriter:
         write_json(
             self.folder / FILE_NAME,
             {
-                "schema_version": SCHEMA_VERSION, **meta, "beats": self.beats, "sha256": hashes,
+                "schema_version": SCHEMA_VERSION,
+                **meta,
+                "beats": self.beats,
+                "sha256": hashes,
                 "fingerprint": fingerprint,
             },
         )

@@ -43,7 +43,7 @@ class Predictor:
 
     def __init__(self, net: ResNet1d, data: TrainingData, rows: NDArray[np.int64], workers: int) -> None:
         self.net, self.data, self.rows, self.workers = net, data, rows, workers
-        self._known: dict[tuple[int, ...], tuple[Chain, NDArray[np.float32]]] = {}
+        self._known: dict[tuple[tuple[int, ...], ...], tuple[Chain, NDArray[np.float32]]] = {}
 
     def _chunks(self) -> Iterator[NDArray[np.int64]]:
         for start in range(0, len(self.rows), BATCH):
@@ -63,7 +63,7 @@ class Predictor:
         return np.asarray(self.probabilities(answer).argmax(1), dtype=np.int64)
 
     def _of_chain(self, chain: Chain) -> NDArray[np.float32]:
-        key = tuple(id(part.params) for part in chain.parts)
+        key = tuple(part.identity for part in chain.parts)
         if key not in self._known:
 
             def predict(rows: NDArray[np.int64]) -> NDArray[np.float32]:

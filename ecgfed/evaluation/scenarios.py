@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import CohortError
@@ -49,8 +50,9 @@ def evaluate(
         progress: called with patients done and all.
 
     Returns:
-        JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients), ``per_class``, ``per_patient``,
-        ``confusion``, ``beats``, ``accuracy``.
+        JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: the global
+        answer's macro-F1 on each patient's beats, mean), ``T_p_variants`` (other personal answers), ``per_class``,
+        ``per_patient``, ``confusion``, ``beats``, ``accuracy``. Patients without beats in the split count nowhere.
 
     Raises:
         CohortError: the split has no beats.
@@ -64,45 +66,61 @@ def evaluate(
     classes = len(cohort.classes)
     kept = [run.kept(state, client.index) for client in cohort.federation]
     everyone = predictor.labels(run.method.global_answer(state.server, kept, protocol))
-    patients = []
+    patients: list[PatientScores] = []
+    variants: dict[str, list[float]] = {}
     for i, client in enumerate(cohort.federation):
         own = cohort.client[rows] == client.index
         mine = predictor.labels(run.method.personal_answer(state.server, kept[i]))
         if progress:
             progress(i + 1, len(kept))
-        if not own.any():
-            continue
-        local, across = confusion(truth[own], mine[own], classes), confusion(truth, mine, classes)
-        theirs = confusion(truth[own], everyone[own], classes)
-        patients.append(PatientScores(
-            client.id, int(own.sum()), int((local.sum(1) > 0).sum()),
-            *({c: macro_f1(m, c) for c in CONVENTIONS} for m in (local, theirs, across)),
-        ))  # fmt: skip
+        if own.any():
+            patients.append(_patient_scores(client.id, truth, mine, everyone, own, classes))
+            for name, chain in run.method.personal_variants(state.server, kept[i]).items():
+                labels = Predictor(run.net, data, rows[own], 1).labels(chain)
+                variants.setdefault(name, []).append(macro_f1(confusion(truth[own], labels, classes)))
     matrix = confusion(truth, everyone, classes)
     return {
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
+        "T_p_variants": {name: float(np.mean(found)) for name, found in variants.items()},
         "accuracy": float(np.trace(matrix) / matrix.sum()),
         "beats": len(rows), "patients": len(patients),
         "per_class": class_table(matrix, cohort.classes),
-        "per_patient": [
-            {
-                "client": p.client, "beats": p.beats, "classes": p.classes, "personal_f1": p.personal["any"],
-                "global_f1": p.global_["any"], "generalisation_f1": p.generalisation["any"],
-                "personal_f1_truth": p.personal["truth"], "global_f1_truth": p.global_["truth"],
-                "generalisation_f1_truth": p.generalisation["truth"],
-            }
-            for p in patients
-        ],
+        "per_patient": [_patient_row(patient) for patient in patients],
         "confusion": matrix.tolist(),
     }  # fmt: skip
+
+
+def _patient_scores(
+    client: str, truth: NDArray[np.int64], mine: NDArray[np.int64], everyone: NDArray[np.int64], own: NDArray[np.bool_],
+    classes: int,
+) -> PatientScores:  # fmt: skip
+    """Score one patient: ``mine`` and ``everyone`` are the personal and the global answer's labels on the pool."""
+    matrices = (
+        confusion(truth[own], mine[own], classes), confusion(truth[own], everyone[own], classes),
+        confusion(truth, mine, classes),
+    )  # fmt: skip
+    present = int((matrices[0].sum(1) > 0).sum())
+    return PatientScores(
+        client, int(own.sum()), present, *({c: macro_f1(matrix, c) for c in CONVENTIONS} for matrix in matrices)
+    )
+
+
+def _patient_row(patient: PatientScores) -> dict[str, Any]:
+    row: dict[str, Any] = {"client": patient.client, "beats": patient.beats, "classes": patient.classes}
+    for suffix, convention in (("", "any"), ("_truth", "truth")):
+        row[f"personal_f1{suffix}"] = patient.personal[convention]
+        row[f"global_f1{suffix}"] = patient.global_[convention]
+        row[f"generalisation_f1{suffix}"] = patient.generalisation[convention]
+    return row
 
 
 def _scenario_means(t_g: float, patients: list[PatientScores], convention: str) -> dict[str, float]:
     personal = [p.personal[convention] for p in patients]
     across = [p.generalisation[convention] for p in patients]
+    of_global = [p.global_[convention] for p in patients]
     t_p, t_r = float(np.mean(personal)), float(np.mean(across))
     return {
-        "T_g": t_g, "T_p": t_p, "T_r": t_r, "T_l": harmonic_mean(t_p, t_r),
+        "T_g": t_g, "T_p": t_p, "T_r": t_r, "T_l": harmonic_mean(t_p, t_r), "T_p_global": float(np.mean(of_global)),
         "T_l_clients": float(np.mean([harmonic_mean(a, b) for a, b in zip(personal, across, strict=True)])),
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """A client's training beats as batches: shuffled from a seed, the same whoever asks and however often."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ class TrainingData:
         rr: (N, 4) float32, or None for a net without RR.
         label: (N,) class numbers.
         classes: number of classes.
+        ids: client number -> the client's id, for messages.
     """
 
     clients: NDArray[np.int64]
@@ -34,6 +35,7 @@ class TrainingData:
     rr: NDArray[np.float32] | None
     label: NDArray[np.integer]
     classes: int
+    ids: dict[int, str] = field(default_factory=dict)
 
     @property
     def train_beats(self) -> NDArray[np.int64]:
@@ -65,6 +67,7 @@ def training_data(cohort: Cohort, *, rr: bool) -> TrainingData:
         clients=np.array(sorted(rows), dtype=np.int64), rows=rows,
         windows=np.asarray(cohort.beats), rr=cohort.rr if rr else None, label=cohort.label,
         classes=len(cohort.classes),
+        ids={client.index: client.id for client in cohort.federation},
     )  # fmt: skip
 
 

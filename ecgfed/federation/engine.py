@@ -17,6 +17,7 @@ import torch
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData, local_batches
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import ClientInfo, Method, Tree
 
 
@@ -63,7 +64,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
     """Run one client's round from ``begin`` to ``finish``.
 
     Raises:
-        RunError: a loss that is not finite, naming the client and the round.
+        RunError: a loss or a parameter that is not finite, naming the client and the round.
     """
     info = work.info
     state = method.begin(shared, work.kept, info)
@@ -77,15 +78,17 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
         for name, value in losses.items():
             sums[name] = value.detach() + sums.get(name, zero)
     means = {name: float(value) / info.steps for name, value in sums.items()}
-    for name, mean in means.items():
+    returned, kept = method.finish(state, info)
+    leaves = [value for value in flatten({"returned": returned, "kept": kept}).values() if value.is_floating_point()]
+    lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else zero
+    for name, mean in {**means, "the model": float(lengths.sum())}.items():
         if not math.isfinite(mean):
             raise RunError(
-                f"client {info.index} in round {info.round}",
+                f"client {data.ids.get(info.index, info.index)} in round {info.round}",
                 f"{name} is {mean}",
                 "a finite number",
                 "lower the learning rate with --set lr=...",
             )
-    returned, kept = method.finish(state, info)
     return ClientResult(returned, kept, means, beats)
 
 

@@ -19,6 +19,11 @@ class Part:
     params: Params
     shared: bool
 
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Parts of the very same tensors share it, while they are held."""
+        return tuple(id(value) for value in self.params.values())
+
 
 @dataclass(frozen=True)
 class Chain:

@@ -65,7 +65,9 @@ def _unit(header: Any, header_path: Path, channel: int) -> str:
     unit = fields[2].partition("/")[2] if len(fields) > 2 else ""
     if unit and unit not in _MILLIVOLT:
         raise RecordError(
-            header_path, f"lead {header.sig_name[channel]} is in {unit!r}", "one of mV, uV, µV, V, nV",
+            header_path,
+            f"lead {header.sig_name[channel]} is in {unit!r}",
+            "one of mV, uV, µV, V, nV",
             "correct the header's units",
         )
     return unit or "mV"
@@ -82,8 +84,10 @@ def read_header(record: Path | str) -> Any:
         header = wfdb.rdheader(str(_base(record)))
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
         raise RecordError(
-            header_path, f"cannot be read as a WFDB header ({type(problem).__name__}: {problem})",
-            "a record line and one line for each signal", "restore the header from its source",
+            header_path,
+            f"cannot be read as a WFDB header ({type(problem).__name__}: {problem})",
+            "a record line and one line for each signal",
+            "restore the header from its source",
         ) from problem
     if isinstance(header, wfdb.MultiRecord):
         raise RecordError(header_path, "is a multi-segment record", "one segment", "export its segments one by one")
@@ -140,7 +144,8 @@ def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
     if found != int(stated) % 65536:
         raise RecordError(
             base.with_name(header.file_name[channel]),
-            f"checksum of lead {header.sig_name[channel]} is {found}", f"{int(stated) % 65536} from {base.name}.hea",
+            f"checksum of lead {header.sig_name[channel]} is {found}",
+            f"{int(stated) % 65536} from {base.name}.hea",
             "the file is corrupt: fetch or copy it again",
         )
 
@@ -185,8 +190,13 @@ def read_recording(record: Path | str, leads: tuple[str, ...]) -> Recording:
     if skew := int(header.skew[channel] or 0):
         signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
     return Recording(
-        name=base.name, path=base, lead=str(header.sig_name[channel]), leads=tuple(map(str, header.sig_name)),
-        fs_hz=float(header.fs), signal_mv=signal_mv, comments=tuple(header.comments or ()),
+        name=base.name,
+        path=base,
+        lead=str(header.sig_name[channel]),
+        leads=tuple(map(str, header.sig_name)),
+        fs_hz=float(header.fs),
+        signal_mv=signal_mv,
+        comments=tuple(header.comments or ()),
     )
 
 
@@ -250,7 +260,9 @@ def read_annotation(record: Path | str, extension: str = "atr", *, samples: int 
     if samples is not None and len(sample) and (sample[0] < 0 or sample[-1] >= samples):
         outside = sample[0] if sample[0] < 0 else sample[-1]
         raise RecordError(
-            path, f"has a mark at sample {outside}", f"0 to {samples - 1}, the recording's length",
+            path,
+            f"has a mark at sample {outside}",
+            f"0 to {samples - 1}, the recording's length",
             "check that the annotation belongs to this record",
         )
     return Annotation(sample, symbol)

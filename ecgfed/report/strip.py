@@ -3,8 +3,8 @@
 Minor grid 0.04 s and 0.1 mV (1 mm), major grid 0.2 s and 0.5 mV (5 mm), a 1 mV calibration pulse of 0.2 s in front.
 """
 
+import io
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,8 @@ def busiest_start(r_samples: NDArray[np.int64], label: list[str], usual: str, fs
     return start
 
 
-def draw_strip(strip: Strip, start_s: float, path: Path, *, dpi: int = 150) -> None:
-    """Draw 10 s from ``start_s`` on as a PNG at ``path``."""
+def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
+    """Draw 10 s from ``start_s`` on and return the PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -99,7 +99,9 @@ def draw_strip(strip: Strip, start_s: float, path: Path, *, dpi: int = 150) -> N
     figure.text(left, 1 - 0.4 * _TITLE_MM / page_mm[1], strip.title, fontsize=9, va="center")
     scale = f"25 mm/s, 10 mm/mV · from {_clock(start_s)} · {strip.footer}"
     figure.text(left, 0.45 * _FOOT_MM / page_mm[1], scale, fontsize=7, va="center", color="#444444")
-    figure.savefig(path, dpi=dpi, format="png")
+    png = io.BytesIO()
+    figure.savefig(png, dpi=dpi, format="png")
+    return png.getvalue()
 
 
 def _grid(axes: object, low: float, high: float) -> None:

@@ -25,7 +25,7 @@ from ecgfed.evaluation.scenarios import evaluate
 from ecgfed.federation.run import open_run
 
 FILES = {"scores.json", "per_patient.csv", "per_class.csv", "learning_curves.png"}
-SCENARIOS = ["T_g", "T_p", "T_r", "T_l", "T_l_clients"]
+SCENARIOS = ["T_g", "T_p", "T_r", "T_l", "T_p_global", "T_l_clients"]
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str) -> None:
     method = kind(net, make_settings(kind.settings_type, {"lr": 0.05}))
     initial = net.initial(0)
     shared = method.shared(method.server_start(initial))
+    torch.manual_seed(0)
     windows, labels = torch.randn(2, 3, 8, 1, 256), torch.randint(0, 3, (2, 3, 8))
     infos = [ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), 3) for i in range(2)]
     begun = [method.begin(shared, method.client_start(initial), info) for info in infos]

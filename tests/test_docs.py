@@ -35,7 +35,8 @@ def test_every_option_the_docs_name_exists() -> None:
     """Options in running text, against the commands' own help."""
     environment = {**os.environ, "COLUMNS": "300", "TERM": "dumb"}
     known = {"--help"}
-    commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"), ("train",), ("evaluate",),
+    commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
+                ("train",), ("evaluate",),
                 ("export",), ("predict",), ("methods",)]  # fmt: skip
     for command in commands:
         said = subprocess.run(

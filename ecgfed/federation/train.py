@@ -88,7 +88,9 @@ def train(
             for c in chosen
         ]
         results = engine.run(method, method.shared(state.server), work)
-        state.server = method.aggregate(state.server, _returned(chosen, results, train_beats))
+        state.server = method.aggregate(
+            state.server, _returned(chosen, results, train_beats, (number - 1) / plan.rounds)
+        )
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
             state.seen[client] = state.seen.get(client, 0) + result.beats
@@ -102,7 +104,7 @@ def train(
     return state
 
 
-def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[int, int]) -> Returned:
+def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[int, int], progress: float) -> Returned:
     return Returned(
         tree=stack([result.returned for result in results]),
         losses={
@@ -111,6 +113,7 @@ def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[
         },
         train_beats=torch.tensor([train_beats[client] for client in chosen], dtype=torch.float64),
         clients=torch.tensor(chosen),
+        progress=progress,
     )
 
 

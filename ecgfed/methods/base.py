@@ -63,12 +63,14 @@ class Returned:
         losses: name -> (m,) float64, each client's mean over its local steps.
         train_beats: (m,) float64.
         clients: (m,) int64 client numbers, increasing.
+        progress: share of the run's rounds that were finished before this one, 0 to below 1, for schedules.
     """
 
     tree: Tree
     losses: Losses
     train_beats: Tensor
     clients: Tensor
+    progress: float = 0.0
 
     @property
     def data_share(self) -> Tensor:

@@ -48,7 +48,7 @@ class FedAvg(Method):
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
         mean = weighted_mean(returned.tree["model"], self.weights(returned))
-        return server_step(server, mean, self.settings)
+        return server_step(server, mean, self.settings, returned.progress)
 
     def weights(self, returned: Returned) -> torch.Tensor:
         """Aggregation weights (m,): data shares p_i."""

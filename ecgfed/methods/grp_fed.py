@@ -55,6 +55,7 @@ class GrpFedSettings(FederatedSgdSettings):
         head: head of the local step, ``received`` (line 28) or ``trained`` (this batch's).
         features: f^g of the discriminator, by the ``received`` (line 34) or the ``trained`` extractor.
         keep_velocity: the momentum of local extractor and discriminator lives on between rounds.
+        anchor: share of the received global extractor mixed into the local one before each round; 0 as printed.
         personalise: False trains the global model only.
     """
 
@@ -72,6 +73,7 @@ class GrpFedSettings(FederatedSgdSettings):
     head: str = "received"
     features: str = "received"
     keep_velocity: bool = True
+    anchor: float = 0.0
     personalise: bool = True
 
     def __post_init__(self) -> None:
@@ -81,6 +83,7 @@ class GrpFedSettings(FederatedSgdSettings):
         check_range("eta_q", self.eta_q, 0.0, 100.0)
         check_range("share_mix", self.share_mix, 0.0, 1.0)
         check_range("loss_memory", self.loss_memory, 0.0, 0.9999)
+        check_range("anchor", self.anchor, 0.0, 1.0)
         check_choice("discriminator_loss", self.discriminator_loss, ("printed", "bce"))
         check_choice("regulariser", self.regulariser, ("printed", "non-saturating"))
         check_choice("head", self.head, ("received", "trained"))
@@ -150,12 +153,18 @@ class GrpFed(Method):
             "received": shared["model"], "model": shared["model"], "velocity": zeros_like(shared["model"]),
             "kept": kept, "loss_sum": zero, "steps": zero,
         }  # fmt: skip
+        if self.settings.personalise and self.settings.anchor:
+            state["kept"] = {**kept, "extractor": self._anchored(kept["extractor"], shared["model"])}
         if self.settings.personalise and not self.settings.keep_velocity:
             state["kept"] = {
-                **kept, "extractor_velocity": zeros_like(kept["extractor"]),
+                **state["kept"], "extractor_velocity": zeros_like(kept["extractor"]),
                 "discriminator_velocity": zeros_like(kept["discriminator"]),
             }  # fmt: skip
         return state
+
+    def _anchored(self, local: Params, received: Params) -> Params:
+        """Move the local extractor towards the received one by the share ``anchor``."""
+        return {name: torch.lerp(value, received[name], self.settings.anchor) for name, value in local.items()}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
         batch = batches[0]
@@ -217,7 +226,7 @@ class GrpFed(Method):
         mix = self.settings.share_mix
         weights = (1 - mix) * loss_weights(losses, q) + mix * returned.data_share
         mean = weighted_mean(returned.tree["model"], weights)
-        moved = server_step(server, mean, self.settings)
+        moved = server_step(server, mean, self.settings, returned.progress)
         return {**moved, "q": q, "sigma": sigma, "effective_clients": 1 / (weights**2).sum()}
 
     def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102

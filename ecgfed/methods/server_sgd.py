@@ -15,6 +15,7 @@ With :math:`\bar w` the aggregated client models and :math:`\Delta = \bar w - w`
 of :math:`\Delta`.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,8 @@ class FederatedSgdSettings(SgdSettings):
         server_optimizer: ``sgd`` or ``adam``.
         server_beta2: decay beta_2 of adam's squares.
         server_tau: tau, adam's floor, in units of a round's change.
+        server_schedule: ``constant``, or ``cosine``: eta_s falls to 0 over the run's rounds along half a cosine
+            (Loshchilov and Hutter, ICLR 2017, without restarts).
     """
 
     server_lr: float = 1.0
@@ -42,12 +45,14 @@ class FederatedSgdSettings(SgdSettings):
     server_optimizer: str = "sgd"
     server_beta2: float = 0.99
     server_tau: float = 1e-5
+    server_schedule: str = "constant"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("server_lr", self.server_lr, 0.0, 1000.0)
         check_range("server_momentum", self.server_momentum, 0.0, 0.9999)
         check_choice("server_optimizer", self.server_optimizer, ("sgd", "adam"))
+        check_choice("server_schedule", self.server_schedule, ("constant", "cosine"))
         check_range("server_beta2", self.server_beta2, 0.0, 0.999999)
         check_range("server_tau", self.server_tau, 1e-12, 1.0)
 
@@ -62,29 +67,39 @@ def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:
     return start
 
 
-def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings) -> Tree:
-    """Move the server's ``model`` towards the aggregated one; running statistics are taken as they are."""
+def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings, progress: float) -> Tree:
+    """Move the server's ``model`` towards the aggregated one; running statistics are taken as they are.
+
+    Args:
+        server: the server's state.
+        mean: the aggregated model.
+        settings: the server's optimizer.
+        progress: share of the run that is over, for the schedule.
+    """
+    step_size = settings.server_lr
+    if settings.server_schedule == "cosine":
+        step_size *= 0.5 * (1 + math.cos(math.pi * progress))
     model, change = server["model"], {name: mean[name] - value for name, value in trainable(server["model"]).items()}
     if settings.server_optimizer == "adam":
-        return _adam_step(server, mean, change, settings)
+        return _adam_step(server, mean, change, settings, step_size)
     if not settings.server_momentum:
-        if settings.server_lr == 1:
+        if step_size == 1:
             return {"model": mean}
-        return {"model": {**mean, **{name: model[name] + settings.server_lr * step for name, step in change.items()}}}
+        return {"model": {**mean, **{name: model[name] + step_size * step for name, step in change.items()}}}
     before = server["server_velocity"]
     velocity = {name: settings.server_momentum * before[name] + step for name, step in change.items()}
-    moved = {name: model[name] + settings.server_lr * step for name, step in velocity.items()}
+    moved = {name: model[name] + step_size * step for name, step in velocity.items()}
     return {"model": {**mean, **moved}, "server_velocity": velocity}
 
 
-def _adam_step(server: Tree, mean: Params, change: Params, settings: FederatedSgdSettings) -> Tree:
+def _adam_step(server: Tree, mean: Params, change: Params, settings: FederatedSgdSettings, step_size: float) -> Tree:
     m, beta2, rounds = settings.server_momentum, settings.server_beta2, server["server_rounds"] + 1
     velocity = {name: m * server["server_velocity"][name] + (1 - m) * step for name, step in change.items()}
     square = {name: beta2 * server["server_square"][name] + (1 - beta2) * step**2 for name, step in change.items()}
     correct_v, correct_u = 1 - m ** float(rounds), 1 - beta2 ** float(rounds)
     moved = {
         name: server["model"][name]
-        + settings.server_lr * (velocity[name] / correct_v) / ((square[name] / correct_u).sqrt() + settings.server_tau)
+        + step_size * (velocity[name] / correct_v) / ((square[name] / correct_u).sqrt() + settings.server_tau)
         for name in change
     }
     return {

@@ -80,7 +80,7 @@ def test_a_users_file_in_the_order_it_was_written(tmp_path: Path, file: str, tex
         ("a.json", '{"classes": {}}', "0 classes; expected two or more"),
         ("a.json", '{"classes": {"n": ["N"]}}', "1 classes; expected two or more"),
         ("a.json", '{"classes": {"n": ["N"], "v": []}}', "class 'v' has no symbols"),
-        ("a.json", '{"classes": {"n": ["N"], "v": ["VE"]}}', "symbol 'VE'; expected a a WFDB beat symbol"),
+        ("a.json", '{"classes": {"n": ["N"], "v": ["VE"]}}', "symbol 'VE'; expected a WFDB beat symbol"),
         ("a.json", '{"classes": {"n": ["N"], "v": ["V", "N"]}}', "symbol 'N' is in 'n' and 'v'"),
     ],
 )

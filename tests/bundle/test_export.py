@@ -225,6 +225,28 @@ def test_a_difference_below_the_tolerance_is_let_through_and_told(
 
 
 @pytest.mark.usefixtures("traced_once")
+@pytest.mark.parametrize(("added", "fits"), [(0.0, True), (1e-5, False)])
+def test_logits_beyond_100_are_compared_to_a_millionth_of_the_largest(
+    fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added: float, fits: bool
+) -> None:
+    run = open_run(fedavg_run)
+    state = run.state()
+    for name in ("head.out.weight", "head.out.bias"):
+        state.server["model"][name] = state.server["model"][name] * 1e5  # float32 keeps 1e-4 of no such logit
+    right = export_module.chain_logits
+    monkeypatch.setattr(
+        export_module, "chain_logits",
+        lambda *given: (lambda out: out + added * out.abs().amax(1, keepdim=True))(right(*given)),
+    )  # fmt: skip
+    if fits:
+        manifest = export_module.export_bundle(run, run.cohort(), state, tmp_path / "bundle")
+        assert manifest["parity"]["max_logit_difference"] <= 1e-4
+    else:
+        with pytest.raises(BundleError, match="logits differ"):
+            export_module.export_bundle(run, run.cohort(), state, tmp_path / "bundle")
+
+
+@pytest.mark.usefixtures("traced_once")
 def test_logits_that_are_no_number_are_refused(
     fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

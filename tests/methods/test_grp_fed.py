@@ -23,7 +23,7 @@ from ecgfed.methods.grp_fed import (
     next_power,
     regulariser_loss,
 )
-from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.resnet1d import Inputs, extractor_of, head_of
 
@@ -176,6 +176,24 @@ def test_server_momentum_by_hand() -> None:
     assert float(server["model"]["w"]) == pytest.approx(1.0)
     server = method.aggregate(server, _returned([1.0], [2.0], [1]))  # v = 0.9 * 2 + 1 = 2.8, w = 2.4
     assert float(server["model"]["w"]) == pytest.approx(2.4)
+
+
+def test_the_cosine_schedule_by_hand() -> None:
+    settings = FederatedSgdSettings(server_lr=2.0, server_schedule="cosine")
+    for progress, expected in ((0.0, 2.0), (0.5, 1.0), (2 / 3, 0.5)):
+        mean = {"w": torch.tensor([1.0])}
+        moved = server_step({"model": {"w": torch.zeros(1)}}, mean, settings, progress)
+        assert float(moved["model"]["w"]) == pytest.approx(expected)
+
+
+def test_the_anchor_by_hand() -> None:
+    for anchor, expected in ((0.0, 4.0), (0.25, 3.25), (1.0, 1.0)):
+        method = GrpFed(NET, GrpFedSettings(anchor=anchor))
+        state = method.begin(
+            {"model": {"extractor.w": torch.tensor([1.0]), "head.w": torch.tensor([9.0])}},
+            {"extractor": {"extractor.w": torch.tensor([4.0])}, "loss": f64(0.0)}, None,  # type: ignore[arg-type]
+        )  # fmt: skip
+        assert state["kept"]["extractor"]["extractor.w"].tolist() == [expected]
 
 
 def test_server_adam_is_torchs_adam_on_the_change() -> None:

@@ -78,10 +78,11 @@ def train(
         callback.on_start(state)
     while state.round < plan.rounds:
         number = state.round + 1
+        progress = state.round / plan.rounds
         chosen = [int(client) for client in participants(plan, data.clients, number)]
         work = [
             ClientWork(
-                ClientInfo(c, number, train_beats[c], counts[c], plan.steps_for(train_beats[c])),
+                ClientInfo(c, number, train_beats[c], counts[c], plan.steps_for(train_beats[c]), progress),
                 state.kept[c] if c in state.kept else method.client_start(initial),
                 state.seen.get(c, 0),
             )
@@ -89,7 +90,7 @@ def train(
         ]
         results = engine.run(method, method.shared(state.server), work)
         state.server = method.aggregate(
-            state.server, _returned(chosen, results, train_beats, (number - 1) / plan.rounds)
+            state.server, _returned(chosen, results, train_beats, progress)
         )
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept

@@ -18,7 +18,7 @@ docs/grp-fed.md gives each its reason. ``grp-fed-printed`` is the algorithm as p
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -28,7 +28,7 @@ from torch import Tensor
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
 from ecgfed.methods.local_sgd import cross_entropy, gradients, sgd_step, train_whole_model, zeros_like
-from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
+from ecgfed.methods.server_sgd import FederatedSgdSettings, schedule, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.discriminator import discriminate, initial_discriminator
 from ecgfed.nets.layers import Params
@@ -45,6 +45,7 @@ class GrpFedSettings(FederatedSgdSettings):
     """Settings of GRP-FED.
 
     Attributes:
+        local_lr: learning rate of the local extractor and the discriminator.
         beta: weight of the personal cross-entropy against the regulariser L_R (beta).
         q0: loss power before the first round.
         eta_q: how fast q follows the spread of the losses (eta_q).
@@ -55,7 +56,8 @@ class GrpFedSettings(FederatedSgdSettings):
         head: head of the local step, ``received`` (line 28) or ``trained`` (this batch's).
         features: f^g of the discriminator, by the ``received`` (line 34) or the ``trained`` extractor.
         keep_velocity: the momentum of local extractor and discriminator lives on between rounds.
-        anchor: share of the received global extractor mixed into the local one before each round; 0 as printed.
+        anchor: share of the received global extractor mixed into the local one before each round, falling with the
+            server's schedule; 0 as printed.
         personalise: False trains the global model only.
     """
 
@@ -63,6 +65,7 @@ class GrpFedSettings(FederatedSgdSettings):
     server_optimizer: str = "adam"
     server_lr: float = 0.01
     server_momentum: float = 0.9
+    local_lr: float = 5e-3
     beta: float = 0.5
     q0: float = 1.0
     eta_q: float = 0.5
@@ -78,6 +81,7 @@ class GrpFedSettings(FederatedSgdSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_range("local_lr", self.local_lr, 0.0, 100.0)
         check_range("beta", self.beta, 0.0, 1.0)
         check_range("q0", self.q0, 0.0, 100.0)
         check_range("eta_q", self.eta_q, 0.0, 100.0)
@@ -154,17 +158,17 @@ class GrpFed(Method):
             "kept": kept, "loss_sum": zero, "steps": zero,
         }  # fmt: skip
         if self.settings.personalise and self.settings.anchor:
-            state["kept"] = {**kept, "extractor": self._anchored(kept["extractor"], shared["model"])}
+            share = self.settings.anchor * schedule(self.settings, info.progress)
+            anchored = {
+                name: torch.lerp(value, shared["model"][name], share) for name, value in kept["extractor"].items()
+            }
+            state["kept"] = {**kept, "extractor": anchored}
         if self.settings.personalise and not self.settings.keep_velocity:
             state["kept"] = {
                 **state["kept"], "extractor_velocity": zeros_like(kept["extractor"]),
                 "discriminator_velocity": zeros_like(kept["discriminator"]),
             }  # fmt: skip
         return state
-
-    def _anchored(self, local: Params, received: Params) -> Params:
-        """Move the local extractor towards the received one by the share ``anchor``."""
-        return {name: torch.lerp(value, received[name], self.settings.anchor) for name, value in local.items()}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
         batch = batches[0]
@@ -179,6 +183,7 @@ class GrpFed(Method):
     def _local_step(self, state: Tree, batch: Batch) -> tuple[Tree, Losses]:
         """Lines 28-36: the local extractor against the fixed head, then the discriminator."""
         kept, settings = state["kept"], self.settings
+        local_sgd = replace(settings, lr=settings.local_lr)
         head = head_of(state["received"] if settings.head == "received" else state["model"])
         source = state["received"] if settings.features == "received" else state["model"]
 
@@ -192,7 +197,7 @@ class GrpFed(Method):
             return risk, stats
 
         grads, local_loss, stats = gradients(local_risk, kept["extractor"])
-        extractor, velocity = sgd_step(kept["extractor"], grads, kept["extractor_velocity"], stats, settings)
+        extractor, velocity = sgd_step(kept["extractor"], grads, kept["extractor_velocity"], stats, local_sgd)
         new = {"extractor": extractor, "extractor_velocity": velocity}
         if settings.beta == 1:  # no regulariser: nothing asks the discriminator
             return new, {"local_loss": local_loss}
@@ -205,7 +210,7 @@ class GrpFed(Method):
             return discriminator_loss(*logits, settings.discriminator_loss), {}
 
         grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
-        discriminator, d_velocity = sgd_step(kept["discriminator"], grads, kept["discriminator_velocity"], {}, settings)
+        discriminator, d_velocity = sgd_step(kept["discriminator"], grads, kept["discriminator_velocity"], {}, local_sgd)
         new |= {"discriminator": discriminator, "discriminator_velocity": d_velocity}
         return new, {"local_loss": local_loss, "discriminator_loss": d_loss}
 

@@ -12,7 +12,7 @@ from test_fedavg_local import NET, federation, run
 from ecgfed.errors import OptionError
 from ecgfed.federation.data import local_batches
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.base import Returned
+from ecgfed.methods.base import ClientInfo, Returned
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.methods.grp_fed import (
     GrpFed,
@@ -131,7 +131,7 @@ def _algorithm_1(
 
 
 def test_a_clients_round_is_algorithm_1_as_printed() -> None:
-    settings = PrintedSettings(lr=0.05, momentum=0.0)
+    settings = PrintedSettings(lr=0.05, local_lr=0.05, momentum=0.0)
     data = federation((24,))
     plan = TrainPlan(rounds=1, local_epochs=1, batch_size=8)
     method = GrpFed(NET, settings)
@@ -187,13 +187,14 @@ def test_the_cosine_schedule_by_hand() -> None:
 
 
 def test_the_anchor_by_hand() -> None:
-    for anchor, expected in ((0.0, 4.0), (0.25, 3.25), (1.0, 1.0)):
-        method = GrpFed(NET, GrpFedSettings(anchor=anchor))
-        state = method.begin(
-            {"model": {"extractor.w": torch.tensor([1.0]), "head.w": torch.tensor([9.0])}},
-            {"extractor": {"extractor.w": torch.tensor([4.0])}, "loss": f64(0.0)}, None,  # type: ignore[arg-type]
-        )  # fmt: skip
-        assert state["kept"]["extractor"]["extractor.w"].tolist() == [expected]
+    # the local extractor is at 4, the received one at 1; half a run on, the cosine schedule is at one half
+    for anchor, progress, expected in ((0.0, 0.0, 4.0), (0.25, 0.0, 3.25), (1.0, 0.0, 1.0), (1.0, 0.5, 2.5)):
+        method = GrpFed(NET, GrpFedSettings(anchor=anchor, server_schedule="cosine"))
+        info = ClientInfo(0, 1, 10, torch.ones(3), 1, progress)
+        received = {"extractor.w": torch.tensor([1.0]), "head.w": torch.tensor([9.0])}
+        kept = {"extractor": {"extractor.w": torch.tensor([4.0])}, "loss": f64(0.0)}
+        state = method.begin({"model": received}, kept, info)
+        assert state["kept"]["extractor"]["extractor.w"].tolist() == pytest.approx([expected])
 
 
 def test_server_adam_is_torchs_adam_on_the_change() -> None:

@@ -1,4 +1,5 @@
 # make test   everything CI checks: lint, types, tests        make slow   the slow tests too
+# make demo   the whole path on a synthetic cohort            DEMO=folder   where to (default: demo)
 # make install   a virtual environment in .venv               make TORCH=gpu install   with a CUDA build of torch
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,9 @@ ifeq ($(TORCH)$(PIP_FIND_LINKS),cpu)
 INDEX := --extra-index-url $(CPU_INDEX)
 endif
 
-.PHONY: install lint types unit slow test format clean
+DEMO ?= demo
+
+.PHONY: install lint types unit slow test demo format clean
 
 install: $(VENV)/installed-$(TORCH)
 
@@ -37,6 +40,9 @@ slow: install
 	$(BIN)/pytest -n 2 --dist worksteal --slow
 
 test: lint types unit
+
+demo: install
+	@$(BIN)/python examples/demo.py --out $(DEMO)
 
 format: install
 	$(BIN)/ruff format .

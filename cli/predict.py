@@ -189,8 +189,9 @@ def _note_text(name: str) -> str:
 def _print(summary: dict[str, Any], quiet: bool) -> None:
     if quiet:
         return
-    table = Table("class", "beats", title=f"{summary['record']}, lead {summary['lead']}, "
-                  + (f"model of patient {summary['patient']}" if summary["patient"] else "global model"))  # fmt: skip
+    whose = f"model of patient {summary['patient']}" if summary["patient"] else "global model"
+    note(f"Record {summary['record']}, lead {summary['lead']}, {whose}:", quiet=quiet)
+    table = Table("class", "beats")
     for name, count in summary["counts"].items():
         if count:
             table.add_row(name, f"{count:,}")

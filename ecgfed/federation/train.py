@@ -89,9 +89,7 @@ def train(
             for c in chosen
         ]
         results = engine.run(method, method.shared(state.server), work)
-        state.server = method.aggregate(
-            state.server, _returned(chosen, results, train_beats, progress)
-        )
+        state.server = method.aggregate(state.server, _returned(chosen, results, train_beats, progress))
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
             state.seen[client] = state.seen.get(client, 0) + result.beats

@@ -65,6 +65,7 @@ class GrpFedSettings(FederatedSgdSettings):
     server_optimizer: str = "adam"
     server_lr: float = 0.01
     server_momentum: float = 0.9
+    server_schedule: str = "cosine"
     local_lr: float = 5e-3
     beta: float = 0.5
     q0: float = 1.0
@@ -76,7 +77,7 @@ class GrpFedSettings(FederatedSgdSettings):
     head: str = "received"
     features: str = "received"
     keep_velocity: bool = True
-    anchor: float = 0.0
+    anchor: float = 1.0
     personalise: bool = True
 
     def __post_init__(self) -> None:
@@ -210,7 +211,9 @@ class GrpFed(Method):
             return discriminator_loss(*logits, settings.discriminator_loss), {}
 
         grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
-        discriminator, d_velocity = sgd_step(kept["discriminator"], grads, kept["discriminator_velocity"], {}, local_sgd)
+        discriminator, d_velocity = sgd_step(
+            kept["discriminator"], grads, kept["discriminator_velocity"], {}, local_sgd
+        )
         new |= {"discriminator": discriminator, "discriminator_velocity": d_velocity}
         return new, {"local_loss": local_loss, "discriminator_loss": d_loss}
 
@@ -261,8 +264,10 @@ class PrintedSettings(GrpFedSettings):
     server_optimizer: str = "sgd"
     server_lr: float = 1.0
     server_momentum: float = 0.0
+    server_schedule: str = "constant"
     q0: float = 10.0
     loss_memory: float = 0.0
+    anchor: float = 0.0
     discriminator_loss: str = "printed"
     regulariser: str = "printed"
 

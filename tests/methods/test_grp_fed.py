@@ -251,6 +251,7 @@ def test_the_printed_form_has_the_papers_values() -> None:
     printed = PrintedSettings()
     assert (printed.q0, printed.eta_q, printed.beta, printed.lr, printed.momentum) == (10.0, 0.5, 0.5, 5e-3, 0.9)
     assert (printed.server_optimizer, printed.server_lr, printed.server_momentum) == ("sgd", 1.0, 0.0)
+    assert (printed.server_schedule, printed.anchor, printed.local_lr) == ("constant", 0.0, 5e-3)
     assert (printed.discriminator_loss, printed.regulariser, printed.loss_memory) == ("printed", "printed", 0.0)
 
 

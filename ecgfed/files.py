@@ -65,6 +65,30 @@ def read_json(path: Path, error: type[EcgfedError]) -> Any:
         raise error(path, f"cannot be read as JSON ({problem})", action="make it again") from problem
 
 
+def read_folder_document(
+    folder: Path, name: str, version: int, error: type[EcgfedError], *, what: str, command: str
+) -> dict[str, Any]:
+    """Read the JSON document that makes a folder what it is, and check its schema version.
+
+    Args:
+        folder: a cohort, a run or a bundle.
+        name: the document's file name.
+        version: the schema version this ecgfed reads.
+        error: what to raise, with one line, when the folder is none or of another version.
+        what: what the folder should be, ``a cohort``.
+        command: the command that makes one, ``ecgfed prepare``.
+    """
+    if not folder.is_dir():
+        raise error(folder, "is not a folder", what, f"make one with '{command}'")
+    if not (folder / name).is_file():
+        raise error(folder, f"holds no {name}", what, f"make one with '{command}'")
+    document = read_json(folder / name, error)
+    found = document.get("schema_version") if isinstance(document, dict) else None
+    if found != version:
+        raise error(folder / name, f"schema version {found}", f"{version}", f"run '{command}' again with this ecgfed")
+    return dict(document)
+
+
 @contextlib.contextmanager
 def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
     """Yield a temporary folder beside ``path``; rename it to ``path`` when the block ends well.

@@ -1,7 +1,7 @@
 """From recordings to a cohort, whatever their source."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -171,47 +171,19 @@ def build_cohort(
         OptionError, StorageError: see ``replacing_folder``.
     """
     _check(sources, options)
-    workers = workers or len(os.sched_getaffinity(0))
     total = sum(len(source.records) for source in sources)
-    clients: list[dict[str, Any]] = []
-    records: list[dict[str, Any]] = []
-    counts = np.zeros(len(options.labels.classes), dtype=np.int64)
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder) as writer:
-        read = _read_all(sources, options, workers)
+        build = _Build(options, writer)
+        read = _read_all(sources, options, workers or len(os.sched_getaffinity(0)))
         for source in sources:
-            parts: list[LabelledBeats] = []
-            numbers: list[int] = []
+            parts = []
             for _ in source.records:
-                one = next(read)
-                numbers.append(len(records))
-                parts.append(one.beats)
-                records.append(one.about)
+                parts.append(next(read))
                 if progress:
-                    progress(one.about["name"], len(records), total)
-            beats = sum(len(part.label) for part in parts)
-            if not beats:
-                clients.append({"id": source.id, "beats": 0})
-                continue
-            label = np.concatenate([part.label for part in parts])
-            counts += np.bincount(label, minlength=len(counts))
-            client = sum(bool(entry["beats"]) for entry in clients)
-            writer.append(
-                beats=np.concatenate([part.windows.window_mv for part in parts]),
-                rr=np.concatenate([part.windows.rr_s for part in parts]),
-                flags=np.concatenate([part.windows.flags for part in parts]),
-                label=label,
-                sample=np.concatenate([part.sample for part in parts]),
-                record=np.repeat(numbers, [len(part.label) for part in parts]),
-                client=np.full(beats, client),
-                split=split_beats(label, options.split, _client_seed(options.seed, source.id)),
-            )
-            clients.append({
-                "id": source.id, "patient": source.patient, "records": [path.name for path in source.records],
-                "holdout": source.id in options.holdout, "beats": beats,
-            })  # fmt: skip
-        by_class = {name: int(n) for name, n in zip(options.labels.classes, counts, strict=True)}
-        kept = [entry for entry in clients if entry["beats"]]
-        if not any(not entry["holdout"] for entry in kept):
+                    progress(parts[-1].about["name"], len(build.records) + len(parts), total)
+            build.add(source, parts)
+        by_class = {name: int(n) for name, n in zip(options.labels.classes, build.counts, strict=True)}
+        if all(entry["holdout"] for entry in build.clients):
             raise CohortError(
                 "the recordings",
                 "hold no beat of any class to train on",
@@ -220,14 +192,48 @@ def build_cohort(
             )
         if check:
             check(by_class)
-        writer.finish(_meta(kind, options, kept, records, by_class, clients, about))
+        writer.finish(_meta(kind, build, by_class, about))
 
 
-def _meta(
-    kind: str, options: PrepareOptions, kept: list[dict[str, Any]], records: list[dict[str, Any]],
-    by_class: dict[str, int], clients: Iterable[dict[str, Any]], about: dict[str, Any] | None,
-) -> dict[str, Any]:  # fmt: skip
+class _Build:
+    """A cohort while it grows, one client after the other."""
+
+    def __init__(self, options: PrepareOptions, writer: CohortWriter) -> None:
+        self.options, self.writer = options, writer
+        self.clients: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
+        self.without_beats: list[str] = []
+        self.counts = np.zeros(len(options.labels.classes), dtype=np.int64)
+
+    def add(self, source: Source, read: list[_Read]) -> None:
+        """Write one client's beats; a client without any is only noted."""
+        numbers = range(len(self.records), len(self.records) + len(read))
+        self.records += [one.about for one in read]
+        parts = [one.beats for one in read]
+        label = np.concatenate([part.label for part in parts])
+        if not len(label):
+            self.without_beats.append(source.id)
+            return
+        self.counts += np.bincount(label, minlength=len(self.counts))
+        self.writer.append(
+            beats=np.concatenate([part.windows.window_mv for part in parts]),
+            rr=np.concatenate([part.windows.rr_s for part in parts]),
+            flags=np.concatenate([part.windows.flags for part in parts]),
+            label=label,
+            sample=np.concatenate([part.sample for part in parts]),
+            record=np.repeat(numbers, [len(part.label) for part in parts]),
+            client=np.full(len(label), len(self.clients)),
+            split=split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)),
+        )
+        self.clients.append({
+            "id": source.id, "patient": source.patient, "records": [path.name for path in source.records],
+            "holdout": source.id in self.options.holdout, "beats": len(label),
+        })  # fmt: skip
+
+
+def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
+    options = build.options
     return {
         "kind": kind, "tool_version": __version__,
         "classes": list(options.labels.classes), "label_map": options.labels.as_json(),
@@ -235,6 +241,6 @@ def _meta(
         "lead": "|".join(options.leads), "units": "mV", "filter": filters.DESCRIPTION, "normalised": False,
         "split": options.split, "peaks": options.peaks,
         "detector": options.detector if options.peaks == "detected" else None, "seed": options.seed,
-        "holdout": list(options.holdout), "class_counts": by_class, "clients": kept, "records": records,
-        "without_beats": [entry["id"] for entry in clients if not entry["beats"]], **(about or {}),
+        "holdout": list(options.holdout), "class_counts": by_class, "clients": build.clients,
+        "records": build.records, "without_beats": build.without_beats, **(about or {}),
     }  # fmt: skip

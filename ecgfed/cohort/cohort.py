@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.labels import LabelMap
 from ecgfed.cohort.split import TRAIN
 from ecgfed.errors import CohortError
-from ecgfed.files import read_json
+from ecgfed.files import read_folder_document
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
@@ -137,24 +137,6 @@ def _load_array(path: Path, name: str, beats: int) -> NDArray[Any]:
     return array if name == "beats" else np.asarray(array)
 
 
-def read_meta(path: Path) -> dict[str, Any]:
-    """Read and check ``cohort.json``; raises CohortError."""
-    if not path.is_dir():
-        raise CohortError(path, "is not a folder", "a cohort", "make one with 'ecgfed prepare'")
-    if not (path / FILE_NAME).is_file():
-        raise CohortError(path, f"holds no {FILE_NAME}", "a cohort", "make one with 'ecgfed prepare'")
-    meta = read_json(path / FILE_NAME, CohortError)
-    version = meta.get("schema_version") if isinstance(meta, dict) else None
-    if version != SCHEMA_VERSION:
-        raise CohortError(
-            path / FILE_NAME,
-            f"schema version {version}",
-            f"{SCHEMA_VERSION}",
-            "prepare the cohort again with this ecgfed",
-        )
-    return dict(meta)
-
-
 def open_cohort(path: Path | str) -> Cohort:
     """Open a cohort folder.
 
@@ -162,7 +144,7 @@ def open_cohort(path: Path | str) -> Cohort:
         CohortError: no such folder, another schema version, a missing or damaged file, no beats.
     """
     path = Path(path)
-    meta = read_meta(path)
+    meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
     try:
         count = int(meta["beats"])
         clients = tuple(

@@ -12,7 +12,7 @@ from ecgfed.beats.extract import windows_around
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.errors import BundleError, RecordError
-from ecgfed.files import read_json, sha256
+from ecgfed.files import read_folder_document, sha256
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -194,14 +194,9 @@ def open_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
         BundleError: no manifest, another schema version, a missing or changed file.
     """
     path = Path(path)
-    if not (path / MANIFEST).is_file():
-        raise BundleError(path, f"holds no {MANIFEST}", "a bundle", "make one with 'ecgfed export'")
-    manifest = read_json(path / MANIFEST, BundleError)
-    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
-    if version != SCHEMA_VERSION:
-        raise BundleError(
-            path / MANIFEST, f"schema version {version}", f"{SCHEMA_VERSION}", "export again with this ecgfed"
-        )
+    manifest = read_folder_document(
+        path, MANIFEST, SCHEMA_VERSION, BundleError, what="a bundle", command="ecgfed export"
+    )
     bundle = Bundle(path, manifest)
     try:
         files = {str(name): str(about["sha256"]) for name, about in manifest["files"].items()}

@@ -13,7 +13,7 @@ from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.checkpoint import CheckpointStore, State
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.files import read_json, write_json
+from ecgfed.files import read_folder_document, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
@@ -117,14 +117,7 @@ def extend_run(run: Run, rounds: int) -> Run:
 def open_run(path: Path | str) -> Run:
     """Open a run folder; raises RunError when it is none, or of another schema version."""
     path = Path(path)
-    if not (path / FILE_NAME).is_file():
-        raise RunError(path, f"holds no {FILE_NAME}", "a run", "make one with 'ecgfed train'")
-    meta = read_json(path / FILE_NAME, RunError)
-    version = meta.get("schema_version") if isinstance(meta, dict) else None
-    if version != SCHEMA_VERSION:
-        raise RunError(
-            path / FILE_NAME, f"schema version {version}", f"{SCHEMA_VERSION}", "train again with this ecgfed"
-        )
+    meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
     try:
         kind = method_by_name(meta["method"])
         net = ResNet1d(NetSpec(**meta["net"]))

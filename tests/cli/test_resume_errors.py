@@ -64,7 +64,7 @@ def test_another_cohort(ecgfed: Command, run: Path, tmp_path: Path) -> None:
 
 
 def test_no_run_at_all(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
-    assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "run", "--resume"), "holds no run.json", "a run")
+    assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "run", "--resume"), "is not a folder", "a run")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine").write_text("keep")
     assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "folder", "--resume"), "holds no run.json")

@@ -180,7 +180,7 @@ def _spoilt_checkpoint(run: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragments"),
     [
-        (_no_run, ("run", "holds no run.json", "ecgfed train")), (_no_round, ("no finished round", "--resume")),
+        (_no_run, ("run", "is not a folder", "ecgfed train")), (_no_round, ("no finished round", "--resume")),
         (_other_schema, ("run.json", "schema version 0", "expected 1")),
         (_spoilt_checkpoint, ("server.000002.safetensors", "SHA-256")),
     ],

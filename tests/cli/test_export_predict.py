@@ -216,7 +216,7 @@ def test_a_bundle_that_cannot_be_used(ecgfed: Command, fedavg_run: Path, records
     (bundle / "global.onnx").unlink()
     refused("global.onnx", "does not exist")
     shutil.rmtree(bundle)
-    refused("bundle", "holds no manifest.json", "ecgfed export")
+    refused("bundle", "is not a folder", "ecgfed export")
 
 
 def test_a_record_that_cannot_be_used(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
-from ecgfed.methods.local_sgd import cross_entropy, gradients, sgd_step, train_whole_model, zeros_like
+from ecgfed.methods.local_sgd import cross_entropy, gradients, row_mean, sgd_step, train_whole_model, zeros_like
 from ecgfed.methods.server_sgd import FederatedSgdSettings, schedule, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.discriminator import discriminate, initial_discriminator
@@ -107,19 +107,22 @@ def loss_weights(losses: Tensor, q: Tensor) -> Tensor:
     return torch.softmax(q * losses.clamp_min(SMALLEST_LOSS).log(), dim=0)
 
 
-def regulariser_loss(logit_local: Tensor, form: str) -> Tensor:
+def regulariser_loss(logit_local: Tensor, form: str, weight: Tensor | None = None) -> Tensor:
     """L_R for the discriminator's logits of local features (B,): what the local extractor minimises; 0-d.
 
     log(1 - D) is logsigmoid(-logit); -log D has the same fixed point and does not fade while D is right.
     """
-    return F.logsigmoid(-logit_local).mean() if form == "printed" else -F.logsigmoid(logit_local).mean()
+    each = F.logsigmoid(-logit_local) if form == "printed" else -F.logsigmoid(logit_local)
+    return row_mean(each, weight)
 
 
-def discriminator_loss(logit_global: Tensor, logit_local: Tensor, form: str) -> Tensor:
+def discriminator_loss(
+    logit_global: Tensor, logit_local: Tensor, form: str, weight: Tensor | None = None
+) -> Tensor:  # fmt: skip
     """L_D for logits of global and local features (B,) each: what the discriminator minimises; 0-d."""
     if form == "printed":
-        return (F.logsigmoid(-logit_global) + F.logsigmoid(logit_local)).mean()
-    return -(F.logsigmoid(logit_global) + F.logsigmoid(-logit_local)).mean()
+        return row_mean(F.logsigmoid(-logit_global) + F.logsigmoid(logit_local), weight)
+    return -row_mean(F.logsigmoid(logit_global) + F.logsigmoid(-logit_local), weight)
 
 
 class GrpFed(Method):
@@ -193,7 +196,8 @@ class GrpFed(Method):
             f_l = self.net.extract(extractor, batch.inputs, stats)
             risk = settings.beta * cross_entropy(self.net.classify(head, f_l), batch)
             if settings.beta < 1:
-                fooled = regulariser_loss(discriminate(kept["discriminator"], f_l), settings.regulariser)
+                logit = discriminate(kept["discriminator"], f_l)
+                fooled = regulariser_loss(logit, settings.regulariser, batch.weight)
                 risk = risk + (1 - settings.beta) * fooled
             return risk, stats
 
@@ -208,7 +212,7 @@ class GrpFed(Method):
 
         def discriminator_risk(discriminator: Params) -> tuple[Tensor, Params]:
             logits = discriminate(discriminator, f_g), discriminate(discriminator, f_l)
-            return discriminator_loss(*logits, settings.discriminator_loss), {}
+            return discriminator_loss(*logits, settings.discriminator_loss, batch.weight), {}
 
         grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
         discriminator, d_velocity = sgd_step(

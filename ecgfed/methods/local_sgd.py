@@ -111,8 +111,12 @@ def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
     """Mean cross-entropy of a batch, over the rows that count; 0-d."""
     if batch.weight is None:
         return F.cross_entropy(logits, batch.label)
-    each = F.cross_entropy(logits, batch.label, reduction="none")
-    return (each * batch.weight).sum() / batch.weight.sum().clamp_min(1.0)
+    return row_mean(F.cross_entropy(logits, batch.label, reduction="none"), batch.weight)
+
+
+def row_mean(each: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean of ``each`` (B,) over the rows that count (``Batch.weight``); 0-d."""
+    return each.mean() if weight is None else (each * weight).sum() / weight.sum().clamp_min(1.0)
 
 
 def train_whole_model(net: ResNet1d, state: Tree, batch: Batch, settings: SgdSettings) -> tuple[Tree, Losses]:

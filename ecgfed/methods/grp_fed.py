@@ -28,7 +28,7 @@ from torch import Tensor
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
 from ecgfed.methods.local_sgd import cross_entropy, gradients, row_mean, sgd_step, train_whole_model, zeros_like
-from ecgfed.methods.server_sgd import FederatedSgdSettings, schedule, server_start, server_step
+from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.discriminator import discriminate, initial_discriminator
 from ecgfed.nets.layers import Params
@@ -56,8 +56,8 @@ class GrpFedSettings(FederatedSgdSettings):
         head: head of the local step, ``received`` (line 28) or ``trained`` (this batch's).
         features: f^g of the discriminator, by the ``received`` (line 34) or the ``trained`` extractor.
         keep_velocity: the momentum of local extractor and discriminator lives on between rounds.
-        anchor: share of the received global extractor mixed into the local one before each round, falling with the
-            server's schedule; 0 as printed.
+        anchor: share of the received global extractor mixed into the local one before each round; 1 restarts it there,
+            0 leaves it to itself, as printed.
         personalise: False trains the global model only.
     """
 
@@ -67,7 +67,7 @@ class GrpFedSettings(FederatedSgdSettings):
     server_momentum: float = 0.9
     server_schedule: str = "cosine"
     local_lr: float = 5e-3
-    beta: float = 0.5
+    beta: float = 0.9
     q0: float = 1.0
     eta_q: float = 0.5
     share_mix: float = 0.0
@@ -162,10 +162,8 @@ class GrpFed(Method):
             "kept": kept, "loss_sum": zero, "steps": zero,
         }  # fmt: skip
         if self.settings.personalise and self.settings.anchor:
-            share = self.settings.anchor * schedule(self.settings, info.progress)
-            anchored = {
-                name: torch.lerp(value, shared["model"][name], share) for name, value in kept["extractor"].items()
-            }
+            local, share = kept["extractor"], self.settings.anchor
+            anchored = {name: torch.lerp(value, shared["model"][name], share) for name, value in local.items()}
             state["kept"] = {**kept, "extractor": anchored}
         if self.settings.personalise and not self.settings.keep_velocity:
             state["kept"] = {
@@ -269,6 +267,7 @@ class PrintedSettings(GrpFedSettings):
     server_lr: float = 1.0
     server_momentum: float = 0.0
     server_schedule: str = "constant"
+    beta: float = 0.5
     q0: float = 10.0
     loss_memory: float = 0.0
     anchor: float = 0.0

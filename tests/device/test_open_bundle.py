@@ -130,7 +130,8 @@ def test_a_manifest_that_is_no_json_object_is_refused(bundle: Path, text: str) -
 
 def test_no_bundle_at_all(tmp_path: Path, fedavg_run: Path) -> None:
     for place in (tmp_path / "nowhere", tmp_path, fedavg_run, fedavg_run / "run.json"):
-        with pytest.raises(BundleError, match=r"holds no manifest\.json; expected a bundle"):
+        found = r"holds no manifest\.json" if place.is_dir() else "is not a folder"
+        with pytest.raises(BundleError, match=f"{found}; expected a bundle"):
             open_bundle(place)
 
 

@@ -54,6 +54,7 @@ class _Writer:
         return self.templates[part.role].fill(part.params)
 
     def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
+        """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         data = finish(model, {**self.properties, "role": role, **more})
@@ -81,6 +82,7 @@ class _Writer:
         return [self.part(_whole_model(answer), "global.onnx")]
 
     def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
+        """Write a patient's own parts, and shared ones not yet written; return the files of the chain."""
         own = [part for part in chain.parts if not part.shared]
         names = []
         for part in chain.parts:

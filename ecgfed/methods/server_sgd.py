@@ -57,11 +57,6 @@ class FederatedSgdSettings(SgdSettings):
         check_range("server_tau", self.server_tau, 1e-12, 1.0)
 
 
-def schedule(settings: FederatedSgdSettings, progress: float) -> float:
-    """Return the factor of the server's step after a share of the run: 1, or half a cosine from 1 to 0."""
-    return 0.5 * (1 + math.cos(math.pi * progress)) if settings.server_schedule == "cosine" else 1.0
-
-
 def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:
     """Return the server's model and its optimizer's state before the first round."""
     start: Tree = {"model": initial}
@@ -81,7 +76,9 @@ def server_step(server: Tree, mean: Params, settings: FederatedSgdSettings, prog
         settings: the server's optimizer.
         progress: share of the run that is over, for the schedule.
     """
-    step_size = settings.server_lr * schedule(settings, progress)
+    step_size = settings.server_lr
+    if settings.server_schedule == "cosine":
+        step_size *= 0.5 * (1 + math.cos(math.pi * progress))
     model, change = server["model"], {name: mean[name] - value for name, value in trainable(server["model"]).items()}
     if settings.server_optimizer == "adam":
         return _adam_step(server, mean, change, settings, step_size)

@@ -1,12 +1,13 @@
 """What the local objective of GRP-FED does to a finished global model: T_p and T_r after a few local steps, by beta.
 
-    python benchmarks/grp_fed/personal_steps.py RUN [--betas 0.5 0.9 1.0] [--rounds 1 4]
+    python benchmarks/grp_fed/personal_steps.py RUN [--betas 0.5 0.9 1.0] [--penalties 0 10] [--rounds 5 25 75]
 
 RUN is a finished run of grp-fed. Every patient's extractor starts from the run's final global extractor and trains in
 rounds of four steps against the fixed final head; the server stands still. Validation split; prints a table.
 """
 
 import argparse
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -27,32 +28,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("--betas", nargs="+", type=float, default=[0.5, 0.9, 1.0])
-    parser.add_argument("--rounds", nargs="+", type=int, default=[1, 4])
+    parser.add_argument("--penalties", nargs="+", type=float, default=[0.0, 10.0])
+    parser.add_argument("--rounds", nargs="+", type=int, default=[5, 25, 75])
     options = parser.parse_args()
     run = open_run(options.run)
     data = training_data(run.cohort(), rr=run.net.spec.rr)
-    print("| beta | steps | T_p | T_r |\n| --- | --- | --- | --- |")
-    for beta in options.betas:
-        method, state = standing_still(run, beta)
+    print("| beta | gradient penalty | steps | T_p | T_r |\n| --- | --- | --- | --- | --- |")
+    for beta, penalty in itertools.product(options.betas, options.penalties):
+        method, state = standing_still(run, beta, penalty)
         for rounds in options.rounds:
             plan = TrainPlan(rounds=rounds, local_epochs=None, local_steps=4, seed=run.plan.seed)
             with ThreadEngine(data, plan, available_cores()) as engine:
                 state = train(method, data, plan, engine, state)
-            print(f"| {beta} | {4 * rounds} | {' | '.join(f'{x:.3f}' for x in scores(run, data, method, state))} |")
+            t_p, t_r = scores(run, data, method, state)
+            print(f"| {beta} | {penalty:g} | {4 * rounds} | {t_p:.3f} | {t_r:.3f} |")
 
 
-def standing_still(run: Run, beta: float) -> tuple[GrpFed, State]:
+def standing_still(run: Run, beta: float, penalty: float) -> tuple[GrpFed, State]:
     """Return a method that trains nothing but the patients' parts, and a state at the run's final global model."""
     frozen = GrpFedSettings(
-        beta=beta, lr=0.0, anchor=0.0, server_optimizer="sgd", server_lr=0.0, server_momentum=0.0
+        beta=beta, lr=0.0, personal_start=0.0, gradient_penalty=penalty,
+        server_optimizer="sgd", server_lr=0.0, server_momentum=0.0,
     )  # fmt: skip
     method, final = GrpFed(run.net, frozen), run.state()
     model = final.server["model"]
-    kept = {
-        client: {**method.client_start(model), "discriminator": own["discriminator"]}
-        for client, own in final.kept.items()
-    }
-    return method, State(0, method.server_start(model), kept, dict(final.seen))
+    return method, State(0, method.server_start(model), {}, dict(final.seen))
 
 
 def scores(run: Run, data: TrainingData, method: GrpFed, state: State) -> tuple[float, float]:

@@ -3,8 +3,8 @@
     python benchmarks/grp_fed/run.py --source MITDB --work DIR [--passes 60] [--seeds 0 1] [--only NAME ...] [--collect]
 
 Settings were chosen on the validation split; the test split is read once a run, at its end. Writes ``results.json``
-beside this file and prints the table. A run that DIR already holds is not done again; ``--collect`` only gathers those
-that are there.
+beside this file (or ``--results``) and prints the table. A run that DIR already holds is not done again; ``--collect``
+only gathers those that are there. A run that stops by itself, as the printed losses do, is listed with its reason.
 """
 
 import argparse
@@ -26,8 +26,11 @@ RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fedavg": ("fedavg", ("lr=0.02",)),
     "local": ("local", ()),
     "printed": ("grp-fed-printed", ()),
+    "printed-bce": ("grp-fed-printed", ("discriminator_loss=bce", "regulariser=non-saturating")),
     "grp-beta.9": ("grp-fed", ("beta=0.9",)),
     "grp-beta.1": ("grp-fed", ("beta=0.1",)),
+    "grp-beta1": ("grp-fed", ("beta=1",)),
+    "grp-q1": ("grp-fed", ("eta_q=0",)),
 }
 
 
@@ -39,40 +42,56 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--only", nargs="+", default=list(RUNS), choices=list(RUNS))
     parser.add_argument("--collect", action="store_true")
+    parser.add_argument("--results", type=Path, default=HERE / "results.json")
     options = parser.parse_args()
     cohort = options.work / "cohort"
     if not options.collect and not cohort.is_dir():
         if not options.source:
             parser.error("--source is needed to prepare the cohort")
         ecgfed("prepare", "mitbih", "--source", options.source, "--out", str(cohort), "--quiet")
-    rows = []
+    rows, stopped = [], []
     for seed in options.seeds:
         for name in options.only:
             run = options.work / f"{name}-s{seed}"
             if not options.collect and not (run / "evaluation-test" / "scores.json").is_file():
-                train_and_score(run, cohort, name, seed, options.passes)
+                reason = train_and_score(run, cohort, name, seed, options.passes)
+                run.with_name(f"{run.name}.stopped").write_text(reason)
+            if reason := stop_reason(run):
+                stopped.append({"name": name, "seed": seed, "reason": reason})
+                print(json.dumps(stopped[-1]), flush=True)
             if (run / "evaluation-test" / "scores.json").is_file():
                 rows.append(row_of(run, name, seed))
                 print(json.dumps(rows[-1]), flush=True)
-    (HERE / "results.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    options.results.write_text(json.dumps({"rows": rows, "stopped": stopped}, indent=1) + "\n")
     table(rows)
 
 
-def ecgfed(*arguments: str) -> None:
-    subprocess.run([ECGFED, *arguments], check=True)
+def ecgfed(*arguments: str) -> str:
+    """Run a command; return its one line on standard error where it stopped with exit code 2."""
+    done = subprocess.run([ECGFED, *arguments], stderr=subprocess.PIPE, text=True)
+    if done.returncode not in (0, 2):
+        raise SystemExit(done.stderr)
+    return done.stderr.strip() if done.returncode else ""
 
 
-def train_and_score(run: Path, cohort: Path, name: str, seed: int, passes: str) -> None:
+def train_and_score(run: Path, cohort: Path, name: str, seed: int, passes: str) -> str:
+    """Train and evaluate; return why it stopped, or an empty text."""
     method, settings = RUNS[name]
     given = [part for setting in settings for part in ("--set", setting)]
     resume = ["--resume"] if (run / "run.json").is_file() else []
-    ecgfed(
+    reason = ecgfed(
         "train", str(cohort), "--method", method, "--local-steps", "4", "--passes", passes, "--no-rr",
         "--seed", str(seed),
         "--checkpoint-every", "20", "--out", str(run), "--quiet", *given, *resume,
     )  # fmt: skip
     for split in ("valid", "test"):
-        ecgfed("evaluate", str(run), "--split", split, "--quiet")
+        reason = reason or ecgfed("evaluate", str(run), "--split", split, "--quiet")
+    return reason
+
+
+def stop_reason(run: Path) -> str:
+    file = run.with_name(f"{run.name}.stopped")
+    return file.read_text() if file.is_file() else ""
 
 
 def row_of(run: Path, name: str, seed: int) -> dict[str, object]:

@@ -82,7 +82,7 @@ def train(
         chosen = [int(client) for client in participants(plan, data.clients, number)]
         work = [
             ClientWork(
-                ClientInfo(c, number, train_beats[c], counts[c], plan.steps_for(train_beats[c])),
+                ClientInfo(c, number, train_beats[c], counts[c], plan.steps_for(train_beats[c]), progress),
                 state.kept[c] if c in state.kept else method.client_start(initial),
                 state.seen.get(c, 0),
             )

@@ -45,6 +45,7 @@ class ClientInfo:
         train_beats: number of its training beats.
         class_counts: (classes,) int64 training beats per class.
         steps: local steps planned in this round.
+        progress: share of the run's rounds that were finished before this one, 0 to below 1, for phases.
     """
 
     index: int
@@ -52,6 +53,7 @@ class ClientInfo:
     train_beats: int
     class_counts: Tensor
     steps: int
+    progress: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returne
 from ecgfed.methods.local_sgd import cross_entropy, gradients, row_mean, sgd_step, train_whole_model, zeros_like
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
-from ecgfed.nets.discriminator import discriminate, initial_discriminator
+from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
 from ecgfed.nets.layers import Params
 from ecgfed.nets.resnet1d import extractor_of, head_of
 
@@ -55,9 +55,13 @@ class GrpFedSettings(FederatedSgdSettings):
         regulariser: ``printed`` (L_R above, saturating) or ``non-saturating`` (-log D(f^l)).
         head: head of the local step, ``received`` (line 28) or ``trained`` (this batch's).
         features: f^g of the discriminator, by the ``received`` (line 34) or the ``trained`` extractor.
+        gradient_penalty: gamma of gamma/2 E |grad D|^2 on both kinds of features, added to the discriminator's loss (R1
+            and R2 of Mescheder et al. 2018, which keeps the game from running away). 0 is off, as printed.
         keep_velocity: the momentum of local extractor and discriminator lives on between rounds.
         anchor: share of the received global extractor mixed into the local one before each round; 1 restarts it there,
             0 leaves it to itself, as printed.
+        personal_start: share of the run's rounds after which the local steps begin, from the global extractor received
+            then; before, the global model answers for the patient. 0, as printed, begins in the first round.
         personalise: False trains the global model only.
     """
 
@@ -67,7 +71,7 @@ class GrpFedSettings(FederatedSgdSettings):
     server_momentum: float = 0.9
     server_schedule: str = "cosine"
     local_lr: float = 5e-3
-    beta: float = 0.9
+    beta: float = 0.5
     q0: float = 1.0
     eta_q: float = 0.5
     share_mix: float = 0.0
@@ -76,8 +80,10 @@ class GrpFedSettings(FederatedSgdSettings):
     regulariser: str = "non-saturating"
     head: str = "received"
     features: str = "received"
+    gradient_penalty: float = 10.0
     keep_velocity: bool = True
-    anchor: float = 1.0
+    anchor: float = 0.0
+    personal_start: float = 0.8
     personalise: bool = True
 
     def __post_init__(self) -> None:
@@ -89,6 +95,8 @@ class GrpFedSettings(FederatedSgdSettings):
         check_range("share_mix", self.share_mix, 0.0, 1.0)
         check_range("loss_memory", self.loss_memory, 0.0, 0.9999)
         check_range("anchor", self.anchor, 0.0, 1.0)
+        check_range("gradient_penalty", self.gradient_penalty, 0.0, 1e6)
+        check_range("personal_start", self.personal_start, 0.0, 1.0)
         check_choice("discriminator_loss", self.discriminator_loss, ("printed", "bce"))
         check_choice("regulariser", self.regulariser, ("printed", "non-saturating"))
         check_choice("head", self.head, ("received", "trained"))
@@ -125,6 +133,12 @@ def discriminator_loss(
     return -row_mean(F.logsigmoid(logit_global) + F.logsigmoid(-logit_local), weight)
 
 
+def steepness(discriminator: Params, features: Iterable[Tensor], weight: Tensor | None = None) -> Tensor:
+    """Half the mean of |grad D|^2, D as its logit, over several sets of features (B, features) each; 0-d."""
+    each = [feature_gradient(discriminator, f).square().sum(1) for f in features]
+    return torch.stack([row_mean(lengths, weight) for lengths in each]).mean() / 2
+
+
 class GrpFed(Method):
     """GRP-FED with the defaults that learn on MIT-BIH."""
 
@@ -142,15 +156,7 @@ class GrpFed(Method):
         }  # fmt: skip
 
     def client_start(self, initial: Params) -> Tree:  # noqa: D102
-        kept: Tree = {"loss": torch.full((), -1.0, dtype=torch.float64)}
-        if self.settings.personalise:
-            extractor = extractor_of(initial)
-            discriminator = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
-            kept |= {
-                "extractor": extractor, "extractor_velocity": zeros_like(extractor),
-                "discriminator": discriminator, "discriminator_velocity": zeros_like(discriminator),
-            }  # fmt: skip
-        return kept
+        return {"loss": torch.full((), -1.0, dtype=torch.float64)}
 
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         return {"model": server["model"]}
@@ -159,32 +165,43 @@ class GrpFed(Method):
         zero = torch.zeros((), dtype=torch.float64)
         state = {
             "received": shared["model"], "model": shared["model"], "velocity": zeros_like(shared["model"]),
-            "kept": kept, "loss_sum": zero, "steps": zero,
+            "loss_before": kept["loss"], "loss_sum": zero, "steps": zero,
         }  # fmt: skip
-        if self.settings.personalise and self.settings.anchor:
-            local, share = kept["extractor"], self.settings.anchor
-            anchored = {name: torch.lerp(value, shared["model"][name], share) for name, value in local.items()}
-            state["kept"] = {**kept, "extractor": anchored}
-        if self.settings.personalise and not self.settings.keep_velocity:
-            state["kept"] = {
-                **state["kept"], "extractor_velocity": zeros_like(kept["extractor"]),
-                "discriminator_velocity": zeros_like(kept["discriminator"]),
-            }  # fmt: skip
+        if self.settings.personalise and info.progress >= self.settings.personal_start:
+            state["local"] = self._local_start(extractor_of(shared["model"]), kept.get("local"))
         return state
+
+    def _local_start(self, received: Params, kept: Tree | None) -> Tree:
+        """Return the patient's own part of the state at the start of a round."""
+        if kept is None:
+            discriminator = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
+            return {
+                "extractor": received, "extractor_velocity": zeros_like(received),
+                "discriminator": discriminator, "discriminator_velocity": zeros_like(discriminator),
+            }  # fmt: skip
+        local = {name: kept[name] for name in kept if name != "head"}
+        if self.settings.anchor:
+            share = self.settings.anchor
+            anchored = {name: torch.lerp(own, received[name], share) for name, own in local["extractor"].items()}
+            local["extractor"] = anchored
+        if not self.settings.keep_velocity:
+            for part in ("extractor", "discriminator"):
+                local[f"{part}_velocity"] = zeros_like(local[part])
+        return local
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
         batch = batches[0]
         # lines 22-25: the global model
         trained, losses = train_whole_model(self.net, state, batch, self.settings)
         state = {**state, **trained, "loss_sum": state["loss_sum"] + losses["loss"], "steps": state["steps"] + 1}
-        if not self.settings.personalise:
+        if "local" not in state:
             return state, losses
-        kept, local = self._local_step(state, batch)
-        return {**state, "kept": {**state["kept"], **kept}}, {**losses, **local}
+        local, local_losses = self._local_step(state, batch)
+        return {**state, "local": {**state["local"], **local}}, {**losses, **local_losses}
 
     def _local_step(self, state: Tree, batch: Batch) -> tuple[Tree, Losses]:
         """Lines 28-36: the local extractor against the fixed head, then the discriminator."""
-        kept, settings = state["kept"], self.settings
+        kept, settings = state["local"], self.settings
         local_sgd = replace(settings, lr=settings.local_lr)
         head = head_of(state["received"] if settings.head == "received" else state["model"])
         source = state["received"] if settings.features == "received" else state["model"]
@@ -210,7 +227,10 @@ class GrpFed(Method):
 
         def discriminator_risk(discriminator: Params) -> tuple[Tensor, Params]:
             logits = discriminate(discriminator, f_g), discriminate(discriminator, f_l)
-            return discriminator_loss(*logits, settings.discriminator_loss, batch.weight), {}
+            risk = discriminator_loss(*logits, settings.discriminator_loss, batch.weight)
+            if settings.gradient_penalty:
+                risk = risk + settings.gradient_penalty * steepness(discriminator, (f_g, f_l), batch.weight)
+            return risk, {}
 
         grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
         discriminator, d_velocity = sgd_step(
@@ -221,11 +241,12 @@ class GrpFed(Method):
 
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
         mean = state["loss_sum"] / state["steps"]
-        before, memory = state["kept"]["loss"], self.settings.loss_memory
+        before, memory = state["loss_before"], self.settings.loss_memory
         loss = torch.where(before < 0, mean, memory * before + (1 - memory) * mean)
-        kept = {**state["kept"], "loss": loss}
-        if self.settings.personalise:
-            kept["head"] = head_of(state["received" if self.settings.head == "received" else "model"])
+        kept: Tree = {"loss": loss}
+        if "local" in state:
+            head = head_of(state["received" if self.settings.head == "received" else "model"])
+            kept["local"] = {**state["local"], "head": head}
         return {"model": state["model"], "loss": loss}, kept
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
@@ -243,15 +264,15 @@ class GrpFed(Method):
         return Chain((Part("model", server["model"], shared=True),))
 
     def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
-        if not self.settings.personalise:
+        if "local" not in kept:
             return Chain((Part("model", server["model"], shared=True),))
-        own = Part("extractor", kept["extractor"], shared=False)
+        own = Part("extractor", kept["local"]["extractor"], shared=False)
         return Chain((own, Part("head", head_of(server["model"]), shared=True)))
 
     def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:  # noqa: D102
-        if "head" not in kept:
+        if "local" not in kept:
             return {}
-        own, head = (Part(role, kept[role], shared=False) for role in ("extractor", "head"))
+        own, head = (Part(role, kept["local"][role], shared=False) for role in ("extractor", "head"))
         return {"head it trained against": Chain((own, head))}
 
     def round_report(self, server: Tree) -> dict[str, float]:  # noqa: D102
@@ -270,7 +291,8 @@ class PrintedSettings(GrpFedSettings):
     beta: float = 0.5
     q0: float = 10.0
     loss_memory: float = 0.0
-    anchor: float = 0.0
+    gradient_penalty: float = 0.0
+    personal_start: float = 0.0
     discriminator_loss: str = "printed"
     regulariser: str = "printed"
 

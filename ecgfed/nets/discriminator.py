@@ -19,3 +19,9 @@ def initial_discriminator(features: int, seed: int) -> Params:
 def discriminate(params: Params, features: Tensor) -> Tensor:
     """Logit of D (B,) for features (B, features); D itself is its sigmoid."""
     return linear(params, "discriminator.out", F.relu(linear(params, "discriminator.hidden", features)))[:, 0]
+
+
+def feature_gradient(params: Params, features: Tensor) -> Tensor:
+    """Gradient of the logit by the features (B, features), in closed form: W_1^T (w_2 where the hidden unit is on)."""
+    on = (linear(params, "discriminator.hidden", features) > 0).to(features.dtype)
+    return (on * params["discriminator.out.weight"]) @ params["discriminator.hidden.weight"]

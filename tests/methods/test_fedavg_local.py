@@ -101,9 +101,9 @@ def test_answers() -> None:
     assert fedavg.personal_answer(server, {}).parts == fedavg.global_answer(server, (), "ensemble").parts  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("norm", ["group", "batch"])
+@pytest.mark.parametrize(("norm", "progress"), [("group", 0.9), ("batch", 0.9), ("group", 0.0)])
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str) -> None:
+def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress: float) -> None:
     """The same begin, step and finish under torch.func.vmap: what a GPU engine will do with every method."""
     from ecgfed.federation.trees import flatten, stack
     from ecgfed.methods.base import Batch, ClientInfo
@@ -117,7 +117,7 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str) -> None:
     shared = method.shared(method.server_start(initial))
     torch.manual_seed(0)
     windows, labels = torch.randn(2, 3, 8, 1, 256), torch.randint(0, 3, (2, 3, 8))
-    infos = [ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), 3) for i in range(2)]
+    infos = [ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), 3, progress) for i in range(2)]
     begun = [method.begin(shared, method.client_start(initial), info) for info in infos]
 
     alone = []

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from test_fedavg_local import NET, federation, run
 
 from ecgfed.errors import OptionError
 from ecgfed.federation.data import local_batches
+from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.base import ClientInfo, Returned
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
 from ecgfed.methods.grp_fed import (
+    DISCRIMINATOR_SEED,
     GrpFed,
     GrpFedSettings,
     PrintedSettings,
@@ -22,9 +26,11 @@ from ecgfed.methods.grp_fed import (
     loss_weights,
     next_power,
     regulariser_loss,
+    steepness,
 )
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import make_settings
+from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
 from ecgfed.nets.resnet1d import Inputs, extractor_of, head_of
 
 
@@ -136,12 +142,12 @@ def test_a_clients_round_is_algorithm_1_as_printed() -> None:
     plan = TrainPlan(rounds=1, local_epochs=1, batch_size=8)
     method = GrpFed(NET, settings)
     initial = NET.initial(0)
-    start = method.client_start(initial)
     state = run(method, data, plan)
     batches = [group[0] for group in local_batches(data, plan, 0, 0, 1)]
-    model, local, d = _algorithm_1(settings, batches, initial, start["discriminator"])
+    model, local, d = _algorithm_1(settings, batches, initial, initial_discriminator(NET.features, DISCRIMINATOR_SEED))
+    kept = state.kept[0]["local"]
     for found, expected in (
-        (state.server["model"], model), (state.kept[0]["extractor"], local), (state.kept[0]["discriminator"], d),
+        (state.server["model"], model), (kept["extractor"], local), (kept["discriminator"], d),
     ):  # fmt: skip
         assert found.keys() == expected.keys()
         for name in expected:
@@ -191,9 +197,59 @@ def test_the_anchor_by_hand() -> None:
     for anchor, expected in ((0.0, 4.0), (0.25, 3.25), (1.0, 1.0)):
         method = GrpFed(NET, GrpFedSettings(anchor=anchor))
         received = {"extractor.w": torch.tensor([1.0]), "head.w": torch.tensor([9.0])}
-        kept = {"extractor": {"extractor.w": torch.tensor([4.0])}, "loss": f64(0.0)}
-        state = method.begin({"model": received}, kept, ClientInfo(0, 1, 10, torch.ones(3), 1))
-        assert state["kept"]["extractor"]["extractor.w"].tolist() == pytest.approx([expected])
+        kept = {"local": {"extractor": {"extractor.w": torch.tensor([4.0])}}, "loss": f64(0.0)}
+        state = method.begin({"model": received}, kept, ClientInfo(0, 1, 10, torch.ones(3), 1, progress=0.9))
+        assert state["local"]["extractor"]["extractor.w"].tolist() == pytest.approx([expected])
+
+
+def test_local_steps_begin_at_their_share_of_the_rounds_from_the_global_extractor() -> None:
+    data, plan = federation((20, 33)), TrainPlan(rounds=4, local_epochs=1, batch_size=8)
+    early, late = (GrpFedSettings(lr=0.05, local_lr=0.0, personal_start=start) for start in (0.0, 0.5))
+    before_half = run(GrpFed(NET, late), data, replace(plan, rounds=2))
+    # with a learning rate of 0 the local extractor stays where it began
+    method = GrpFed(NET, early)
+    begun = run(method, data, plan).kept[0]["local"]["extractor"]
+    assert all(torch.equal(begun[name], value) for name, value in extractor_of(NET.initial(0)).items())
+
+    class Watch(Callback):
+        def on_round(self, outcome: RoundOutcome) -> None:
+            present.append("local" in outcome.state.kept[0])
+            models.append(extractor_of(outcome.state.server["model"]))
+
+    present: list[bool] = []
+    models: list[dict[str, torch.Tensor]] = []
+    method = GrpFed(NET, late)
+    with ThreadEngine(data, plan, 2) as engine:
+        state = train(method, data, plan, engine, initial_state(method, plan), [Watch()])
+    assert present == [False, False, True, True]
+    begun = state.kept[0]["local"]["extractor"]
+    assert all(torch.equal(begun[name], value) for name, value in models[1].items())
+    without = method.personal_answer(before_half.server, {"loss": f64(1.0)})
+    assert [(part.role, part.shared) for part in without.parts] == [("model", True)]
+
+
+def test_steepness_is_autograds_gradient_of_the_logit() -> None:
+    torch.manual_seed(1)
+    d = initial_discriminator(NET.features, 3)
+    sets = [torch.randn(5, NET.features, requires_grad=True) for _ in range(2)]
+    grads = [torch.autograd.grad(discriminate(d, f).sum(), f)[0] for f in sets]
+    torch.testing.assert_close(feature_gradient(d, sets[0]), grads[0])
+    expected = sum(g.square().sum(1).mean() for g in grads) / 4
+    torch.testing.assert_close(steepness(d, sets), expected)
+    rows = torch.tensor([1.0, 0, 1, 0, 0])
+    kept = sum(g[[0, 2]].square().sum(1).mean() for g in grads) / 4
+    torch.testing.assert_close(steepness(d, sets, rows), kept)
+
+
+def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
+    data, plan = federation((40,)), TrainPlan(rounds=3, local_epochs=2, batch_size=8)
+    sizes = []
+    for gamma in (0.0, 10.0):
+        settings = GrpFedSettings(local_lr=0.02, momentum=0.0, gradient_penalty=gamma, personal_start=0.0)
+        kept = run(GrpFed(NET, settings), data, plan).kept[0]["local"]
+        features = NET.extract(kept["extractor"], Inputs(torch.from_numpy(data.windows)), {})
+        sizes.append(float(steepness(kept["discriminator"], [features])))
+    assert sizes[1] < sizes[0] / 4
 
 
 def test_server_adam_is_torchs_adam_on_the_change() -> None:
@@ -217,7 +273,7 @@ def test_loss_memory_by_hand() -> None:
     method = GrpFed(NET, GrpFedSettings(loss_memory=0.75, personalise=False))
     kept = method.client_start(NET.initial(0))
     for mean, expected in ((2.0, 2.0), (4.0, 2.5), (0.5, 2.0)):  # the first round has nothing to remember
-        state = {"model": {}, "kept": kept, "loss_sum": f64(3 * mean), "steps": f64(3.0)}
+        state = {"model": {}, "loss_before": kept["loss"], "loss_sum": f64(3 * mean), "steps": f64(3.0)}
         returned, kept = method.finish(state, None)  # type: ignore[arg-type]
         assert float(returned["loss"]) == pytest.approx(expected)
 
@@ -239,7 +295,11 @@ def test_identities_with_fedavg(settings: GrpFedSettings, other: type[FedAvg]) -
 
 def test_personalisation_does_not_touch_the_global_model() -> None:
     data, plan = federation((20, 33)), TrainPlan(rounds=2, local_epochs=1, batch_size=8)
-    with_, without = (run(GrpFed(NET, GrpFedSettings(personalise=p)), data, plan) for p in (True, False))
+    with_, without = (
+        run(GrpFed(NET, GrpFedSettings(personalise=p, personal_start=0.5)), data, plan) for p in (True, False)
+    )
+    assert "local" in with_.kept[0]
+    assert "local" not in without.kept[0]
     assert all(torch.equal(with_.server["model"][n], without.server["model"][n]) for n in with_.server["model"])
     personal = GrpFed(NET, GrpFedSettings()).personal_answer(with_.server, with_.kept[0])
     assert [(part.role, part.shared) for part in personal.parts] == [("extractor", False), ("head", True)]
@@ -251,6 +311,7 @@ def test_the_printed_form_has_the_papers_values() -> None:
     assert (printed.q0, printed.eta_q, printed.beta, printed.lr, printed.momentum) == (10.0, 0.5, 0.5, 5e-3, 0.9)
     assert (printed.server_optimizer, printed.server_lr, printed.server_momentum) == ("sgd", 1.0, 0.0)
     assert (printed.server_schedule, printed.anchor, printed.local_lr) == ("constant", 0.0, 5e-3)
+    assert (printed.personal_start, printed.gradient_penalty) == (0.0, 0.0)
     assert (printed.discriminator_loss, printed.regulariser, printed.loss_memory) == ("printed", "printed", 0.0)
 
 

@@ -11,7 +11,8 @@ import time
 import torch
 
 from ecgfed.methods.base import Batch
-from ecgfed.methods.local_sgd import SgdSettings, mapped_over_clients, train_whole_model, zeros_like
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.nets.layers import mapped_over_clients
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
 
 

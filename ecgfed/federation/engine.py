@@ -16,6 +16,7 @@ import torch
 
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData, local_batches
+from ecgfed.federation.memory import keep_freed_memory
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import ClientInfo, Method, Tree
@@ -102,6 +103,7 @@ class ThreadEngine:
     """
 
     def __init__(self, data: TrainingData, plan: TrainPlan, workers: int) -> None:
+        keep_freed_memory()
         self.data, self.plan, self.workers = data, plan, workers
         self._pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
 

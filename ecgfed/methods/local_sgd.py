@@ -4,9 +4,7 @@ Update rule, as PyTorch's SGD (Sutskever et al. 2013 in the form without dampeni
 w <- w - lr v, with g clipped to a norm first where that is asked for. Running statistics are replaced, not stepped.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,11 +13,8 @@ from torch import Tensor
 
 from ecgfed.methods.base import Batch, Losses, Tree
 from ecgfed.methods.settings import check_range
-from ecgfed.nets.layers import Params, is_buffer, trainable
+from ecgfed.nets.layers import Params, is_buffer, is_mapped, trainable
 from ecgfed.nets.resnet1d import ResNet1d
-
-#: True while ``step`` runs under ``torch.func`` transforms, which autograd's own calls cannot cross.
-_MAPPED: ContextVar[bool] = ContextVar("mapped", default=False)
 
 
 @dataclass(frozen=True)
@@ -45,16 +40,6 @@ class SgdSettings:
         check_range("clip", self.clip, 0.0, 1e6)
 
 
-@contextlib.contextmanager
-def mapped_over_clients() -> Iterator[None]:
-    """Mark that ``step`` is being mapped over clients with ``torch.func.vmap``."""
-    token = _MAPPED.set(True)
-    try:
-        yield
-    finally:
-        _MAPPED.reset(token)
-
-
 def zeros_like(params: Params) -> Params:
     """Return a zero for every trainable entry: the velocity before the first step."""
     return {name: torch.zeros_like(value) for name, value in trainable(params).items()}
@@ -71,7 +56,7 @@ def gradients(loss: Callable[[Params], tuple[Tensor, Params]], params: Params) -
         Gradients by name (zeros where the loss does not depend on an entry), the loss, the running statistics.
     """
     buffers = {name: value for name, value in params.items() if is_buffer(name)}
-    if _MAPPED.get():
+    if is_mapped():
         grads, (value, stats) = torch.func.grad(
             lambda p: (lambda out: (out[0], out))(loss({**buffers, **p})), has_aux=True
         )(trainable(params))
@@ -94,7 +79,7 @@ def sgd_step(
         length = torch.stack([gradient.square().sum() for gradient in g]).sum().sqrt()
         scale = (settings.clip / length.clamp_min(1e-12)).clamp_max(1.0)
         g = [gradient * scale for gradient in g]
-    if _MAPPED.get():
+    if is_mapped():
         if decay:
             g = [a + decay * b for a, b in zip(g, w, strict=True)]
         v = [momentum * a + b for a, b in zip(v, g, strict=True)]

@@ -12,7 +12,18 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from ecgfed.errors import OptionError
-from ecgfed.nets.layers import GROUPS, Initialiser, Params, conv, linear, norm, part_of, standardise
+from ecgfed.nets.layers import (
+    GROUPS,
+    Initialiser,
+    Params,
+    channels_last,
+    conv,
+    linear,
+    mean_over_time,
+    norm,
+    part_of,
+    standardise,
+)
 
 NORMS = ("group", "batch", "none")
 
@@ -125,16 +136,16 @@ class ResNet1d:
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Features (B, features) of a batch; ``stats``: see ``ecgfed.nets.layers.norm``."""
         kind = self.spec.norm
-        x = conv(params, "extractor.stem", standardise(inputs.window), stride=self.stem[2])
-        x = F.relu(norm(params, "extractor.stem_norm", x, kind, stats))
+        x = conv(params, "extractor.stem", channels_last(standardise(inputs.window)), stride=self.stem[2])
+        x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats))
         for i, (_, _, stride) in enumerate(self.blocks):
             block = f"extractor.block{i}"
             y = conv(params, f"{block}.conv0", x, stride=stride)
-            y = F.relu(norm(params, f"{block}.norm0", y, kind, stats))
+            y = F.relu_(norm(params, f"{block}.norm0", y, kind, stats))
             y = conv(params, f"{block}.conv1", y)
             y = norm(params, f"{block}.norm1", y, kind, stats)
-            x = F.relu(y + conv(params, f"{block}.skip", x, stride=stride))
-        features = x.mean(-1)
+            x = F.relu_(y.add_(conv(params, f"{block}.skip", x, stride=stride)))
+        features = mean_over_time(x)
         if self.spec.rr:
             if inputs.rr is None:
                 raise ValueError("this net was built with RR features and needs them as input")

@@ -107,8 +107,8 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress:
     """The same begin, step and finish under torch.func.vmap: what a GPU engine will do with every method."""
     from ecgfed.federation.trees import flatten, stack
     from ecgfed.methods.base import Batch, ClientInfo
-    from ecgfed.methods.local_sgd import mapped_over_clients
     from ecgfed.methods.settings import make_settings
+    from ecgfed.nets.layers import mapped_over_clients
 
     kind = methods()[name]
     net = ResNet1d(NetSpec(3, width=0.35, norm=norm))

@@ -5,8 +5,9 @@ import torch
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Batch, weighted_mean
-from ecgfed.methods.local_sgd import SgdSettings, cross_entropy, gradients, mapped_over_clients, sgd_step, zeros_like
+from ecgfed.methods.local_sgd import SgdSettings, cross_entropy, gradients, sgd_step, zeros_like
 from ecgfed.methods.settings import make_settings
+from ecgfed.nets.layers import mapped_over_clients
 from ecgfed.nets.resnet1d import Inputs
 
 

@@ -71,21 +71,30 @@ def training_data(cohort: Cohort, *, rr: bool) -> TrainingData:
     )  # fmt: skip
 
 
-def _stream(seed: int, client: int, count: int, start: int, length: int) -> NDArray[np.int64]:
-    """Return positions ``start .. start + length`` of a client's endless stream of shuffled epochs."""
-    parts = []
-    while length:
-        epoch, offset = divmod(start, count)
-        order = np.random.default_rng([seed, 2, client, epoch]).permutation(count)[offset : offset + length]
-        parts.append(order)
-        start, length = start + len(order), length - len(order)
-    return np.concatenate(parts)
+class _Stream:
+    """A client's endless stream of shuffled epochs; the order of epoch e depends on seed, client and e only."""
+
+    def __init__(self, seed: int, client: int, count: int) -> None:
+        self.seed, self.client, self.count = seed, client, count
+        self._epoch, self._order = -1, np.empty(0, dtype=np.int64)
+
+    def positions(self, start: int, length: int) -> NDArray[np.int64]:
+        """Return positions ``start .. start + length`` of the stream, (length,) with values below ``count``."""
+        parts = []
+        while length:
+            epoch, offset = divmod(start, self.count)
+            if epoch != self._epoch:
+                rng = np.random.default_rng([self.seed, 2, self.client, epoch])
+                self._epoch, self._order = epoch, rng.permutation(self.count)
+            parts.append(self._order[offset : offset + length])
+            start, length = start + len(parts[-1]), length - len(parts[-1])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def local_batches(
+def local_rows(
     data: TrainingData, plan: TrainPlan, client: int, seen: int, per_step: int
-) -> Iterator[tuple[Batch, ...]]:
-    """Yield the batches of each local step of one client's round.
+) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """Yield the rows of the batches of each local step of one client's round.
 
     A client's beats form an endless stream of shuffled epochs, and a round goes on where the last one ended. Counted in
     epochs, batches end with the epoch and its last one may be short; counted in steps, every batch is full.
@@ -99,12 +108,21 @@ def local_batches(
     """
     rows = data.rows[client]
     count, steps = len(rows), plan.steps_for(len(rows))
+    stream = _Stream(plan.seed, client, count)
     for _ in range(steps):
         group = []
         for _ in range(per_step):
             length = min(plan.batch_size, count)
             if plan.local_steps is None:
                 length = min(length, count - seen % count)
-            group.append(data.batch(rows[_stream(plan.seed, client, count, seen, length)]))
+            group.append(rows[stream.positions(seen, length)])
             seen += length
         yield tuple(group)
+
+
+def local_batches(
+    data: TrainingData, plan: TrainPlan, client: int, seen: int, per_step: int
+) -> Iterator[tuple[Batch, ...]]:
+    """Yield the batches of each local step of one client's round: ``local_rows``, gathered."""
+    for group in local_rows(data, plan, client, seen, per_step):
+        yield tuple(data.batch(rows) for rows in group)

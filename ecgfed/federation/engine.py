@@ -79,9 +79,21 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
         for name, value in losses.items():
             sums[name] = value.detach() + sums.get(name, zero)
     means = {name: float(value) / info.steps for name, value in sums.items()}
+    return close_client(method, data, work, state, means, beats)
+
+
+def close_client(
+    method: Method, data: TrainingData, work: ClientWork, state: Tree, means: dict[str, float], beats: int
+) -> ClientResult:  # fmt: skip
+    """End a client's round with ``finish``.
+
+    Raises:
+        RunError: a loss or a parameter that is not finite, naming the client and the round.
+    """
+    info = work.info
     returned, kept = method.finish(state, info)
     leaves = [value for value in flatten({"returned": returned, "kept": kept}).values() if value.is_floating_point()]
-    lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else zero
+    lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
     for name, mean in {**means, "the model": float(lengths.sum())}.items():
         if not math.isfinite(mean):
             raise RunError(

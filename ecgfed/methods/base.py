@@ -27,12 +27,15 @@ class Batch:
     Attributes:
         inputs: windows, and RR features where the net takes them.
         label: (B,) int64 class numbers.
-        weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts.
     """
 
     inputs: Inputs
     label: Tensor
-    weight: Tensor | None = None
+
+    @property
+    def weight(self) -> Tensor | None:
+        """(B,) float32, 0 for rows that only fill the batch up, or None when every row counts."""
+        return self.inputs.weight
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,12 @@ class Method(ABC):
         """Return a client's working state at the start of its round, optimizer state included."""
 
     @abstractmethod
-    def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:
-        """Take local step ``t`` (from 0 on); return the new state and named losses (0-d tensors), first ``loss``."""
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        """Take local step ``t`` (from 0 on); return the new state and named losses (0-d tensors), first ``loss``.
+
+        Many clients at once pass ``t`` as a 0-d int64 tensor, each client its own: choose by it with ``torch.where``,
+        never with ``if``. What is the same for all clients of a round may decide the keys of the state in ``begin``.
+        """
 
     @abstractmethod
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:

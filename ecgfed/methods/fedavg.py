@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
@@ -40,7 +41,7 @@ class FedAvg(Method):
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
         return {"model": shared["model"], "velocity": zeros_like(shared["model"])}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
         return train_whole_model(self.net, state, batches[0], self.settings)
 
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102

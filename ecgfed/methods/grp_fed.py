@@ -189,7 +189,7 @@ class GrpFed(Method):
                 local[f"{part}_velocity"] = zeros_like(local[part])
         return local
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
         batch = batches[0]
         # lines 22-25: the global model
         trained, losses = train_whole_model(self.net, state, batch, self.settings)

@@ -95,7 +95,9 @@ def linear(params: Params, name: str, x: Tensor) -> Tensor:
     return F.linear(x, params[f"{name}.weight"], params[f"{name}.bias"])
 
 
-def norm(params: Params, name: str, x: Tensor, kind: str, stats: Params | None) -> Tensor:
+def norm(
+    params: Params, name: str, x: Tensor, kind: str, stats: Params | None, rows: Tensor | None = None
+) -> Tensor:  # fmt: skip
     """Normalise (B, C, 1, T); may be changed in place by the caller.
 
     Args:
@@ -105,6 +107,7 @@ def norm(params: Params, name: str, x: Tensor, kind: str, stats: Params | None) 
         kind: ``group`` (GroupNorm, 8 groups), ``batch`` (BatchNorm) or ``none``.
         stats: a dictionary to put new running statistics into (training), or None (running statistics are used).
             Running statistics are never changed in place. Only BatchNorm looks at it.
+        rows: (B,) 1 for rows that count in BatchNorm's statistics, 0 for others; None when all count.
     """
     if kind == "none":
         return x
@@ -114,12 +117,30 @@ def norm(params: Params, name: str, x: Tensor, kind: str, stats: Params | None) 
     mean, var = params[f"{name}.running_mean"], params[f"{name}.running_var"]
     if stats is None:
         return F.batch_norm(x, mean, var, weight, bias, False, 0.0, NORM_EPS)
-    out, batch_mean, inverse_std = torch.native_batch_norm(x, weight, bias, None, None, True, 0.0, NORM_EPS)
-    count = x.numel() // x.shape[1]
-    batch_var = (inverse_std.detach() ** -2 - NORM_EPS) * (count / max(count - 1, 1))
+    if rows is None:
+        count: Tensor | float = float(x.numel() // x.shape[1])
+        out, batch_mean, inverse_std = torch.native_batch_norm(x, weight, bias, None, None, True, 0.0, NORM_EPS)
+        batch_var = inverse_std.detach() ** -2 - NORM_EPS
+        unbiased = count / max(count - 1, 1.0)
+    else:
+        out, batch_mean, batch_var, count = _batch_norm_of_rows(x, weight, bias, rows)
+        unbiased = count / (count - 1).clamp_min(1.0)
     stats[f"{name}.running_mean"] = torch.lerp(mean, batch_mean.detach(), BATCH_NORM_MOMENTUM)
-    stats[f"{name}.running_var"] = torch.lerp(var, batch_var, BATCH_NORM_MOMENTUM)
+    stats[f"{name}.running_var"] = torch.lerp(var, batch_var.detach() * unbiased, BATCH_NORM_MOMENTUM)
     return out
+
+
+def _batch_norm_of_rows(
+    x: Tensor, weight: Tensor, bias: Tensor, rows: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """BatchNorm whose mean and (biased) variance come from some rows; also returns those and their count."""
+    mask, axes = rows[:, None, None, None], (0, 2, 3)
+    count = rows.sum().clamp_min(1.0) * (x.shape[2] * x.shape[3])
+    mean = (x * mask).sum(axes) / count
+    centred = x - mean[:, None, None]
+    var = (centred.square() * mask).sum(axes) / count
+    scale = torch.rsqrt(var + NORM_EPS) * weight
+    return centred * scale[:, None, None] + bias[:, None, None], mean, var, count
 
 
 class Initialiser:
@@ -129,16 +150,19 @@ class Initialiser:
         self.generator = torch.Generator().manual_seed(seed)
         self.params: Params = {}
 
+    def _normal(self, shape: tuple[int, ...]) -> Tensor:
+        """Standard normal numbers, drawn on the CPU whatever the default device, so that they are the same."""
+        return torch.randn(shape, generator=self.generator, device="cpu")
+
     def conv(self, name: str, channels_in: int, channels_out: int, kernel: int) -> None:
         """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10)."""
         scale = math.sqrt(2.0 / (channels_in * kernel))
         shape = (channels_out, channels_in, kernel)
-        self.params[f"{name}.weight"] = torch.randn(shape, generator=self.generator) * scale
+        self.params[f"{name}.weight"] = self._normal(shape) * scale
 
     def linear(self, name: str, features_in: int, features_out: int, *, gain: float = 2.0) -> None:
         """Normal weights of variance ``gain / features_in``, zero bias."""
-        weight = torch.randn((features_out, features_in), generator=self.generator)
-        self.params[f"{name}.weight"] = weight * math.sqrt(gain / features_in)
+        self.params[f"{name}.weight"] = self._normal((features_out, features_in)) * math.sqrt(gain / features_in)
         self.params[f"{name}.bias"] = torch.zeros(features_out)
 
     def norm(self, name: str, channels: int, kind: str) -> None:

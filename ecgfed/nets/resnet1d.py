@@ -85,10 +85,13 @@ class Inputs:
     Attributes:
         window: (B, 1, 256) float32 millivolt, filtered, not normalised.
         rr: (B, 4) float32, or None for a net without RR.
+        weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts. BatchNorm's
+            statistics and the risks look at it.
     """
 
     window: Tensor
     rr: Tensor | None = None
+    weight: Tensor | None = None
 
 
 class ResNet1d:
@@ -135,15 +138,15 @@ class ResNet1d:
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Features (B, features) of a batch; ``stats``: see ``ecgfed.nets.layers.norm``."""
-        kind = self.spec.norm
+        kind, rows = self.spec.norm, inputs.weight
         x = conv(params, "extractor.stem", channels_last(standardise(inputs.window)), stride=self.stem[2])
-        x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats))
+        x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats, rows))
         for i, (_, _, stride) in enumerate(self.blocks):
             block = f"extractor.block{i}"
             y = conv(params, f"{block}.conv0", x, stride=stride)
-            y = F.relu_(norm(params, f"{block}.norm0", y, kind, stats))
+            y = F.relu_(norm(params, f"{block}.norm0", y, kind, stats, rows))
             y = conv(params, f"{block}.conv1", y)
-            y = norm(params, f"{block}.norm1", y, kind, stats)
+            y = norm(params, f"{block}.norm1", y, kind, stats, rows)
             x = F.relu_(y.add_(conv(params, f"{block}.skip", x, stride=stride)))
         features = mean_over_time(x)
         if self.spec.rr:

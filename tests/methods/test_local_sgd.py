@@ -80,7 +80,7 @@ def test_a_long_gradient_is_scaled_to_the_clip_and_a_short_one_left() -> None:
 def test_weighted_rows_count_and_others_do_not() -> None:
     logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [5.0, -5.0]])
     label = torch.tensor([0, 0, 1])
-    batch = Batch(Inputs(torch.zeros(3, 1, 256)), label, torch.tensor([1.0, 1.0, 0.0]))
+    batch = Batch(Inputs(torch.zeros(3, 1, 256), weight=torch.tensor([1.0, 1.0, 0.0])), label)
     by_hand = (torch.log(1 + torch.exp(torch.tensor(-2.0))) + torch.log(1 + torch.exp(torch.tensor(1.0)))) / 2
     torch.testing.assert_close(cross_entropy(logits, batch), by_hand)
 

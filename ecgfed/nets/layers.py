@@ -67,12 +67,12 @@ def channels_last(x: Tensor) -> Tensor:
     """Lay a signal or a kernel out for the fast convolutions; (B, C, T) -> (B, C, 1, T), C the fastest axis in memory.
 
     oneDNN's 2-D kernels in this layout reach up to five times its 1-D ones (docs/decisions/0011); the numbers are the
-    same. Written as a transposed copy, because ``memory_format`` leaves the layout open where C is 1. Mapped over
+    same. Written as a transposed copy, because ``memory_format`` leaves the strides open where C is 1. Mapped over
     clients, where convolutions are grouped, the usual layout stays.
     """
     if is_mapped():
         return x.unsqueeze(2)
-    return x.transpose(1, 2).contiguous().unsqueeze(1).permute(0, 3, 1, 2)
+    return x.transpose(1, 2).clone(memory_format=torch.contiguous_format).unsqueeze(1).permute(0, 3, 1, 2)
 
 
 def conv(params: Params, name: str, x: Tensor, *, stride: int = 1) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor
 from ecgfed.federation.data import TrainingData, local_rows
 from ecgfed.federation.engine import ClientResult, ClientWork, close_client
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.replay import Flat, Recording, StackedStep
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.methods.base import Batch, Losses, Method, Tree
 from ecgfed.nets.layers import mapped_over_clients
@@ -67,6 +68,27 @@ class _Slot:
     beats: int = 0
 
 
+class _Flight:
+    """The stacked state of the clients in flight and the sums of their losses; it shrinks with them."""
+
+    def __init__(self, step: StackedStep, state: Flat) -> None:
+        self._step, self.state, self.sums = step, state, dict[str, Tensor]()
+
+    def run(self, places: Tensor, weight: Tensor, t: Tensor) -> None:
+        """Take a step: replaces ``state`` and adds to ``sums``. Without weights where every row counts."""
+        every = bool(weight.all())
+        with mapped_over_clients():
+            new, losses = self._step(self.state, places, None if every else weight, t)
+        # a constant may come out of vmap as one expanded value, and slots are written to
+        self.state = {path: leaf.contiguous() for path, leaf in new.items()}
+        self.sums = {name: value.double() + self.sums.get(name, 0.0) for name, value in losses.items()}
+
+    def keep(self, stay: Tensor) -> None:
+        """Go on with some of the slots."""
+        self.state = {path: leaf[stay] for path, leaf in self.state.items()}
+        self.sums = {name: value[stay] for name, value in self.sums.items()}
+
+
 class BatchedEngine:
     """Runs many clients at once; a context manager.
 
@@ -75,12 +97,17 @@ class BatchedEngine:
         plan: local work, batch size, seed.
         device: ``cpu`` or ``cuda``; the beats of all clients are kept there.
         slots: clients in flight; default ``DEFAULT_SLOTS``.
+        replay: keep the state in place and, on a GPU, record a step once as a CUDA graph and replay it.
     """
 
-    def __init__(self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None) -> None:
+    def __init__(
+        self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None, *,
+        replay: bool = False,
+    ) -> None:  # fmt: skip
         self.data, self.plan, self.device = data, plan, torch.device(device)
-        self.slots = DEFAULT_SLOTS if slots is None else slots
+        self.slots, self.replay = DEFAULT_SLOTS if slots is None else slots, replay
         self.beats = ResidentBeats(data, self.device)
+        self._recordings: dict[tuple[object, ...], Recording] = {}
 
     def __enter__(self) -> "BatchedEngine":
         return self
@@ -99,24 +126,16 @@ class BatchedEngine:
         shared = _moved(shared, self.device)
         waiting = deque(sorted(range(len(work)), key=lambda i: -work[i].info.steps))
         results: dict[int, ClientResult] = {}
-        slots = [self._open(method, i, work[i]) for i in _take(waiting, self.slots)]
-        state = flatten(stack([self._begin(method, shared, slot.work) for slot in slots]))
-        sums: dict[str, Tensor] = {}
-        while slots:
-            state, losses = self._step(method, slots, state)
-            for name, value in losses.items():
-                sums[name] = value.double() + sums.get(name, 0.0)
-            done = [k for k, slot in enumerate(slots) if slot.t == slot.work.info.steps]
-            if not done:
-                continue
-            index = torch.tensor(done, dtype=torch.int64, device=self.device)
-            ended = {path: leaf[index].cpu() for path, leaf in state.items()}
-            totals = {name: value[index].tolist() for name, value in sums.items()}
-            for j, k in enumerate(done):
-                means = {name: total[j] / slots[k].t for name, total in totals.items()}
-                own = unflatten({path: leaf[j] for path, leaf in ended.items()})
-                results[slots[k].position] = close_client(method, self.data, slots[k].work, own, means, slots[k].beats)
-            slots, state, sums = self._refill(method, shared, work, waiting, (slots, state, sums), done)
+        first = [waiting.popleft() for _ in range(min(self.slots, len(waiting)))]
+        slots: list[_Slot | None] = [self._open(method, i, work[i]) for i in first]
+        state = flatten(stack([self._begin(method, shared, work[i]) for i in first]))
+        flight = self._recorded(method, state) if self.replay else _Flight(self._stacked_step(method), state)
+        while any(slots):
+            self._step(method, slots, flight)
+            done = [k for k, slot in enumerate(slots) if slot and slot.t == slot.work.info.steps]
+            if done:
+                results.update(self._close(method, slots, flight, done))
+                self._refill(method, shared, work, waiting, slots, flight, done)
         return [results[i] for i in range(len(work))]
 
     def _open(self, method: Method, position: int, work: ClientWork) -> _Slot:
@@ -127,67 +146,94 @@ class BatchedEngine:
         with torch.device(self.device):  # what ``begin`` makes anew belongs beside the rest
             return _moved(method.begin(shared, _moved(work.kept, self.device), work.info), self.device)
 
+    def _close(
+        self, method: Method, slots: list[_Slot | None], flight: _Flight | Recording, done: list[int]
+    ) -> dict[int, ClientResult]:  # fmt: skip
+        """End the round of the clients in slots ``done``: their results by position in the round's work."""
+        index = torch.tensor(done, dtype=torch.int64, device=self.device)
+        ended = {path: leaf[index].cpu() for path, leaf in flight.state.items()}
+        totals = {name: value[index].tolist() for name, value in flight.sums.items()}
+        results = {}
+        for j, k in enumerate(done):
+            slot = slots[k]
+            assert slot is not None
+            means = {name: total[j] / slot.t for name, total in totals.items()}
+            own = unflatten({path: leaf[j] for path, leaf in ended.items()})
+            results[slot.position] = close_client(method, self.data, slot.work, own, means, slot.beats)
+        return results
+
     def _refill(
         self, method: Method, shared: Tree, work: Sequence[ClientWork], waiting: deque[int],
-        current: tuple[list[_Slot], dict[str, Tensor], dict[str, Tensor]], done: list[int],
-    ) -> tuple[list[_Slot], dict[str, Tensor], dict[str, Tensor]]:  # fmt: skip
-        """Give the slots of finished clients to those who wait; slots nobody waits for are taken away."""
-        slots, state, sums = current
-        for k in done[: len(waiting)]:
-            slots[k] = self._open(method, (i := waiting.popleft()), work[i])
+        slots: list[_Slot | None], flight: _Flight | Recording, done: list[int],
+    ) -> None:  # fmt: skip
+        """Give the slots of finished clients to those who wait; slots nobody waits for are taken away or left empty."""
+        for k in done:
+            slots[k] = None
+            if not waiting:
+                continue
+            i = waiting.popleft()
+            slots[k] = self._open(method, i, work[i])
             for path, leaf in flatten(self._begin(method, shared, work[i])).items():
-                state[path] = state[path].contiguous()  # a constant may have come out of vmap as one expanded value
-                state[path][k] = leaf
-            for value in sums.values():
+                flight.state[path][k] = leaf
+            for value in flight.sums.values():
                 value[k] = 0.0
-            done = [other for other in done if other != k]
-        if done:
-            stay = [k for k in range(len(slots)) if k not in done]
-            index = torch.tensor(stay, dtype=torch.int64, device=self.device)
-            slots = [slots[k] for k in stay]
-            state = {path: leaf[index] for path, leaf in state.items()}
-            sums = {name: value[index] for name, value in sums.items()}
-        return slots, state, sums
+        if isinstance(flight, _Flight) and None in slots:
+            stay = [k for k, slot in enumerate(slots) if slot is not None]
+            flight.keep(torch.tensor(stay, dtype=torch.int64, device=self.device))
+            slots[:] = [slots[k] for k in stay]
 
-    def _step(
-        self, method: Method, slots: list[_Slot], state: dict[str, Tensor]
-    ) -> tuple[dict[str, Tensor], Losses]:  # fmt: skip
+    def _step(self, method: Method, slots: list[_Slot | None], flight: _Flight | Recording) -> None:
         """One step of every slot."""
         places, weight = self._next_places(method, slots)
-        batches = self.beats.gather(places.to(self.device))
-        if weight is not None:
-            batches["weight"] = weight.to(self.device)
-        t = torch.tensor([slot.t for slot in slots], device=self.device)
+        t = torch.tensor([slot.t if slot else 0 for slot in slots], device=self.device)
         for slot in slots:
-            slot.t += 1
-        with mapped_over_clients():
-            return torch.func.vmap(_one_client(method))(state, batches, t)
+            if slot:
+                slot.t += 1
+        flight.run(places.to(self.device), weight.to(self.device), t)
 
-    def _next_places(self, method: Method, slots: list[_Slot]) -> tuple[Tensor, Tensor | None]:
-        """Positions of each slot's next batches (slots, batches, B), and 1 for rows that count where some do not."""
+    def _stacked_step(self, method: Method) -> StackedStep:
+        one = torch.func.vmap(_one_client(method))
+
+        def step(state: Flat, places: Tensor, weight: Tensor | None, t: Tensor) -> tuple[Flat, Losses]:
+            batches = self.beats.gather(places)
+            return one(state, batches if weight is None else {**batches, "weight": weight}, t)
+
+        return step
+
+    def _recorded(self, method: Method, state: Flat) -> Recording:
+        """The recording for states of this shape, made where there is none yet."""
+        shape = tuple((path, leaf.shape, leaf.dtype) for path, leaf in state.items())
+        key = (id(method), shape)
+        if key not in self._recordings:
+            slots = next(iter(state.values())).shape[0]
+            places = torch.zeros((slots, method.needs.batches_per_step, self.plan.batch_size), dtype=torch.int64)
+            self._recordings[key] = Recording(self._stacked_step(method), state, places.to(self.device))
+        self._recordings[key].load(state)
+        return self._recordings[key]
+
+    def _next_places(self, method: Method, slots: list[_Slot | None]) -> tuple[Tensor, Tensor]:
+        """Positions of each slot's next batches (slots, batches, B), and 1 for rows that count, 0 for others."""
         per_step, size = method.needs.batches_per_step, self.plan.batch_size
         places = np.zeros((len(slots), per_step, size), dtype=np.int64)
         weight = np.zeros(places.shape, dtype=np.float32)
         for k, slot in enumerate(slots):
+            if slot is None:
+                continue
             for j, rows in enumerate(next(slot.batches)):
                 places[k, j, : len(rows)] = self.beats.place(rows)
                 weight[k, j, : len(rows)] = 1.0
                 slot.beats += len(rows)
-        return torch.from_numpy(places), None if weight.all() else torch.from_numpy(weight)
-
-
-def _take(waiting: deque[int], most: int) -> list[int]:
-    return [waiting.popleft() for _ in range(min(most, len(waiting)))]
+        return torch.from_numpy(places), torch.from_numpy(weight)
 
 
 def _moved(tree: Tree, device: torch.device) -> Tree:
     return unflatten({path: leaf.to(device) for path, leaf in flatten(tree).items()})
 
 
-def _one_client(method: Method) -> Callable[..., tuple[dict[str, Tensor], Losses]]:
+def _one_client(method: Method) -> Callable[..., tuple[Flat, Losses]]:
     """A method's step for one client over flat trees, ready to be mapped."""
 
-    def step(state: dict[str, Tensor], batches: dict[str, Tensor], t: Tensor) -> tuple[dict[str, Tensor], Losses]:
+    def step(state: Flat, batches: dict[str, Tensor], t: Tensor) -> tuple[Flat, Losses]:
         group = [
             Batch(
                 Inputs(batches["window"][j], batches["rr"][j] if "rr" in batches else None,

@@ -47,16 +47,21 @@ def test_many_clients_at_once_mean_what_one_after_the_other_means(
     net = ResNet1d(NetSpec(3, width=0.35, norm=norm, rr=rr))
     method = kind(net, make_settings(kind.settings_type, {}))
     states = []
-    for engine in (ThreadEngine(data, plan, 1), BatchedEngine(data, plan, "cpu", slots)):
+    for engine in (
+        ThreadEngine(data, plan, 1),
+        BatchedEngine(data, plan, "cpu", slots),
+        BatchedEngine(data, plan, "cpu", slots, replay=True),
+    ):
         with engine:
             states.append(train(method, data, plan, engine, initial_state(method, plan)))
-    one, many = states
-    assert one.seen == many.seen
-    for mine, theirs in [(one.server, many.server), *((one.kept[c], many.kept[c]) for c in one.kept)]:
-        a, b = flatten(mine), flatten(theirs)
-        assert a.keys() == b.keys()
-        for path in a:
-            torch.testing.assert_close(a[path], b[path], atol=1e-4, rtol=1e-3, msg=lambda m, p=path: f"{p}: {m}")
+    one = states[0]
+    for many in states[1:]:
+        assert one.seen == many.seen
+        for mine, theirs in [(one.server, many.server), *((one.kept[c], many.kept[c]) for c in one.kept)]:
+            a, b = flatten(mine), flatten(theirs)
+            assert a.keys() == b.keys()
+            for path in a:
+                torch.testing.assert_close(a[path], b[path], atol=1e-4, rtol=1e-3, msg=lambda m, p=path: f"{p}: {m}")
     start = flatten(initial_state(method, plan).server)
     moved = [path for path, leaf in flatten(one.server).items() if path in start and not torch.equal(leaf, start[path])]
     assert moved or not kind.has_global_model

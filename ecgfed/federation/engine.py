@@ -8,7 +8,7 @@ same bits whatever the number of workers.
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol
 
@@ -20,6 +20,9 @@ from ecgfed.federation.memory import keep_freed_memory
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import ClientInfo, Method, Tree
+
+#: Beats of a survey's batch; no gradient is kept, so they may be many.
+SURVEY_BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
     Raises:
         RunError: a loss or a parameter that is not finite, naming the client and the round.
     """
+    work = surveyed(method, data, shared, work)
     info = work.info
     state = method.begin(shared, work.kept, info)
     zero = torch.zeros((), dtype=torch.float64)
@@ -80,6 +84,30 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
             sums[name] = value.detach() + sums.get(name, zero)
     means = {name: float(value) / info.steps for name, value in sums.items()}
     return close_client(method, data, work, state, means, beats)
+
+
+def surveyed(
+    method: Method, data: TrainingData, shared: Tree, work: ClientWork, device: torch.device | None = None
+) -> ClientWork:
+    """Return the work with the method's survey in it, where the method asks for one.
+
+    Args:
+        method: the federated method.
+        data: the training beats.
+        shared: what the server sent, on ``device``.
+        work: the client and its round.
+        device: where the survey runs; default the CPU.
+    """
+    if not method.needs.survey:
+        return work
+    rows = data.rows[work.info.index]
+    sums: dict[str, torch.Tensor] = {}
+    with torch.no_grad():
+        for start in range(0, len(rows), SURVEY_BATCH):
+            batch = data.batch(rows[start : start + SURVEY_BATCH]).to(device)
+            for name, value in method.survey(shared, batch).items():
+                sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
+    return replace(work, info=replace(work.info, survey={name: value / len(rows) for name, value in sums.items()}))
 
 
 def close_client(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
+from ecgfed.methods.base import Needs
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,23 @@ class TrainPlan:
         if self.clients_per_round:
             per_round *= min(self.clients_per_round, len(train_beats)) / len(train_beats)
         return max(1, round(passes * int(train_beats.sum()) / per_round))
+
+
+def check_needs(needs: Needs, plan: TrainPlan, clients: int) -> None:
+    """Raise OptionError where a plan is not one the method is defined for.
+
+    Args:
+        needs: the method's.
+        plan: the run's.
+        clients: clients of the federation.
+    """
+    if needs.one_step and plan.local_steps != 1:
+        asked = f"{plan.local_epochs} local epochs" if plan.local_steps is None else f"{plan.local_steps}"
+        raise OptionError("--local-steps", asked, "1 with this method", "see 'ecgfed methods' for its form with more")
+    if needs.all_clients and plan.clients_per_round not in (None, clients):
+        raise OptionError(
+            "--clients-per-round", f"{plan.clients_per_round}", f"all {clients} with this method", "leave it out"
+        )
 
 
 def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int) -> NDArray[np.int64]:

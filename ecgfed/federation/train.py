@@ -10,7 +10,7 @@ import torch
 from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.engine import ClientEngine, ClientResult, ClientWork
-from ecgfed.federation.plan import TrainPlan, participants
+from ecgfed.federation.plan import TrainPlan, check_needs, participants
 from ecgfed.federation.trees import stack
 from ecgfed.methods.base import ClientInfo, Method, Returned
 
@@ -70,6 +70,7 @@ def train(
     Raises:
         RunError: a client's loss was not finite.
     """
+    check_needs(method.needs, plan, len(data.clients))
     torch.set_num_threads(1)  # sums on this thread must not depend on how many there are
     initial = method.net.initial(plan.seed)
     train_beats = dict(zip(data.clients.tolist(), data.train_beats.tolist(), strict=True))
@@ -113,6 +114,7 @@ def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[
         train_beats=torch.tensor([train_beats[client] for client in chosen], dtype=torch.float64),
         clients=torch.tensor(chosen),
         progress=progress,
+        federation=len(train_beats),
     )
 
 

@@ -1,6 +1,9 @@
 """What a trained method answers with: a chain of parts, or an ensemble of chains."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import torch
 
 from ecgfed.nets.layers import Params
 
@@ -40,3 +43,20 @@ class Ensemble:
 
 
 Answer = Chain | Ensemble
+
+
+def together(personal: Sequence[Chain], protocol: str) -> Answer:
+    """Return one answer of personal models that have no global one.
+
+    Args:
+        personal: the patients' chains, all of the same parts.
+        protocol: ``ensemble`` (mean of probabilities, as GRP-FED's comparison asks for) or ``average`` (unweighted mean
+            of weights, as Fed-RoD's does).
+    """
+    if protocol != "average":
+        return Ensemble(tuple(personal))
+    parts = []
+    for same in zip(*(chain.parts for chain in personal), strict=True):
+        values = {n: torch.stack([part.params[n] for part in same]).mean(0) for n in same[0].params}
+        parts.append(Part(same[0].role, values, shared=True))
+    return Chain(tuple(parts))

@@ -6,10 +6,11 @@ never sees a loop over clients, a device or a file. ``Tree`` is a nested diction
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from ecgfed.methods.answers import Answer, Chain
@@ -37,6 +38,13 @@ class Batch:
         """(B,) float32, 0 for rows that only fill the batch up, or None when every row counts."""
         return self.inputs.weight
 
+    def to(self, device: torch.device | None) -> "Batch":
+        """Return the batch on a device; None leaves it where it is."""
+        if device is None:
+            return self
+        moved = (None if value is None else value.to(device) for value in (self.inputs.rr, self.inputs.weight))
+        return Batch(Inputs(self.inputs.window.to(device), *moved), self.label.to(device))
+
 
 @dataclass(frozen=True)
 class ClientInfo:
@@ -49,6 +57,7 @@ class ClientInfo:
         class_counts: (classes,) int64 training beats per class.
         steps: local steps planned in this round.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for phases.
+        survey: means of ``survey`` over all the client's training beats, 0-d float64; empty unless the method needs it.
     """
 
     index: int
@@ -57,6 +66,7 @@ class ClientInfo:
     class_counts: Tensor
     steps: int
     progress: float = 0.0
+    survey: Losses = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,7 @@ class Returned:
         train_beats: (m,) float64.
         clients: (m,) int64 client numbers, increasing.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for schedules.
+        federation: number of clients of the federation, M, participants or not; 0 where nobody said.
     """
 
     tree: Tree
@@ -76,6 +87,7 @@ class Returned:
     train_beats: Tensor
     clients: Tensor
     progress: float = 0.0
+    federation: int = 0
 
     @property
     def data_share(self) -> Tensor:
@@ -89,9 +101,15 @@ class Needs:
 
     Attributes:
         batches_per_step: independent batches that ``step`` receives each time.
+        survey: whether ``survey`` is taken over the training beats before ``begin``.
+        one_step: whether the method is defined for one local step a round only.
+        all_clients: whether every client has to take part in every round.
     """
 
     batches_per_step: int = 1
+    survey: bool = False
+    one_step: bool = False
+    all_clients: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +139,7 @@ class Method(ABC):
 
     name: ClassVar[str] = ""
     card: ClassVar[Card]
-    needs: ClassVar[Needs] = Needs()
+    needs: Needs = Needs()
     has_global_model: ClassVar[bool] = True
     settings_type: ClassVar[type]
 
@@ -140,6 +158,10 @@ class Method(ABC):
     @abstractmethod
     def shared(self, server: Tree) -> Tree:
         """Return what the server sends to every participant."""
+
+    def survey(self, shared: Tree, batch: Batch) -> Losses:
+        """Return what to average over all training beats at the received model: means over the batch, 0-d."""
+        return {"loss": cross_entropy(self.net.logits(shared["model"], batch.inputs), batch)}
 
     @abstractmethod
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
@@ -192,3 +214,15 @@ def weighted_mean(stacked: Params, weights: Tensor) -> Params:
         weights: (m,) float64; they should sum to 1.
     """
     return {name: torch.tensordot(weights.to(value.dtype), value, dims=1) for name, value in stacked.items()}
+
+
+def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
+    """Mean cross-entropy of a batch, over the rows that count; 0-d."""
+    if batch.weight is None:
+        return F.cross_entropy(logits, batch.label)
+    return row_mean(F.cross_entropy(logits, batch.label, reduction="none"), batch.weight)
+
+
+def row_mean(each: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean of ``each`` (B,) over the rows that count (``Batch.weight``); 0-d."""
+    return each.mean() if weight is None else (each * weight).sum() / weight.sum().clamp_min(1.0)

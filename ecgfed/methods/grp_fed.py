@@ -26,8 +26,19 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
-from ecgfed.methods.local_sgd import cross_entropy, gradients, row_mean, sgd_step, train_whole_model, zeros_like
+from ecgfed.methods.base import (
+    Batch,
+    Card,
+    ClientInfo,
+    Losses,
+    Method,
+    Returned,
+    Tree,
+    cross_entropy,
+    row_mean,
+    weighted_mean,
+)  # fmt: skip
+from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator

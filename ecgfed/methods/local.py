@@ -10,11 +10,10 @@ follows) or the average of their weights (Fed-RoD's protocol).
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.answers import Answer, Chain, Part, together
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.nets.layers import Params
 
@@ -49,12 +48,7 @@ class Local(Method):
         return server
 
     def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
-        models = [client["model"] for client in kept]
-        if protocol == "average":
-            stacked = {name: torch.stack([model[name] for model in models]) for name in models[0]}
-            even = torch.full((len(models),), 1.0 / len(models), dtype=torch.float64)
-            return Chain((Part("model", weighted_mean(stacked, even), shared=True),))
-        return Ensemble(tuple(Chain((Part("model", model, shared=False),)) for model in models))
+        return together([self.personal_answer(server, client) for client in kept], protocol)
 
     def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
         return Chain((Part("model", kept["model"], shared=False),))

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, Losses, Tree
+from ecgfed.methods.base import Batch, Losses, Tree, cross_entropy
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params, is_buffer, is_mapped, trainable
 from ecgfed.nets.resnet1d import ResNet1d
@@ -92,25 +91,33 @@ def sgd_step(
     return {**params, **stats, **dict(zip(names, w, strict=True))}, dict(zip(names, v, strict=True))
 
 
-def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
-    """Mean cross-entropy of a batch, over the rows that count; 0-d."""
-    if batch.weight is None:
-        return F.cross_entropy(logits, batch.label)
-    return row_mean(F.cross_entropy(logits, batch.label, reduction="none"), batch.weight)
+def train_whole_model(
+    net: ResNet1d,
+    state: Tree,
+    batch: Batch,
+    settings: SgdSettings,
+    adjust: Callable[[Params, Params], Params] | None = None,
+) -> tuple[Tree, Losses]:
+    """Take one SGD step on the cross-entropy of the whole model: ``state`` holds ``model`` and ``velocity``.
 
+    Args:
+        net: the net.
+        state: at least ``model`` and ``velocity``.
+        batch: the beats.
+        settings: the optimizer's.
+        adjust: takes the gradient and the point it was taken at (trainable entries) and returns what to step along:
+            a proximal term, a control variate.
 
-def row_mean(each: Tensor, weight: Tensor | None) -> Tensor:
-    """Mean of ``each`` (B,) over the rows that count (``Batch.weight``); 0-d."""
-    return each.mean() if weight is None else (each * weight).sum() / weight.sum().clamp_min(1.0)
-
-
-def train_whole_model(net: ResNet1d, state: Tree, batch: Batch, settings: SgdSettings) -> tuple[Tree, Losses]:
-    """Take one SGD step on the cross-entropy of the whole model: ``state`` holds ``model`` and ``velocity``."""
+    Returns:
+        New ``model`` and ``velocity``, and the loss, without what ``adjust`` adds.
+    """
 
     def risk(params: Params) -> tuple[Tensor, Params]:
         stats: Params = {}
         return cross_entropy(net.logits(params, batch.inputs, stats), batch), stats
 
     grads, loss, stats = gradients(risk, state["model"])
+    if adjust:
+        grads = adjust(grads, trainable(state["model"]))
     model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)
     return {"model": model, "velocity": velocity}, {"loss": loss}

@@ -33,6 +33,10 @@ def federation(sizes: tuple[int, ...] = (6, 18), seed: int = 0) -> TrainingData:
     )  # fmt: skip
 
 
+def f64(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
 def run(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 2):  # type: ignore[no-untyped-def]
     with ThreadEngine(data, plan, workers) as engine:
         return train(method, data, plan, engine, initial_state(method, plan))
@@ -116,21 +120,26 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress:
     initial = net.initial(0)
     shared = method.shared(method.server_start(initial))
     torch.manual_seed(0)
-    windows, labels = torch.randn(2, 3, 8, 1, 256), torch.randint(0, 3, (2, 3, 8))
-    infos = [ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), 3, progress) for i in range(2)]
+    steps, each = 1 if method.needs.one_step else 3, method.needs.batches_per_step
+    windows, labels = torch.randn(2, steps, each, 8, 1, 256), torch.randint(0, 3, (2, steps, each, 8))
+    infos = [
+        ClientInfo(i, 1, 24, torch.bincount(labels[i].flatten(), minlength=3), steps, progress, {"loss": f64(1.0 + i)})
+        for i in range(2)
+    ]
     begun = [method.begin(shared, method.client_start(initial), info) for info in infos]
 
     alone = []
     for i, state in enumerate(begun):
-        for t in range(3):
-            state, _ = method.step(state, [Batch(Inputs(windows[i, t]), labels[i, t])], t)
+        for t in range(steps):
+            batches = [Batch(Inputs(windows[i, t, j]), labels[i, t, j]) for j in range(each)]
+            state, _ = method.step(state, batches, t)
         alone.append(method.finish(state, infos[i]))
     together = stack(begun)
     with mapped_over_clients():
-        for t in range(3):
+        for t in range(steps):
 
             def step(state, window, label, t=t):  # type: ignore[no-untyped-def]
-                return method.step(state, [Batch(Inputs(window), label)], t)
+                return method.step(state, [Batch(Inputs(window[j]), label[j]) for j in range(each)], t)
 
             together, losses = torch.func.vmap(step)(together, windows[:, t], labels[:, t])
     assert losses["loss"].shape == (2,)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.base import Batch, weighted_mean
-from ecgfed.methods.local_sgd import SgdSettings, cross_entropy, gradients, sgd_step, zeros_like
+from ecgfed.methods.base import Batch, cross_entropy, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.layers import mapped_over_clients
 from ecgfed.nets.resnet1d import Inputs

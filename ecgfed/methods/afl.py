@@ -1,0 +1,117 @@
+r"""AFL (Mohri, Sivek, Suresh, ICML 2019, arXiv 1902.00146), Stochastic-AFL: the worst mixture of clients decides.
+
+.. math::
+    w &\leftarrow w - \gamma_w \sum_i \lambda_i \nabla F_i(w), \\
+    \lambda &\leftarrow \Pi_\Delta (\lambda + \gamma_\lambda F(w))
+
+with :math:`\Pi_\Delta` the Euclidean projection onto the simplex; every client takes part in every round. ``afl`` is
+exact with ``--local-steps 1`` and momentum 0 and answers with the average of w over the rounds. With more local steps
+it becomes FedAvg weighted by lambda, which is what the GRP-FED comparison implies: ``afl-fedavg``, answering with the
+last w. F_i is the loss over all of a client's training beats at the received w.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.errors import OptionError
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params
+from ecgfed.nets.resnet1d import ResNet1d
+
+
+@dataclass(frozen=True)
+class AflSettings(SgdSettings):
+    """Settings of AFL.
+
+    Attributes:
+        lr: step of w (gamma_w).
+        lambda_lr: step of the mixture (gamma_lambda).
+    """
+
+    momentum: float = 0.0
+    lambda_lr: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("lambda_lr", self.lambda_lr, 0.0, 1e4)
+
+
+def onto_simplex(point: Tensor) -> Tensor:
+    """Euclidean projection of (M,) onto the probability simplex (Duchi et al., ICML 2008, figure 1)."""
+    falling = point.sort(descending=True).values
+    rank = torch.arange(1, len(point) + 1, dtype=point.dtype)
+    excess = (falling.cumsum(0) - 1.0) / rank
+    support = int((falling > excess).sum())
+    return (point - excess[support - 1]).clamp_min(0.0)
+
+
+class AflFedAvg(FedAvg):
+    """FedAvg weighted by AFL's mixture of clients."""
+
+    name: ClassVar[str] = "afl-fedavg"
+    card: ClassVar[Card] = Card(
+        "AFL with local steps", "Mohri et al., ICML 2019", shared="whole model, a loss",
+        stays="nothing but the recordings",
+    )  # fmt: skip
+    settings_type: ClassVar[type] = AflSettings
+    needs = Needs(survey=True, all_clients=True)
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial, "rounds": torch.zeros((), dtype=torch.float64), "mean": initial}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
+        return {**state, **trained}, losses
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"], "loss": state["loss_before"]}, {}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        m = len(returned.clients)
+        mixture = server.get("lambda", torch.full((m,), 1.0 / m, dtype=torch.float64))
+        model = weighted_mean(returned.tree["model"], mixture)
+        rounds = server["rounds"] + 1
+        mean = {name: torch.lerp(old, model[name], 1.0 / float(rounds)) for name, old in server["mean"].items()}
+        return {
+            "model": model, "mean": mean, "rounds": rounds,
+            "lambda": onto_simplex(mixture + self.settings.lambda_lr * returned.tree["loss"]),
+        }  # fmt: skip
+
+    def round_report(self, server: Tree) -> dict[str, float]:  # noqa: D102
+        return {"effective_clients": float(1 / server["lambda"].square().sum())} if "lambda" in server else {}
+
+
+class Afl(AflFedAvg):
+    """Agnostic federated learning as published."""
+
+    name: ClassVar[str] = "afl"
+    card: ClassVar[Card] = Card(
+        "AFL", "Mohri et al., ICML 2019", shared="whole model, a loss", stays="nothing but the recordings"
+    )
+
+    needs = Needs(survey=True, one_step=True, all_clients=True)
+
+    def __init__(self, net: ResNet1d, settings: AflSettings) -> None:
+        super().__init__(net, settings)
+        if settings.momentum:
+            raise OptionError("--set momentum", f"{settings.momentum}", "0 with afl", "or choose afl-fedavg")
+
+    def _average(self, server: Tree) -> Chain:
+        return Chain((Part("model", server["mean"], shared=True),))
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+        return self._average(server)
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return self._average(server)

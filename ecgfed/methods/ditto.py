@@ -1,0 +1,68 @@
+r"""Ditto (Li et al., ICML 2021, arXiv 2012.04221), Algorithm 1: a personal model held near the global one.
+
+.. math::
+    v_i \leftarrow v_i - \eta_p (\nabla F_i(v_i) + \lambda (v_i - w^t))
+
+:math:`\lambda` = 0 is training alone; a large one the global model. Each model has a velocity of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch import Tensor
+
+from ecgfed.methods.algebra import minus, plus
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Tree
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.local_sgd import train_whole_model, zeros_like
+from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params
+
+
+@dataclass(frozen=True)
+class DittoSettings(FederatedSgdSettings):
+    """Settings of Ditto.
+
+    Attributes:
+        personal_lr: learning rate of the personal model (eta_p).
+        lam: pull towards the received global model (lambda); the paper uses 0.1 to 2.
+    """
+
+    personal_lr: float = 5e-3
+    lam: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("personal_lr", self.personal_lr, 0.0, 100.0)
+        check_range("lam", self.lam, 0.0, 1e4)
+
+
+class Ditto(FedAvg):
+    """FedAvg, and beside it a personal model with a pull towards the global one."""
+
+    name: ClassVar[str] = "ditto"
+    card: ClassVar[Card] = Card("Ditto", "Li et al., ICML 2021", shared="whole model", stays="personal model")
+    settings_type: ClassVar[type] = DittoSettings
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial, "velocity": zeros_like(initial)}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {**super().begin(shared, kept, info), "received": shared["model"], "personal": kept}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
+        personal, personal_losses = train_whole_model(
+            self.net, state["personal"], batches[0], replace(self.settings, lr=self.settings.personal_lr),
+            lambda gradient, v: plus(gradient, minus(v, state["received"]), self.settings.lam),
+        )  # fmt: skip
+        return {**state, **trained, "personal": personal}, {**losses, "personal_loss": personal_losses["loss"]}
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"]}, state["personal"]
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return Chain((Part("model", kept["model"], shared=False),))

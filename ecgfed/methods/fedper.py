@@ -1,0 +1,54 @@
+r"""FedPer (Arivazhagan et al. 2019, arXiv 1912.00818): the extractor is shared, each patient keeps a head.
+
+Both are trained together on the patient's beats; the extractors are averaged by data share. There is no global head:
+the global answer is the ensemble of the personal models, or their average.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from torch import Tensor
+
+from ecgfed.methods.answers import Answer, Chain, Part, together
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.nets.layers import Params
+from ecgfed.nets.resnet1d import extractor_of, head_of
+
+
+class FedPer(Method):
+    """Shared extractor, personal heads."""
+
+    name: ClassVar[str] = "fedper"
+    card: ClassVar[Card] = Card("FedPer", "Arivazhagan et al., 2019", shared="extractor", stays="classifier head")
+    settings_type: ClassVar[type] = SgdSettings
+    has_global_model: ClassVar[bool] = False
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"extractor": extractor_of(initial)}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"head": head_of(initial)}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        return {"extractor": server["extractor"]}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        model = {**shared["extractor"], **kept["head"]}
+        return {"model": model, "velocity": zeros_like(model)}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        return train_whole_model(self.net, state, batches[0], self.settings)
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"extractor": extractor_of(state["model"])}, {"head": head_of(state["model"])}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        return {"extractor": weighted_mean(returned.tree["extractor"], returned.data_share)}
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+        return together([self.personal_answer(server, client) for client in kept], protocol)
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        extractor = Part("extractor", server["extractor"], shared=True)
+        return Chain((extractor, Part("head", kept["head"], shared=False)))

@@ -1,0 +1,81 @@
+r"""LG-FedAvg (Liang et al. 2020, arXiv 2001.01523), Algorithm 1: each patient keeps an extractor, the head is shared.
+
+Both are trained together; the heads of the participants are averaged, unweighted. The official runs start from a
+FedAvg checkpoint: here the first ``warm_start`` of the rounds are FedAvg. New data are answered by the ensemble of the
+personal models (section 3), never by one extractor.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.answers import Answer, Chain, Part, together
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params
+from ecgfed.nets.resnet1d import extractor_of, head_of
+
+
+@dataclass(frozen=True)
+class LgFedAvgSettings(SgdSettings):
+    """Settings of LG-FedAvg.
+
+    Attributes:
+        warm_start: share of the rounds that are FedAvg; 0 starts from nothing.
+    """
+
+    warm_start: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("warm_start", self.warm_start, 0.0, 1.0)
+
+
+class LgFedAvg(Method):
+    """Personal extractors, shared head."""
+
+    name: ClassVar[str] = "lg-fedavg"
+    card: ClassVar[Card] = Card("LG-FedAvg", "Liang et al., 2020", shared="classifier head", stays="extractor")
+    settings_type: ClassVar[type] = LgFedAvgSettings
+    has_global_model: ClassVar[bool] = False
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        return {"model": server["model"]}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        model = {**shared["model"], **kept.get("extractor", {})}
+        return {"model": model, "velocity": zeros_like(model)}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        return train_whole_model(self.net, state, batches[0], self.settings)
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        warm = info.progress < self.settings.warm_start
+        if warm:
+            return {"model": state["model"]}, {}
+        return {"head": head_of(state["model"])}, {"extractor": extractor_of(state["model"])}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        if "model" in returned.tree:
+            return {"model": weighted_mean(returned.tree["model"], returned.data_share)}
+        even = torch.full_like(returned.train_beats, 1.0 / len(returned.train_beats))
+        return {"model": {**server["model"], **weighted_mean(returned.tree["head"], even)}}
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+        return together([self.personal_answer(server, client) for client in kept], protocol)
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        if "extractor" not in kept:
+            return Chain((Part("model", server["model"], shared=True),))
+        own = Part("extractor", kept["extractor"], shared=False)
+        return Chain((own, Part("head", head_of(server["model"]), shared=True)))

@@ -1,0 +1,102 @@
+r"""per-FedAvg (Fallah et al., NeurIPS 2020, arXiv 2002.07948), Algorithm 1: a start that one step makes personal.
+
+.. math::
+    w \leftarrow w - \beta (I - \alpha \nabla^2 f_i(w; D'')) \, \nabla f_i(w - \alpha \nabla f_i(w; D); D')
+
+with independent batches D, D', D''. ``form=fo`` drops the Hessian; ``form=hf`` takes its product with
+:math:`v = \nabla f_i(w - \alpha \nabla f_i(w; D); D')` as
+:math:`(\nabla f_i(w + \delta v; D'') - \nabla f_i(w - \delta v; D'')) / (2 \delta)`.
+:math:`\alpha` and :math:`\beta` are two settings. A patient's model is one step of alpha from the global model it last
+received, on the first batch of that round.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.algebra import minus, plus, times
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Tree, cross_entropy
+from ecgfed.methods.fedavg import FedAvgUniform
+from ecgfed.methods.local_sgd import gradients, sgd_step
+from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.nets.layers import Params, trainable
+from ecgfed.nets.resnet1d import ResNet1d
+
+
+@dataclass(frozen=True)
+class PerFedAvgSettings(FederatedSgdSettings):
+    """Settings of per-FedAvg.
+
+    Attributes:
+        lr: outer step (beta).
+        alpha: inner step (alpha).
+        form: ``fo`` (first order) or ``hf`` (Hessian-free).
+        delta: width of the finite difference of ``hf``.
+    """
+
+    momentum: float = 0.0
+    alpha: float = 0.01
+    form: str = "fo"
+    delta: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("alpha", self.alpha, 0.0, 100.0)
+        check_choice("form", self.form, ("fo", "hf"))
+        check_range("delta", self.delta, 1e-8, 1.0)
+
+
+class PerFedAvg(FedAvgUniform):
+    """A global start for personal models (MAML over clients)."""
+
+    name: ClassVar[str] = "per-fedavg"
+    card: ClassVar[Card] = Card(
+        "per-FedAvg", "Fallah et al., NeurIPS 2020", shared="whole model", stays="personal model"
+    )
+    settings_type: ClassVar[type] = PerFedAvgSettings
+
+    def __init__(self, net: ResNet1d, settings: PerFedAvgSettings) -> None:
+        super().__init__(net, settings)
+        self.needs = Needs(batches_per_step=3 if settings.form == "hf" else 2)
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"personal": initial}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {**super().begin(shared, kept, info), "personal": shared["model"]}
+
+    def _gradient(self, model: Params, batch: Batch) -> tuple[Params, Tensor, Params]:
+        def risk(params: Params) -> tuple[Tensor, Params]:
+            stats: Params = {}
+            return cross_entropy(self.net.logits(params, batch.inputs, stats), batch), stats
+
+        return gradients(risk, model)
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        model, settings = state["model"], self.settings
+        first, loss, stats = self._gradient(model, batches[0])
+        inner = {**model, **stats, **plus(trainable(model), first, -settings.alpha)}
+        outer, inner_loss, stats = self._gradient(inner, batches[1])
+        direction = outer
+        if settings.form == "hf":
+            ahead, behind = (
+                self._gradient({**model, **plus(trainable(model), outer, sign * settings.delta)}, batches[2])[0]
+                for sign in (1.0, -1.0)
+            )
+            product = times(minus(ahead, behind), 1.0 / (2.0 * settings.delta))
+            direction = plus(outer, product, -settings.alpha)
+        model, velocity = sgd_step(model, direction, state["velocity"], stats, settings)
+        is_first = torch.as_tensor(t) == 0
+        personal = {name: torch.where(is_first, inner[name], value) for name, value in state["personal"].items()}
+        return {"model": model, "velocity": velocity, "personal": personal}, {"loss": loss, "inner_loss": inner_loss}
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"]}, {"personal": state["personal"]}
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return Chain((Part("model", kept["personal"], shared=False),))

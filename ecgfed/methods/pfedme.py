@@ -1,0 +1,99 @@
+r"""pFedMe (Dinh et al., NeurIPS 2020, arXiv 2006.08848), Algorithm 1: personal models by Moreau envelopes.
+
+.. math::
+    \theta_i &\approx \arg\min_\theta f_i(\theta; \text{batch}) + \frac{\lambda}{2} \lVert \theta - w_i \rVert^2
+      \quad \text{(inner gradient steps)} \\
+    w_i &\leftarrow w_i - \eta \lambda (w_i - \theta_i), \qquad
+    w \leftarrow (1 - \beta) w + \beta \operatorname{mean}_S w_i
+
+The personal model is :math:`\theta_i`, not :math:`w_i`. The round's participants update; those the server did not call
+keep what they have. Running statistics are those :math:`\theta_i` has seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.algebra import minus, plus
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, cross_entropy, weighted_mean
+from ecgfed.methods.fedavg import FedAvgUniform
+from ecgfed.methods.local_sgd import gradients
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params, is_buffer, trainable
+
+
+@dataclass(frozen=True)
+class PFedMeSettings:
+    """Settings of pFedMe; no momentum, as in the paper.
+
+    Attributes:
+        lr: step of w_i (eta).
+        lam: lambda, from {15, 20, 30} in the paper.
+        inner_steps: gradient steps for theta_i on a batch (K).
+        personal_lr: their learning rate.
+        beta: how far the server goes towards the mean (beta).
+    """
+
+    lr: float = 5e-3
+    lam: float = 15.0
+    inner_steps: int = 5
+    personal_lr: float = 0.02
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_range("lr", self.lr, 0.0, 100.0)
+        check_range("lam", self.lam, 0.0, 1e4)
+        check_range("inner_steps", self.inner_steps, 1, 1000)
+        check_range("personal_lr", self.personal_lr, 0.0, 100.0)
+        check_range("beta", self.beta, 0.0, 10.0)
+
+
+class PFedMe(FedAvgUniform):
+    """Global model of the clients' w_i, personal models theta_i near them."""
+
+    name: ClassVar[str] = "pfedme"
+    card: ClassVar[Card] = Card("pFedMe", "Dinh et al., NeurIPS 2020", shared="whole model", stays="personal model")
+    settings_type: ClassVar[type] = PFedMeSettings
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"personal": initial}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {"model": shared["model"], "personal": shared["model"]}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        batch, settings = batches[0], self.settings
+        w, theta = state["model"], state["personal"]
+
+        def risk(params: Params) -> tuple[Tensor, Params]:
+            stats: Params = {}
+            return cross_entropy(self.net.logits(params, batch.inputs, stats), batch), stats
+
+        losses: list[Tensor] = []
+        for _ in range(settings.inner_steps):
+            gradient, loss, stats = gradients(risk, theta)
+            point = trainable(theta)
+            pulled = plus(gradient, minus(point, w), settings.lam)
+            theta = {**theta, **stats, **plus(point, pulled, -settings.personal_lr)}
+            losses.append(loss)
+        point = trainable(w)
+        seen = {name: value for name, value in theta.items() if is_buffer(name)}
+        w = {**w, **seen, **plus(point, minus(point, theta), -settings.lr * settings.lam)}
+        return {"model": w, "personal": theta}, {"loss": losses[0]}
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"]}, {"personal": state["personal"]}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        mean = weighted_mean(returned.tree["model"], self.weights(returned))
+        return {"model": {n: torch.lerp(value, mean[n], self.settings.beta) for n, value in server["model"].items()}}
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return Chain((Part("model", kept["personal"], shared=False),))

@@ -1,0 +1,85 @@
+r"""q-FFL, solved by q-FedAvg (Li et al., ICLR 2020, arXiv 1905.10497), Algorithm 2.
+
+.. math::
+    \min_w \sum_i \frac{1}{q + 1} F_i^{q+1}(w), \qquad g_i = L (w - w_i), \qquad
+    \Delta_i = F_i^q g_i, \qquad h_i = q F_i^{q-1} \lVert g_i \rVert^2 + L F_i^q, \qquad
+    w \leftarrow w - \frac{\sum \Delta_i}{\sum h_i}
+
+F_i is the loss over all of a client's training beats at the received w, before it trains. Dividing both sums by
+:math:`\sum F_i^q` leaves :math:`u = \operatorname{softmax}(q \log F)`, which is stable at q = 10:
+:math:`w \leftarrow w - \sum u_i g_i / \sum u_i (q \lVert g_i \rVert^2 / F_i + L)`.
+
+L is 1/eta for plain SGD. Momentum m makes :math:`w - w_i` up to 1/(1 - m) times longer than eta times the gradients, so
+L is (1 - m)/eta. Running statistics are no direction to step along: they are averaged with weights u.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.algebra import plus
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params, is_buffer, trainable
+
+#: A loss below this counts as this, so that its logarithm and inverse are finite.
+SMALLEST_LOSS = 1e-8
+
+
+@dataclass(frozen=True)
+class QFflSettings(SgdSettings):
+    """Settings of q-FFL.
+
+    Attributes:
+        q: power of the losses; 0 is the unweighted mean of the clients' models.
+    """
+
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("q", self.q, 0.0, 100.0)
+        check_range("lr", self.lr, 1e-9, 100.0)
+
+
+class QFfl(FedAvg):
+    """Losses to the power q decide how far each client is followed."""
+
+    name: ClassVar[str] = "q-ffl"
+    card: ClassVar[Card] = Card(
+        "q-FFL", "Li et al., ICLR 2020", shared="whole model, a loss", stays="nothing but the recordings"
+    )
+    settings_type: ClassVar[type] = QFflSettings
+    needs = Needs(survey=True)
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
+        return {**state, **trained}, losses
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"], "loss": state["loss_before"]}, {}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        settings, w = self.settings, server["model"]
+        lipschitz = (1.0 - settings.momentum) / settings.lr
+        losses = returned.tree["loss"].clamp_min(SMALLEST_LOSS)
+        u = torch.softmax(settings.q * losses.log(), dim=0)
+        models = returned.tree["model"]
+        # g_i = L (w - w_i), every entry (m, ...)
+        g: Params = {name: lipschitz * (value - models[name]) for name, value in trainable(w).items()}
+        lengths = torch.stack([value.double().flatten(1).square().sum(1) for value in g.values()]).sum(0)
+        total = (u * (settings.q * lengths / losses + lipschitz)).sum()
+        moved = plus(trainable(w), weighted_mean(g, u), -1.0 / float(total))
+        averaged = weighted_mean({name: value for name, value in models.items() if is_buffer(name)}, u)
+        return {"model": {**w, **averaged, **moved}}

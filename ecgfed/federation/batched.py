@@ -28,6 +28,8 @@ from ecgfed.nets.resnet1d import Inputs
 
 #: Slots where nothing else is asked for: enough for the 46 patients of MIT-BIH at once.
 DEFAULT_SLOTS = 64
+#: Parts of a slot's state: the method's own, and the class counts that go with its batches.
+METHOD, COUNTS = "method", "counts"
 
 
 class ResidentBeats:
@@ -145,7 +147,8 @@ class BatchedEngine:
     def _begin(self, method: Method, shared: Tree, work: ClientWork) -> Tree:
         work = surveyed(method, self.data, shared, work, self.device)
         with torch.device(self.device):  # what ``begin`` makes anew belongs beside the rest
-            return _moved(method.begin(shared, _moved(work.kept, self.device), work.info), self.device)
+            begun = method.begin(shared, _moved(work.kept, self.device), work.info)
+        return _moved({METHOD: begun, COUNTS: work.info.class_counts}, self.device)
 
     def _close(
         self, method: Method, slots: list[_Slot | None], flight: _Flight | Recording, done: list[int]
@@ -159,7 +162,7 @@ class BatchedEngine:
             slot = slots[k]
             assert slot is not None
             means = {name: total[j] / slot.t for name, total in totals.items()}
-            own = unflatten({path: leaf[j] for path, leaf in ended.items()})
+            own = unflatten({path: leaf[j] for path, leaf in ended.items()})[METHOD]
             results[slot.position] = close_client(method, self.data, slot.work, own, means, slot.beats)
         return results
 
@@ -235,15 +238,17 @@ def _one_client(method: Method) -> Callable[..., tuple[Flat, Losses]]:
     """A method's step for one client over flat trees, ready to be mapped."""
 
     def step(state: Flat, batches: dict[str, Tensor], t: Tensor) -> tuple[Flat, Losses]:
+        tree = unflatten(state)
         group = [
             Batch(
                 Inputs(batches["window"][j], batches["rr"][j] if "rr" in batches else None,
                        batches["weight"][j] if "weight" in batches else None),
                 batches["label"][j],
+                tree[COUNTS],
             )
             for j in range(method.needs.batches_per_step)
         ]  # fmt: skip
-        new, losses = method.step(unflatten(state), group, t)
-        return flatten(new), losses
+        new, losses = method.step(tree[METHOD], group, t)
+        return flatten({METHOD: new, COUNTS: tree[COUNTS]}), losses
 
     return step

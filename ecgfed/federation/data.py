@@ -1,7 +1,7 @@
 """A client's training beats as batches: shuffled from a seed, the same whoever asks and however often."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -124,5 +124,6 @@ def local_batches(
     data: TrainingData, plan: TrainPlan, client: int, seen: int, per_step: int
 ) -> Iterator[tuple[Batch, ...]]:
     """Yield the batches of each local step of one client's round: ``local_rows``, gathered."""
+    counts = data.class_counts(client)
     for group in local_rows(data, plan, client, seen, per_step):
-        yield tuple(data.batch(rows) for rows in group)
+        yield tuple(replace(data.batch(rows), counts=counts) for rows in group)

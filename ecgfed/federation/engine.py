@@ -104,7 +104,7 @@ def surveyed(
     sums: dict[str, torch.Tensor] = {}
     with torch.no_grad():
         for start in range(0, len(rows), SURVEY_BATCH):
-            batch = data.batch(rows[start : start + SURVEY_BATCH]).to(device)
+            batch = replace(data.batch(rows[start : start + SURVEY_BATCH]), counts=work.info.class_counts).to(device)
             for name, value in method.survey(shared, batch).items():
                 sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
     return replace(work, info=replace(work.info, survey={name: value / len(rows) for name, value in sums.items()}))

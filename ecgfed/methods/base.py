@@ -28,10 +28,12 @@ class Batch:
     Attributes:
         inputs: windows, and RR features where the net takes them.
         label: (B,) int64 class numbers.
+        counts: (classes,) int64, the client's training beats per class, or None where nobody asked for them.
     """
 
     inputs: Inputs
     label: Tensor
+    counts: Tensor | None = None
 
     @property
     def weight(self) -> Tensor | None:
@@ -43,7 +45,8 @@ class Batch:
         if device is None:
             return self
         moved = (None if value is None else value.to(device) for value in (self.inputs.rr, self.inputs.weight))
-        return Batch(Inputs(self.inputs.window.to(device), *moved), self.label.to(device))
+        counts = None if self.counts is None else self.counts.to(device)
+        return Batch(Inputs(self.inputs.window.to(device), *moved), self.label.to(device), counts)
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class Method(ABC):
 
     def survey(self, shared: Tree, batch: Batch) -> Losses:
         """Return what to average over all training beats at the received model: means over the batch, 0-d."""
-        return {"loss": cross_entropy(self.net.logits(shared["model"], batch.inputs), batch)}
+        raise NotImplementedError(f"{self.name} asks for a survey and does not say of what")
 
     @abstractmethod
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
@@ -225,4 +228,7 @@ def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
 
 def row_mean(each: Tensor, weight: Tensor | None) -> Tensor:
     """Mean of ``each`` (B,) over the rows that count (``Batch.weight``); 0-d."""
-    return each.mean() if weight is None else (each * weight).sum() / weight.sum().clamp_min(1.0)
+    if weight is None:
+        return each.mean()
+    # not a product: a row that does not count may well be infinite
+    return torch.where(weight > 0, each, 0.0).sum() / weight.sum().clamp_min(1.0)

@@ -16,6 +16,7 @@ from torch import Tensor
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
 from ecgfed.methods.local_sgd import train_whole_model, zeros_like
+from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.nets.layers import Params
 
@@ -37,6 +38,9 @@ class FedAvg(Method):
 
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         return {"model": server["model"]}
+
+    def survey(self, shared: Tree, batch: Batch) -> Losses:  # noqa: D102
+        return {"loss": risk(self.net.logits(shared["model"], batch.inputs), batch, self.settings)}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
         return {"model": shared["model"], "velocity": zeros_like(shared["model"])}

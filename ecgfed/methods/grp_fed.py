@@ -34,11 +34,11 @@ from ecgfed.methods.base import (
     Method,
     Returned,
     Tree,
-    cross_entropy,
     row_mean,
     weighted_mean,
 )  # fmt: skip
 from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
+from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
@@ -220,12 +220,12 @@ class GrpFed(Method):
         def local_risk(extractor: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
             f_l = self.net.extract(extractor, batch.inputs, stats)
-            risk = settings.beta * cross_entropy(self.net.classify(head, f_l), batch)
+            total = settings.beta * risk(self.net.classify(head, f_l), batch, settings)
             if settings.beta < 1:
                 logit = discriminate(kept["discriminator"], f_l)
                 fooled = regulariser_loss(logit, settings.regulariser, batch.weight)
-                risk = risk + (1 - settings.beta) * fooled
-            return risk, stats
+                total = total + (1 - settings.beta) * fooled
+            return total, stats
 
         grads, local_loss, stats = gradients(local_risk, kept["extractor"])
         extractor, velocity = sgd_step(kept["extractor"], grads, kept["extractor_velocity"], stats, local_sgd)
@@ -238,10 +238,10 @@ class GrpFed(Method):
 
         def discriminator_risk(discriminator: Params) -> tuple[Tensor, Params]:
             logits = discriminate(discriminator, f_g), discriminate(discriminator, f_l)
-            risk = discriminator_loss(*logits, settings.discriminator_loss, batch.weight)
+            total = discriminator_loss(*logits, settings.discriminator_loss, batch.weight)
             if settings.gradient_penalty:
-                risk = risk + settings.gradient_penalty * steepness(discriminator, (f_g, f_l), batch.weight)
-            return risk, {}
+                total = total + settings.gradient_penalty * steepness(discriminator, (f_g, f_l), batch.weight)
+            return total, {}
 
         grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
         discriminator, d_velocity = sgd_step(

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, Losses, Tree, cross_entropy
+from ecgfed.methods.base import Batch, Losses, Tree
+from ecgfed.methods.risks import RiskSettings, risk
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params, is_buffer, is_mapped, trainable
 from ecgfed.nets.resnet1d import ResNet1d
 
 
 @dataclass(frozen=True)
-class SgdSettings:
-    """The local optimizer's settings.
+class SgdSettings(RiskSettings):
+    """The local optimizer's settings, and what it minimises.
 
     Attributes:
         lr: learning rate eta.
@@ -33,6 +34,7 @@ class SgdSettings:
     clip: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("lr", self.lr, 0.0, 100.0)
         check_range("momentum", self.momentum, 0.0, 0.9999)
         check_range("weight_decay", self.weight_decay, 0.0, 1.0)
@@ -98,7 +100,7 @@ def train_whole_model(
     settings: SgdSettings,
     adjust: Callable[[Params, Params], Params] | None = None,
 ) -> tuple[Tree, Losses]:
-    """Take one SGD step on the cross-entropy of the whole model: ``state`` holds ``model`` and ``velocity``.
+    """Take one SGD step on the risk of the whole model: ``state`` holds ``model`` and ``velocity``.
 
     Args:
         net: the net.
@@ -112,11 +114,11 @@ def train_whole_model(
         New ``model`` and ``velocity``, and the loss, without what ``adjust`` adds.
     """
 
-    def risk(params: Params) -> tuple[Tensor, Params]:
+    def local_risk(params: Params) -> tuple[Tensor, Params]:
         stats: Params = {}
-        return cross_entropy(net.logits(params, batch.inputs, stats), batch), stats
+        return risk(net.logits(params, batch.inputs, stats), batch, settings), stats
 
-    grads, loss, stats = gradients(risk, state["model"])
+    grads, loss, stats = gradients(local_risk, state["model"])
     if adjust:
         grads = adjust(grads, trainable(state["model"]))
     model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, settings)

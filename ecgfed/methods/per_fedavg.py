@@ -19,9 +19,10 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus, times
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Tree, cross_entropy
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Tree
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import gradients, sgd_step
+from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.layers import Params, trainable
@@ -71,11 +72,11 @@ class PerFedAvg(FedAvgUniform):
         return {**super().begin(shared, kept, info), "personal": shared["model"]}
 
     def _gradient(self, model: Params, batch: Batch) -> tuple[Params, Tensor, Params]:
-        def risk(params: Params) -> tuple[Tensor, Params]:
+        def local_risk(params: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
-            return cross_entropy(self.net.logits(params, batch.inputs, stats), batch), stats
+            return risk(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
 
-        return gradients(risk, model)
+        return gradients(local_risk, model)
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
         model, settings = state["model"], self.settings

@@ -19,15 +19,16 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, cross_entropy, weighted_mean
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import gradients
+from ecgfed.methods.risks import RiskSettings, risk
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
 
 @dataclass(frozen=True)
-class PFedMeSettings:
+class PFedMeSettings(RiskSettings):
     """Settings of pFedMe; no momentum, as in the paper.
 
     Attributes:
@@ -45,6 +46,7 @@ class PFedMeSettings:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("lr", self.lr, 0.0, 100.0)
         check_range("lam", self.lam, 0.0, 1e4)
         check_range("inner_steps", self.inner_steps, 1, 1000)
@@ -72,13 +74,13 @@ class PFedMe(FedAvgUniform):
         batch, settings = batches[0], self.settings
         w, theta = state["model"], state["personal"]
 
-        def risk(params: Params) -> tuple[Tensor, Params]:
+        def local_risk(params: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
-            return cross_entropy(self.net.logits(params, batch.inputs, stats), batch), stats
+            return risk(self.net.logits(params, batch.inputs, stats), batch, self.settings), stats
 
         losses: list[Tensor] = []
         for _ in range(settings.inner_steps):
-            gradient, loss, stats = gradients(risk, theta)
+            gradient, loss, stats = gradients(local_risk, theta)
             point = trainable(theta)
             pulled = plus(gradient, minus(point, w), settings.lam)
             theta = {**theta, **stats, **plus(point, pulled, -settings.personal_lr)}

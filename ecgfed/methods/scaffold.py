@@ -19,9 +19,10 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.algebra import minus, plus, times
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, cross_entropy, weighted_mean
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import gradients, train_whole_model, zeros_like
+from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import check_choice
 from ecgfed.nets.layers import Params, trainable
@@ -85,10 +86,10 @@ class Scaffold(FedAvgUniform):
         new = {**state, **trained, "steps": state["steps"] + 1}
         if self.settings.option == "I":
 
-            def risk(params: Params) -> tuple[Tensor, Params]:
-                return cross_entropy(self.net.logits(params, batch.inputs, {}), batch), {}
+            def local_risk(params: Params) -> tuple[Tensor, Params]:
+                return risk(self.net.logits(params, batch.inputs, {}), batch, self.settings), {}
 
-            new["gradient_sum"] = plus(state["gradient_sum"], gradients(risk, state["received"])[0])
+            new["gradient_sum"] = plus(state["gradient_sum"], gradients(local_risk, state["received"])[0])
         return new, losses
 
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102

@@ -131,17 +131,18 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress:
     alone = []
     for i, state in enumerate(begun):
         for t in range(steps):
-            batches = [Batch(Inputs(windows[i, t, j]), labels[i, t, j]) for j in range(each)]
+            batches = [Batch(Inputs(windows[i, t, j]), labels[i, t, j], infos[i].class_counts) for j in range(each)]
             state, _ = method.step(state, batches, t)
         alone.append(method.finish(state, infos[i]))
     together = stack(begun)
     with mapped_over_clients():
         for t in range(steps):
 
-            def step(state, window, label, t=t):  # type: ignore[no-untyped-def]
-                return method.step(state, [Batch(Inputs(window[j]), label[j]) for j in range(each)], t)
+            def step(state, window, label, counts, t=t):  # type: ignore[no-untyped-def]
+                return method.step(state, [Batch(Inputs(window[j]), label[j], counts) for j in range(each)], t)
 
-            together, losses = torch.func.vmap(step)(together, windows[:, t], labels[:, t])
+            counts = torch.stack([info.class_counts for info in infos])
+            together, losses = torch.func.vmap(step)(together, windows[:, t], labels[:, t], counts)
     assert losses["loss"].shape == (2,)
     for i in range(2):
         mine = torch.utils._pytree.tree_map(lambda leaf, i=i: leaf[i], together)

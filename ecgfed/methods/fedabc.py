@@ -1,0 +1,100 @@
+r"""FedABC (Wang et al., AAAI 2023, arXiv 2302.07450): one binary problem a class, so that classes do not compete.
+
+With q = sigmoid(g_c) for class c and y whether the beat is of class c (equations 5 and 6):
+
+.. math::
+    c \text{ present} &: -[y = 1, q < m_p] (1 - q)^\sigma \log q - [y = 0, q > m_n] q^\sigma \log(1 - q) \\
+    c \text{ absent} &: -[q > m_{nn}] q^\sigma \log(1 - q)
+
+summed over the classes, divided by the number of beats. Models are averaged by data share; the personal model is the
+one after local training. The thresholds choose beats and take no gradient. Answers are the largest logit, as with
+softmax; probabilities written beside them are the softmax of these logits and not calibrated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from ecgfed.errors import OptionError
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Tree, row_mean
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.local_sgd import gradients, sgd_step
+from ecgfed.methods.risks import is_label
+from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.methods.settings import check_range
+from ecgfed.nets.layers import Params
+
+
+@dataclass(frozen=True)
+class FedAbcSettings(FederatedSgdSettings):
+    """Settings of FedABC; defaults are the paper's for CIFAR-10.
+
+    Attributes:
+        m_p: positives less probable than this count (m_p).
+        m_n: negatives of a present class more probable than this count (m_n).
+        m_nn: the same for an absent class (m_nn).
+        focus: power of the focal factor (sigma).
+    """
+
+    weight_decay: float = 1e-5
+    m_p: float = 0.85
+    m_n: float = 0.2
+    m_nn: float = 0.3
+    focus: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("m_p", "m_n", "m_nn"):
+            check_range(name, getattr(self, name), 0.0, 1.0)
+        check_range("focus", self.focus, 0.0, 10.0)
+        if self.risk != "ce":
+            raise OptionError("--set risk", f"{self.risk!r}", "nothing: fedabc has a risk of its own", "leave it out")
+
+
+def binary_risk(logits: Tensor, label: Tensor, counts: Tensor, settings: FedAbcSettings) -> Tensor:
+    """Equations 5 and 6 per beat (B,) for logits (B, classes) and the client's training beats per class."""
+    q = torch.sigmoid(logits)
+    positive = is_label(label, logits.shape[1])
+    present = counts > 0
+    hard_positive = positive & (q < settings.m_p)
+    hard_negative = ~positive & (q > torch.where(present, settings.m_n, settings.m_nn))
+    zero = torch.zeros_like(q)
+    of_positives = torch.where(hard_positive, -((1 - q) ** settings.focus) * F.logsigmoid(logits), zero)
+    of_negatives = torch.where(hard_negative, -(q**settings.focus) * F.logsigmoid(-logits), zero)
+    return (of_positives + of_negatives).sum(1)
+
+
+class FedAbc(FedAvg):
+    """FedAvg with a binary, under-sampled, focal loss for each class."""
+
+    name: ClassVar[str] = "fedabc"
+    card: ClassVar[Card] = Card("FedABC", "Wang et al., AAAI 2023", shared="whole model", stays="personal model")
+    settings_type: ClassVar[type] = FedAbcSettings
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        batch = batches[0]
+        if batch.counts is None:
+            raise ValueError("FedABC needs the client's class counts with every batch")
+        counts = batch.counts
+
+        def local_risk(params: Params) -> tuple[Tensor, Params]:
+            stats: Params = {}
+            each = binary_risk(self.net.logits(params, batch.inputs, stats), batch.label, counts, self.settings)
+            return row_mean(each, batch.weight), stats
+
+        grads, loss, stats = gradients(local_risk, state["model"])
+        model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, self.settings)
+        return {"model": model, "velocity": velocity}, {"loss": loss}
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"]}, {"model": state["model"]}
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        if "model" not in kept:
+            return super().personal_answer(server, kept)
+        return Chain((Part("model", kept["model"], shared=False),))

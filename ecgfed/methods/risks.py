@@ -15,6 +15,7 @@ less); cdt leaves it there with logit 0, as its formula says.
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 

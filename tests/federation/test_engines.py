@@ -73,6 +73,18 @@ def test_many_clients_at_once_mean_what_one_after_the_other_means(
     assert moved or not kind.has_global_model
 
 
+@pytest.mark.parametrize("risk", ["ir", "ldam", "cdt", "bsm"])
+def test_balanced_risks_mean_the_same_in_either_engine(risk: str) -> None:
+    data, plan, kind = federation(False), TrainPlan(rounds=1, local_epochs=1, batch_size=8), methods()["fedavg"]
+    method = kind(ResNet1d(NetSpec(3, width=0.35)), make_settings(kind.settings_type, {"risk": risk, "gamma": 0.5}))
+    models = []
+    for engine in (ThreadEngine(data, plan, 1), BatchedEngine(data, plan, "cpu", 2)):
+        with engine:
+            models.append(train(method, data, plan, engine, initial_state(method, plan)).server["model"])
+    for name, value in models[0].items():
+        torch.testing.assert_close(value, models[1][name], atol=1e-5, rtol=1e-4)
+
+
 def test_the_engine_is_chosen_by_device_and_wish() -> None:
     data, plan = federation(False), TrainPlan()
     with open_engine(data, plan, device="cpu", workers=3) as engine:

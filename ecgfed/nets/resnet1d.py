@@ -98,7 +98,8 @@ class ResNet1d:
     """The functions of one net. It holds no parameters: they are ``Params`` with names ``extractor.*``, ``head.*``.
 
     The parts of a net, by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
-    (B, classes)), ``model`` (Inputs -> logits).
+    (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
+    the generic one, Fed-RoD).
     """
 
     def __init__(self, spec: NetSpec) -> None:
@@ -113,7 +114,7 @@ class ResNet1d:
         self.features = self.blocks[-1][0]
         self.hidden = scaled(plan.hidden)
         self.roles: dict[str, Callable[..., Tensor]] = {
-            "extractor": self.extract, "head": self.classify, "model": self.logits,
+            "extractor": self.extract, "head": self.classify, "model": self.logits, "decoupled": self.decoupled_logits,
         }  # fmt: skip
 
     def initial(self, seed: int) -> Params:
@@ -165,6 +166,11 @@ class ResNet1d:
     def logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Logits (B, classes) of a batch, extractor and head in one."""
         return self.classify(params, self.extract(params, inputs, stats))
+
+    def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""
+        features = self.extract(params, inputs, stats)
+        return self.classify(params, features) + linear(params, "personal", features)
 
 
 def extractor_of(params: Params) -> Params:

@@ -18,7 +18,7 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.train import initial_state, train
 from ecgfed.methods.base import Method
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import Inputs
+from ecgfed.nets.resnet1d import Inputs, NetSpec
 
 #: x and class of each client's points
 POINTS = (
@@ -33,6 +33,7 @@ class TinyNet:
     """Logistic regression in the shape of a net."""
 
     features = 1
+    spec = NetSpec(2)
 
     def initial(self, seed: int) -> dict[str, Tensor]:
         w, b = torch.tensor(START)

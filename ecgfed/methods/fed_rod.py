@@ -1,0 +1,202 @@
+r"""Fed-RoD: federated robust decoupling (Chen and Chao, ICLR 2022, arXiv 2107.00778), Algorithm 1.
+
+Two predictors on one extractor. The generic branch (extractor :math:`\theta`, head :math:`\psi`) is trained with a
+balanced risk and averaged; the personal head :math:`\phi` is trained with the client's plain risk on top of it:
+
+.. math::
+    \theta_m, \psi_m &= \arg\min \mathcal{L}^{BR}_m(\theta, \psi)  \tag{8} \\
+    \phi_m &= \arg\min \mathcal{L}_m(h_G(f(x)) + h_P(f(x); \phi)), \quad
+      f \text{ and } h_G \text{ without gradient}  \tag{9}
+
+both by SGD at the same time. ``fed-rod`` (linear) keeps :math:`\phi_m` with the client; ``fed-rod-hyper`` makes it from
+the client's class mix, :math:`\phi_m = H(a_m; \nu)`, and averages :math:`\nu` (11), so that a new patient gets a head
+from a class mix alone. The personal model is the client's own :math:`\theta_m, \psi_m, \phi_m`.
+
+The generic branch is any generic method: FedAvg, FedProx, SCAFFOLD or FedDyn.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import (
+    Batch,
+    Card,
+    ClientInfo,
+    Losses,
+    Method,
+    Returned,
+    Tree,
+    cross_entropy,
+    weighted_mean,
+)
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.feddyn import FedDyn
+from ecgfed.methods.fedprox import FedProx
+from ecgfed.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
+from ecgfed.methods.scaffold import Scaffold
+from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.nets.hypernetwork import initial_hypernetwork, made_head
+from ecgfed.nets.layers import Params, linear
+from ecgfed.nets.resnet1d import ResNet1d
+
+GENERIC: dict[str, type[FedAvg]] = {"fedavg": FedAvg, "fedprox": FedProx, "scaffold": Scaffold, "feddyn": FedDyn}
+#: The hypernetwork's own seed; every client starts from the same one.
+HYPER_SEED = 20220425
+
+
+@dataclass(frozen=True)
+class FedRodSettings(SgdSettings):
+    """Settings of Fed-RoD.
+
+    Attributes:
+        risk: of the generic branch; ``bsm`` in the paper.
+        generic: how the generic branch is trained: ``fedavg``, ``fedprox``, ``scaffold`` or ``feddyn``.
+        mu: of FedProx.
+        alpha: of FedDyn.
+        hidden: hidden features of the hypernetwork; the paper uses 16 or 32.
+    """
+
+    risk: str = "bsm"
+    generic: str = "fedavg"
+    mu: float = 0.01
+    alpha: float = 0.01
+    hidden: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("generic", self.generic, tuple(GENERIC))
+        check_range("hidden", self.hidden, 1, 4096)
+        self.of_the_generic_branch()  # refuses what that method refuses
+
+    def of_the_generic_branch(self) -> SgdSettings:
+        """The settings of the method that trains the generic branch."""
+        kind = GENERIC[self.generic].settings_type
+        names = ("lr", "momentum", "weight_decay", "clip", "risk", "gamma", "mu", "alpha")
+        known = {field.name for field in fields(kind)}
+        made: SgdSettings = kind(**{name: getattr(self, name) for name in names if name in known})
+        return made
+
+
+class FedRod(Method):
+    """Fed-RoD (linear): the personal head stays with the client."""
+
+    name: ClassVar[str] = "fed-rod"
+    card: ClassVar[Card] = Card(
+        "Fed-RoD (linear)", "Chen and Chao, ICLR 2022", shared="generic model", stays="personal head, local model"
+    )
+    settings_type: ClassVar[type] = FedRodSettings
+
+    def __init__(self, net: ResNet1d, settings: FedRodSettings) -> None:
+        super().__init__(net, settings)
+        self.generic = GENERIC[settings.generic](net, settings.of_the_generic_branch())
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"generic": self.generic.server_start(initial)}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        classes = self.net.spec.classes
+        like = next(iter(initial.values()))
+        nothing = {
+            "personal.weight": like.new_zeros(classes, self.net.features), "personal.bias": like.new_zeros(classes),
+        }  # fmt: skip
+        return {"generic": self.generic.client_start(initial), "personal": nothing}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        return {"generic": self.generic.shared(server["generic"])}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        own = self._personal_start(shared, kept)
+        counts = info.class_counts.to(next(iter(own.values())).dtype)
+        return {
+            "generic": self.generic.begin(shared["generic"], kept.get("generic", {}), info),
+            "personal": own, "velocity": zeros_like(own), "mix": counts / counts.sum(),
+        }  # fmt: skip
+
+    def _personal_start(self, shared: Tree, kept: Tree) -> Params:
+        """What the personal branch trains: phi here, nu in the hyper form."""
+        own: Params = kept["personal"]
+        return own
+
+    def _personal_head(self, own: Params, mix: Tensor) -> Params:
+        """phi: itself here, made from the class mix in the hyper form."""
+        return own
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        model, batch = state["generic"]["model"], batches[0]
+        generic, losses = self.generic.step(state["generic"], batches, t)
+        with torch.no_grad():  # equation 9 sends nothing into theta and psi
+            features = self.net.extract(model, batch.inputs, {})
+            generic_logits = self.net.classify(model, features)
+
+        def personal_risk(own: Params) -> tuple[Tensor, Params]:
+            head = self._personal_head(own, state["mix"])
+            return cross_entropy(generic_logits + linear(head, "personal", features), batch), {}
+
+        grads, loss, _ = gradients(personal_risk, state["personal"])
+        own, velocity = sgd_step(state["personal"], grads, state["velocity"], {}, self.settings)
+        new = {**state, "generic": generic, "personal": own, "velocity": velocity}
+        return new, {**losses, "personal_loss": loss}
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        returned, kept = self.generic.finish(state["generic"], info)
+        head = self._personal_head(state["personal"], state["mix"])
+        mine = {**state["generic"]["model"], **head}
+        keeps = {"model": mine, "personal": state["personal"]} | ({"generic": kept} if kept else {})
+        return {"generic": returned}, keeps
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        return {"generic": self.generic.aggregate(server["generic"], replace(returned, tree=returned.tree["generic"]))}
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+        return Chain((Part("model", server["generic"]["model"], shared=True),))
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        if "model" not in kept:
+            return self.global_answer(server, (), "ensemble")
+        return Chain((Part("decoupled", kept["model"], shared=False),))
+
+
+class FedRodHyper(FedRod):
+    """Fed-RoD (hyper): a shared hypernetwork makes the personal head from the class mix."""
+
+    name: ClassVar[str] = "fed-rod-hyper"
+    card: ClassVar[Card] = Card(
+        "Fed-RoD (hyper)", "Chen and Chao, ICLR 2022", shared="generic model, hypernetwork", stays="local model"
+    )
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        classes = self.net.spec.classes
+        hyper = initial_hypernetwork(classes, self.net.features, self.settings.hidden, HYPER_SEED)
+        like = next(iter(initial.values()))
+        return {**super().server_start(initial), "hyper": {name: value.to(like) for name, value in hyper.items()}}
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"generic": self.generic.client_start(initial)}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        return {**super().shared(server), "hyper": server["hyper"]}
+
+    def _personal_start(self, shared: Tree, kept: Tree) -> Params:
+        hyper: Params = shared["hyper"]
+        return hyper
+
+    def _personal_head(self, own: Params, mix: Tensor) -> Params:
+        return made_head(own, mix, self.net.features)
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        returned, kept = super().finish(state, info)
+        return {**returned, "hyper": kept.pop("personal")}, kept
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        hyper = weighted_mean(returned.tree["hyper"], returned.data_share)
+        return {**super().aggregate(server, returned), "hyper": hyper}
+
+    def head_for(self, server: Tree, mix: Tensor) -> Chain:
+        """The model of a patient who took no part, from a class mix (classes,) that sums to 1."""
+        head = self._personal_head(server["hyper"], mix.to(server["hyper"]["hyper.out.bias"]))
+        return Chain((Part("decoupled", {**server["generic"]["model"], **head}, shared=False),))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ecgfed.federation.data import TrainingData, local_rows
-from ecgfed.federation.engine import ClientResult, ClientWork, close_client, surveyed
+from ecgfed.federation.engine import ClientResult, ClientWork, close_client, prepared
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.replay import Flat, Recording, StackedStep
 from ecgfed.federation.trees import flatten, stack, unflatten
@@ -145,7 +145,7 @@ class BatchedEngine:
         return _Slot(position, work, rows)
 
     def _begin(self, method: Method, shared: Tree, work: ClientWork) -> Tree:
-        work = surveyed(method, self.data, shared, work, self.device)
+        work = prepared(method, self.data, shared, work, self.device)
         with torch.device(self.device):  # what ``begin`` makes anew belongs beside the rest
             begun = method.begin(shared, _moved(work.kept, self.device), work.info)
         return _moved({METHOD: begun, COUNTS: work.info.class_counts}, self.device)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.cohort.split import TRAIN
+from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.errors import CohortError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.base import Batch
@@ -27,6 +27,7 @@ class TrainingData:
         label: (N,) class numbers.
         classes: number of classes.
         ids: client number -> the client's id, for messages.
+        valid_rows: client number -> rows of its validation beats; clients without any are absent.
     """
 
     clients: NDArray[np.int64]
@@ -36,6 +37,7 @@ class TrainingData:
     label: NDArray[np.integer]
     classes: int
     ids: dict[int, str] = field(default_factory=dict)
+    valid_rows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def train_beats(self) -> NDArray[np.int64]:
@@ -68,6 +70,7 @@ def training_data(cohort: Cohort, *, rr: bool) -> TrainingData:
         windows=np.asarray(cohort.beats), rr=cohort.rr if rr else None, label=cohort.label,
         classes=len(cohort.classes),
         ids={client.index: client.id for client in cohort.federation},
+        valid_rows={c.index: own for c in cohort.federation if len(own := cohort.rows(c, VALID))},
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
     Raises:
         RunError: a loss or a parameter that is not finite, naming the client and the round.
     """
-    work = surveyed(method, data, shared, work)
+    work = prepared(method, data, shared, work)
     info = work.info
     state = method.begin(shared, work.kept, info)
     zero = torch.zeros((), dtype=torch.float64)
@@ -86,28 +86,33 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
     return close_client(method, data, work, state, means, beats)
 
 
-def surveyed(
+def prepared(
     method: Method, data: TrainingData, shared: Tree, work: ClientWork, device: torch.device | None = None
 ) -> ClientWork:
-    """Return the work with the method's survey in it, where the method asks for one.
+    """Return the work with what the method asks for before ``begin``: its survey, the validation beats.
 
     Args:
         method: the federated method.
         data: the training beats.
         shared: what the server sent, on ``device``.
         work: the client and its round.
-        device: where the survey runs; default the CPU.
+        device: where the survey runs and the beats are put; default the CPU.
     """
-    if not method.needs.survey:
-        return work
-    rows = data.rows[work.info.index]
-    sums: dict[str, torch.Tensor] = {}
-    with torch.no_grad():
-        for start in range(0, len(rows), SURVEY_BATCH):
-            batch = replace(data.batch(rows[start : start + SURVEY_BATCH]), counts=work.info.class_counts).to(device)
-            for name, value in method.survey(shared, batch).items():
-                sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
-    return replace(work, info=replace(work.info, survey={name: value / len(rows) for name, value in sums.items()}))
+    info = work.info
+    if method.needs.validation and info.index in data.valid_rows:
+        validation = replace(data.batch(data.valid_rows[info.index]), counts=info.class_counts).to(device)
+        info = replace(info, validation=validation)
+    if method.needs.survey:
+        rows = data.rows[info.index]
+        sums: dict[str, torch.Tensor] = {}
+        with torch.no_grad():
+            for start in range(0, len(rows), SURVEY_BATCH):
+                batch = data.batch(rows[start : start + SURVEY_BATCH])
+                batch = replace(batch, counts=info.class_counts).to(device)
+                for name, value in method.survey(shared, batch).items():
+                    sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
+        info = replace(info, survey={name: value / len(rows) for name, value in sums.items()})
+    return replace(work, info=info)
 
 
 def close_client(

@@ -83,7 +83,16 @@ def train(
         chosen = [int(client) for client in participants(plan, data.clients, number)]
         work = [
             ClientWork(
-                ClientInfo(c, number, train_beats[c], counts[c], plan.steps_for(train_beats[c]), progress),
+                ClientInfo(
+                    c,
+                    number,
+                    train_beats[c],
+                    counts[c],
+                    plan.steps_for(train_beats[c]),
+                    progress,
+                    seed=plan.seed,
+                    client_numbers=int(data.clients.max()) + 1,
+                ),
                 state.kept[c] if c in state.kept else method.client_start(initial),
                 state.seen.get(c, 0),
             )

@@ -61,6 +61,9 @@ class ClientInfo:
         steps: local steps planned in this round.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for phases.
         survey: means of ``survey`` over all the client's training beats, 0-d float64; empty unless the method needs it.
+        validation: the client's validation beats; None unless the method needs them, or where it has none.
+        seed: the run's, for choices a method draws itself.
+        client_numbers: every client's number of this federation is below it.
     """
 
     index: int
@@ -70,6 +73,9 @@ class ClientInfo:
     steps: int
     progress: float = 0.0
     survey: Losses = field(default_factory=dict)
+    validation: "Batch | None" = None
+    seed: int = 0
+    client_numbers: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,12 +111,14 @@ class Needs:
     Attributes:
         batches_per_step: independent batches that ``step`` receives each time.
         survey: whether ``survey`` is taken over the training beats before ``begin``.
+        validation: whether ``begin`` is given the client's validation beats.
         one_step: whether the method is defined for one local step a round only.
         all_clients: whether every client has to take part in every round.
     """
 
     batches_per_step: int = 1
     survey: bool = False
+    validation: bool = False
     one_step: bool = False
     all_clients: bool = False
 

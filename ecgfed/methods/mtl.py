@@ -1,0 +1,129 @@
+r"""MTL: multi-task learning over clients (Smith et al., NeurIPS 2017, arXiv 1705.10467) for any net, by SGD.
+
+.. math::
+    \min_W \sum_i F_i(w_i) + \lambda \operatorname{tr}(W \Omega W^\top), \qquad
+    \nabla_{w_i} = \nabla F_i(w_i) + 2 \lambda \sum_j \Omega_{ij} w_j
+
+W has a column for each client. ``relation=mean`` takes :math:`\Omega = (I - 11^\top / M)^2`, which holds every model near
+the mean of all: :math:`\sum_j \Omega_{ij} w_j = w_i - \bar w`. ``relation=learned`` takes
+:math:`\Omega = (\Sigma + \epsilon I)^{-1}` with
+:math:`\Sigma = (W^\top W)^{1/2} / \operatorname{tr}((W^\top W)^{1/2})` of the models the server last saw (Zhang and Yeung
+2010), scaled so that its mean diagonal is 1. In a round the others' columns are those of its start. The server holds
+what a patient trains, so here more than a mean travels. Running statistics stay with the client.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ecgfed.methods.algebra import minus, plus, times
+from ecgfed.methods.answers import Answer, Chain, Part, together
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
+from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.nets.layers import Params, trainable
+
+#: Added to the relation's diagonal before it is inverted.
+RIDGE = 1e-3
+
+
+@dataclass(frozen=True)
+class MtlSettings(SgdSettings):
+    """Settings of MTL.
+
+    Attributes:
+        lam: strength of the relation (lambda).
+        relation: ``mean`` or ``learned``.
+    """
+
+    lam: float = 0.01
+    relation: str = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("lam", self.lam, 0.0, 1e4)
+        check_choice("relation", self.relation, ("mean", "learned"))
+
+
+def learned_relation(columns: Tensor) -> Tensor:
+    """Omega (M, M) for models (M, parameters), float64."""
+    gram = columns.double() @ columns.double().T
+    values, vectors = torch.linalg.eigh(gram)
+    root = (vectors * values.clamp_min(0.0).sqrt()) @ vectors.T
+    sigma = root / root.trace().clamp_min(1e-300)
+    omega = torch.linalg.inv(sigma + RIDGE * torch.eye(len(sigma), dtype=torch.float64))
+    return omega / omega.diagonal().mean()
+
+
+class Mtl(Method):
+    """A model each, held together by a relation between them."""
+
+    name: ClassVar[str] = "mtl"
+    card: ClassVar[Card] = Card(
+        "MTL", "Smith et al., NeurIPS 2017", shared="relation to the others", stays="whole model"
+    )
+    settings_type: ClassVar[type] = MtlSettings
+    has_global_model: ClassVar[bool] = False
+
+    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+        start: Tree = {"mean": trainable(initial)}
+        return {**start, "models": {}} if self.settings.relation == "learned" else start
+
+    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+        return {"model": initial, "velocity": zeros_like(initial)}
+
+    def shared(self, server: Tree) -> Tree:  # noqa: D102
+        if self.settings.relation == "mean" or len(server.get("models", {})) < 2:
+            return {"mean": server["mean"]}
+        models: dict[str, Params] = server["models"]
+        flat = {client: torch.cat([value.flatten() for value in model.values()]) for client, model in models.items()}
+        omega = learned_relation(torch.stack(list(flat.values())))
+        rest = omega - torch.diag(omega.diagonal())
+        names = list(next(iter(models.values())))
+        stacked = {name: torch.stack([model[name] for model in models.values()]) for name in names}
+        others = {client: weighted_mean(stacked, rest[k]) for k, client in enumerate(models)}
+        own = {client: omega[k, k] for k, client in enumerate(models)}
+        return {"mean": server["mean"], "others": others, "own": own}
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        client, kept = str(info.index), {**kept, "before": trainable(kept["model"])}
+        if client in shared.get("others", {}):
+            return {**kept, "others": shared["others"][client], "own": shared["own"][client]}
+        # w_i minus the mean: the fixed relation, and where the server has not seen this client yet
+        return {**kept, "others": times(shared["mean"], -1.0), "own": torch.ones((), dtype=torch.float64)}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        def pulled(gradient: Params, w: Params) -> Params:
+            own = state["own"].to(next(iter(w.values())).dtype)
+            return plus(gradient, plus(times(w, own), state["others"]), 2 * self.settings.lam)
+
+        trained, losses = train_whole_model(self.net, state, batches[0], self.settings, pulled)
+        return {**state, **trained}, losses
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        model = state["model"]
+        returned: Tree = {"change": minus(trainable(model), state["before"])}
+        if self.settings.relation == "learned":
+            returned["model"] = trainable(model)
+        return returned, {"model": model, "velocity": state["velocity"]}
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+        # every client started from the same model, so the mean of all moves by the participants' changes over M
+        each = torch.full((len(returned.clients),), 1.0 / returned.federation, dtype=torch.float64)
+        new: Tree = {"mean": plus(server["mean"], weighted_mean(returned.tree["change"], each))}
+        if self.settings.relation == "learned":
+            seen = {
+                str(int(client)): {name: value[k] for name, value in returned.tree["model"].items()}
+                for k, client in enumerate(returned.clients)
+            }
+            new["models"] = {**server.get("models", {}), **seen}
+        return new
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+        return together([self.personal_answer(server, client) for client in kept], protocol)
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+        return Chain((Part("model", kept["model"], shared=False),))

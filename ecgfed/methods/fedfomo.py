@@ -85,11 +85,11 @@ class FedFomo(Method):
         return {"model": initial}
 
     def shared(self, server: Tree) -> Tree:  # noqa: D102
-        return {"models": server.get("models", {})}  # an empty branch is not kept on disk
+        return {"models": server.get("models", {})}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
         affinity = kept.get("affinity", torch.zeros(info.client_numbers, dtype=torch.float64)).cpu().clone()
-        offered = self._offered(shared["models"], affinity, info)
+        offered = self._offered(shared.get("models", {}), affinity, info)  # an empty branch is no branch
         model: Params = kept["model"]
         if offered and info.validation is not None:
             others = [shared["models"][client] for client in offered]

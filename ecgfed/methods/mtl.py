@@ -4,12 +4,12 @@ r"""MTL: multi-task learning over clients (Smith et al., NeurIPS 2017, arXiv 170
     \min_W \sum_i F_i(w_i) + \lambda \operatorname{tr}(W \Omega W^\top), \qquad
     \nabla_{w_i} = \nabla F_i(w_i) + 2 \lambda \sum_j \Omega_{ij} w_j
 
-W has a column for each client. ``relation=mean`` takes :math:`\Omega = (I - 11^\top / M)^2`, which holds every model near
-the mean of all: :math:`\sum_j \Omega_{ij} w_j = w_i - \bar w`. ``relation=learned`` takes
+W has a column for each client. ``relation=mean`` takes :math:`\Omega = (I - 11^\top / M)^2`, which holds every model
+near the mean of all: :math:`\sum_j \Omega_{ij} w_j = w_i - \bar w`. ``relation=learned`` takes
 :math:`\Omega = (\Sigma + \epsilon I)^{-1}` with
-:math:`\Sigma = (W^\top W)^{1/2} / \operatorname{tr}((W^\top W)^{1/2})` of the models the server last saw (Zhang and Yeung
-2010), scaled so that its mean diagonal is 1. In a round the others' columns are those of its start. The server holds
-what a patient trains, so here more than a mean travels. Running statistics stay with the client.
+:math:`\Sigma = (W^\top W)^{1/2} / \operatorname{tr}((W^\top W)^{1/2})` of the models the server last saw (Zhang and
+Yeung 2010), scaled so that its mean diagonal is 1. In a round the others' columns are those of its start. The server
+holds what a patient trains, so here more than a mean travels. Running statistics stay with the client.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,8 @@ def learned_relation(columns: Tensor) -> Tensor:
     root = (vectors * values.clamp_min(0.0).sqrt()) @ vectors.T
     sigma = root / root.trace().clamp_min(1e-300)
     omega = torch.linalg.inv(sigma + RIDGE * torch.eye(len(sigma), dtype=torch.float64))
-    return omega / omega.diagonal().mean()
+    scaled: Tensor = omega / omega.diagonal().mean()
+    return scaled
 
 
 class Mtl(Method):

@@ -10,12 +10,13 @@ from .output import JsonOption, console, print_json
 
 def methods_command(json_output: JsonOption = False) -> None:
     """List the federated methods, their papers, what travels and what stays, and their settings."""
+    from ecgfed.methods.cost import cost_of
     from ecgfed.methods.registry import methods
 
     rows: list[dict[str, Any]] = [
         {
             "name": name, "title": kind.card.title, "reference": kind.card.reference, "shared": kind.card.shared,
-            "stays": kind.card.stays,
+            "stays": kind.card.stays, **dataclasses.asdict(cost_of(kind)),
             "settings": {f.name: f.default for f in dataclasses.fields(kind.settings_type)},
         }
         for name, kind in methods().items()
@@ -23,11 +24,17 @@ def methods_command(json_output: JsonOption = False) -> None:
     if json_output:
         print_json(rows)
         return
-    table = Table("method", "paper", "travels", "stays with the patient")
-    table.columns[0].no_wrap = True
+    table = Table("method", "paper", "travels", "stays with the patient", "kB down, up", "MFLOP a step")
+    for column in (0, 4, 5):
+        table.columns[column].no_wrap = True
     for row in rows:
-        table.add_row(row["name"], f"{row['title']}: {row['reference']}", row["shared"], row["stays"])
+        size = f"{row['down_bytes'] / 1000:.0f}, {row['up_bytes'] / 1000:.0f}"
+        table.add_row(
+            row["name"], f"{row['title']}: {row['reference']}", row["shared"], row["stays"], size,
+            f"{row['step_flops'] / 1e6:.0f}",
+        )  # fmt: skip
     console.print(table)
+    console.print("A client's round with the default net, 12 classes, 64 beats a step.", highlight=False)
     console.print("Settings (--set NAME=VALUE) and their defaults:", highlight=False)
     for row in rows:
         settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())

@@ -1,0 +1,85 @@
+"""Methods by name, from a module, from a file; what a round of each costs."""
+
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+
+from ecgfed.errors import OptionError
+from ecgfed.methods.cost import cost_of
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.registry import method_by_name, methods, name_of
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
+
+
+def test_a_method_from_a_file_or_a_module_is_found_again_by_its_name() -> None:
+    own = method_by_name(f"{EXAMPLE}:TrimmedMean")
+    assert own.name == "trimmed-mean"
+    assert method_by_name(name_of(own)) is own
+    assert method_by_name("ecgfed.methods.fedavg:FedAvg") is FedAvg
+    assert name_of(FedAvg) == "fedavg"
+    assert "trimmed-mean" not in methods()
+
+
+def test_the_trimmed_mean_of_two_clients_is_their_mean_and_of_five_leaves_the_extremes_out() -> None:
+    own = method_by_name(f"{EXAMPLE}:TrimmedMean")
+    a, b = (tiny.run(kind).server["model"] for kind in (own, method_by_name("fedavg-uniform")))
+    assert tiny.pair(a) == pytest.approx(tiny.pair(b), abs=1e-12)
+    from ecgfed.methods.base import Returned
+    from ecgfed.methods.settings import make_settings
+
+    method = own(tiny.TinyNet(), make_settings(own.settings_type, {"trim": 0.2}))  # type: ignore[arg-type]
+    values = torch.tensor([[9.0], [1.0], [2.0], [-50.0], [3.0]])
+    returned = Returned({"model": {"w": values}}, {}, torch.ones(5).double(), torch.arange(5))
+    server = method.aggregate(method.server_start({"w": torch.zeros(1)}), returned)
+    assert float(server["model"]["w"]) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "told"),
+    [
+        (None, "nowhere.py:X", "no file"),
+        ("x = 1", "{}:Missing", "has no 'Missing'"),
+        ("Thing = 3", "{}:Thing", "is no method"),
+        ("import nothing_of_this_name", "{}:Thing", "ModuleNotFoundError"),
+        ("raise RuntimeError('no')", "{}:Thing", "RuntimeError: no"),
+        ("from ecgfed.methods.base import Method\nclass Half(Method):\n    name = 'half'", "{}:Half", "lacks card"),
+    ],
+)
+def test_what_is_wrong_with_an_own_method_is_said(tmp_path: Path, text: str | None, name: str, told: str) -> None:
+    file = tmp_path / f"own_{abs(hash((text, name)))}.py"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(OptionError, match=told):
+        method_by_name(name.format(file))
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(OptionError, match="fedavg") as error:
+        method_by_name("fedavgg")
+    assert "scaffold" in str(error.value)
+    with pytest.raises(OptionError, match="imported"):
+        method_by_name("no.such.module:X")
+
+
+def test_what_a_round_costs_by_hand() -> None:
+    fedavg, local, scaffold = (cost_of(method_by_name(name)) for name in ("fedavg", "local", "scaffold"))
+    assert (fedavg.down_bytes, fedavg.up_bytes) == (4 * 41_860, 4 * 41_860)
+    assert (local.down_bytes, local.up_bytes) == (0, 0)
+    assert scaffold.down_bytes == 2 * fedavg.down_bytes
+    # convolutions and linear layers of a beat, multiplications and additions; T is 64, then 32, then 16
+    stem, first = 2 * 7 * 24 * 64, 2 * 32 * (5 * 24 * 40 + 5 * 40 * 40 + 24 * 40)
+    second, head = 2 * 16 * (3 * 40 * 64 + 3 * 64 * 64 + 40 * 64), 2 * (64 * 64 + 64 * 12)
+    forward = 64 * (stem + first + second + head)
+    backward = 2 * forward - 64 * stem  # no gradient by the windows
+    assert fedavg.step_flops == pytest.approx(forward + backward, rel=0.01)
+    assert cost_of(method_by_name("ditto")).step_flops == 2 * fedavg.step_flops
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_every_method_has_a_cost_and_a_card(name: str) -> None:
+    cost, card = cost_of(methods()[name]), methods()[name].card
+    assert cost.step_flops > 0
+    assert all((card.title, card.reference, card.shared, card.stays))

@@ -6,31 +6,80 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
-from ecgfed.federation.checkpoint import CheckpointStore, State
+from ecgfed.federation.checkpoint import CheckpointStore, Snapshot, State
+from ecgfed.federation.kept import KeptStates
 from ecgfed.federation.train import Callback, RoundOutcome
+from ecgfed.federation.trees import tree_bytes
+from ecgfed.federation.writer import BackgroundWriter
 from ecgfed.files import append_line, write_text
 
 HISTORY, TIMING = "history.jsonl", "timing.jsonl"
+#: What states not yet written may hold in memory between checkpoints.
+SPILL_BYTES = 64 << 20
 
 
 class SaveCheckpoint(Callback):
-    """Saves the state after every n-th round and after the last.
+    """Saves the state after every n-th round and after the last, on a thread aside of the next round.
+
+    At most one write is in flight: the next one waits for it, and raises what went wrong. Between checkpoints, states
+    that clients keep stay in memory up to ``spill_bytes`` and are written ahead of the next checkpoint beyond that.
 
     Args:
         store: where to.
         every: n; a killed run goes on from the last saved round, to the same end whatever n is.
+        spill_bytes: what states not yet written may hold in memory.
     """
 
-    def __init__(self, store: CheckpointStore, every: int = 1) -> None:
-        self.store, self.every = store, every
-        self._changed: set[int] = set()
+    def __init__(self, store: CheckpointStore, every: int = 1, spill_bytes: int = SPILL_BYTES) -> None:
+        self.store, self.every, self.spill_bytes = store, every, spill_bytes
+        #: processor time of the writing thread so far, s
+        self.cpu_s = 0.0
+        self._last_round: dict[int, int] = {}
+        self._writer: BackgroundWriter | None = None
+
+    def on_start(self, state: State) -> None:
+        """Move what clients keep to the disk; raises RunError, StorageError."""
+        self.store.attach(state)
+        self._last_round = {}
+        self._writer = BackgroundWriter()
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Save what has changed since the last time, when it is this round's turn."""
-        self._changed.update(outcome.changed)
-        if outcome.state.round % self.every == 0 or outcome.last:
-            self.store.save(outcome.state, sorted(self._changed))
-            self._changed.clear()
+        """Begin to save what has changed since the last time, when it is this round's turn.
+
+        Raises:
+            StorageError: the write before this one failed; the checkpoint before that is still there.
+        """
+        state, writer = outcome.state, self._writer
+        if writer is None or not isinstance(state.kept, KeptStates):
+            raise ValueError("on_start comes first")
+        self._last_round.update(dict.fromkeys(outcome.changed, state.round))
+        writer.wait()
+        due = state.round % self.every == 0 or outcome.last or outcome.stopping
+        kept = state.kept.unwritten()
+        if not due and sum(map(tree_bytes, kept.values())) <= self.spill_bytes:
+            return
+        snapshot = Snapshot(
+            state.round, {client: (self._last_round.get(client, state.round), tree) for client, tree in kept.items()},
+            state.server if due else None, dict(state.seen) if due else {},
+        )  # fmt: skip
+        self._last_round = {}
+        writer.submit(lambda: self._write(snapshot))
+
+    def _write(self, snapshot: Snapshot) -> None:
+        started = time.thread_time()
+        self.store.write(snapshot)
+        self.cpu_s += time.thread_time() - started
+
+    def on_end(self, state: State) -> None:
+        """Wait for the last write; raises StorageError."""
+        if self._writer is not None:
+            self._writer.wait()
+            self._writer.close()
+
+    def on_failure(self, state: State) -> None:
+        """Wait for the write in flight: what was begun is a whole checkpoint."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 class WriteHistory(Callback):
@@ -57,9 +106,8 @@ class WriteHistory(Callback):
         """Append the round's lines."""
         now = time.perf_counter()
         append_line(self.run / HISTORY, json.dumps(outcome.record))
-        append_line(
-            self.run / TIMING, json.dumps({"round": outcome.state.round, "seconds": round(now - self._since, 4)})
-        )
+        timing = {"round": outcome.state.round, "seconds": round(now - self._since, 4), "beats": outcome.beats}
+        append_line(self.run / TIMING, json.dumps(timing))
         self._since = now
 
 

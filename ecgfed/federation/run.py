@@ -1,7 +1,10 @@
 """The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
+import hashlib
+import json
 import platform
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,15 @@ class Run:
     @property
     def store(self) -> CheckpointStore:
         """The run's checkpoints."""
-        return CheckpointStore(self.path)
+        return CheckpointStore(self.path, self.identity)
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 over what makes two runs the same: method, settings, net, plan but its rounds, cohort."""
+        same = {name: self.meta[name] for name in ("method", "settings", "net")}
+        plan = {name: value for name, value in self.meta["plan"].items() if name != "rounds"}
+        text = json.dumps({**same, "plan": plan, "cohort": self.fingerprint}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def cohort(self, path: Path | None = None) -> Cohort:
         """Open the cohort the run was trained on.
@@ -80,8 +91,10 @@ class Run:
 
     def kept(self, state: State, client: int) -> dict[str, Any]:
         """Return what a client keeps; its start where it never took part."""
-        if client in state.kept:
-            return state.kept[client]
+        return state.kept.get(client, self._client_start)
+
+    @cached_property
+    def _client_start(self) -> dict[str, Any]:
         return self.method.client_start(self.net.initial(self.plan.seed))
 
 
@@ -108,9 +121,9 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
 def extend_run(run: Run, rounds: int) -> Run:
     """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError."""
     plan = replace(run.plan, rounds=rounds)
-    if run.store.exists() and rounds < (done := run.store.load().round):
+    if rounds < (done := run.store.rounds()):
         raise RunError(run.path, f"has {done} finished rounds", f"--rounds {done} or more", "train into a new folder")
-    write_json(run.path / FILE_NAME, {**run.meta, "plan": asdict(plan)})
+    write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
     return open_run(run.path)
 
 

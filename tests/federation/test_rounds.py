@@ -191,11 +191,11 @@ def test_a_kill_between_the_files_of_a_checkpoint_leaves_the_one_before(
     def killed(*_: object) -> None:
         raise StorageError("progress.json", "killed here")
 
-    monkeypatch.setattr("ecgfed.federation.checkpoint.write_json", killed)
-    with pytest.raises(StorageError):
+    monkeypatch.setattr("ecgfed.federation.checkpoint.write_text", killed)
+    with pytest.raises(StorageError, match="killed here"):
         trained(cohort_path, Local, 1, plan, tmp_path)
     monkeypatch.undo()
-    assert len(read_lines(tmp_path / HISTORY)) == 2  # the history is a line ahead of the checkpoint
+    assert len(read_lines(tmp_path / HISTORY)) == 3  # the history is ahead of the checkpoint
     assert same(before, CheckpointStore(tmp_path).load())
     resumed = trained(cohort_path, Local, 1, plan, tmp_path)
     assert same(resumed, trained(cohort_path, Local, 1, plan))

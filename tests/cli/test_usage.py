@@ -90,6 +90,6 @@ def test_ctrl_c_leaves_a_run_to_go_on_with(cohort_path: Path, tmp_path: Path) ->
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "ecgfed: stopped"
+    assert err.splitlines()[-1].startswith("ecgfed: stopped after round ")
     assert "Traceback" not in err
     assert json.loads((run / "checkpoint" / "progress.json").read_text())["round"] >= 1

@@ -11,6 +11,7 @@ import pytest
 from conftest import train_run
 from support import traced_once  # noqa: F401
 
+import ecgfed.evaluation.predict as predict
 import ecgfed.evaluation.scenarios as scenarios
 from ecgfed.bundle.export import export_bundle
 from ecgfed.cohort.cohort import open_cohort
@@ -22,7 +23,7 @@ from ecgfed.federation.run import open_run
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
 
 
 class Counted(KeptStates):
@@ -79,13 +80,14 @@ def test_a_predictor_forgets_what_it_has_no_room_for(cohort_path: Path, monkeypa
     chains = [Chain((Part("model", net.initial(seed), shared=False),)) for seed in range(3)]
     one = 10 * 12 * 4 + sum(v.numel() * v.element_size() for v in chains[0].parts[0].params.values())
     predictor.memory_bytes = 2 * one
-    computed: list[Chain] = []
-    import ecgfed.evaluation.predict as module
+    computed: list[int] = []
+    original = predict._chain_probabilities
 
-    original = module._chain_probabilities
-    monkeypatch.setattr(
-        module, "_chain_probabilities", lambda net, chain, inputs: (computed.append(chain), original(net, chain, inputs))[1]
-    )  # fmt: skip
+    def noted(net: ResNet1d, chain: Chain, inputs: Inputs) -> Any:
+        computed.append(next(i for i, one in enumerate(chains) if one is chain))
+        return original(net, chain, inputs)
+
+    monkeypatch.setattr(predict, "_chain_probabilities", noted)
     for i in (0, 1, 0, 2, 0, 1):
         predictor.labels(chains[i])
-    assert [chains.index(chain) for chain in computed] == [0, 1, 2, 1]
+    assert computed == [0, 1, 2, 1]

@@ -19,7 +19,7 @@ def check_tensorboard(folder: Path | None) -> None:
 
 
 def run_session(
-    run: Any, cohort: Any, workers: int | None, checkpoint_every: int, *, tensorboard: Path | None, quiet: bool,
+    run: Any, cohort: Any, workers: int | None, checkpoint_every: int | None, *, tensorboard: Path | None, quiet: bool,
     json_output: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Train the rounds that are left and return the numbers of the last one.
@@ -61,7 +61,7 @@ def run_session(
 
 
 def _callbacks(
-    run: Any, cohort: Any, data: Any, threads: int, store: Any, checkpoint_every: int, bar: Any, done: int,
+    run: Any, cohort: Any, data: Any, threads: int, store: Any, checkpoint_every: int | None, bar: Any, done: int,
     tensorboard: Path | None,
 ) -> list[Any]:  # fmt: skip
     """Return what watches a session; the history comes before the checkpoint, so that it is never behind it."""

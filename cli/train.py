@@ -54,7 +54,9 @@ def train_command(
     eval_every: Annotated[
         int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
     ] = None,
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Save a checkpoint every n rounds, and the last.")] = 1,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(min=1, help="Save every n rounds; default: as often as costs 2% of the time.")
+    ] = None,
     tensorboard: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write TensorBoard scalars there; needs ecgfed[tensorboard].")
     ] = None,

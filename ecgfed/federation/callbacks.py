@@ -4,11 +4,12 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import RunError
+from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.checkpoint import CheckpointStore, Snapshot, State
 from ecgfed.federation.kept import KeptStates
 from ecgfed.federation.train import Callback, RoundOutcome
@@ -19,31 +20,36 @@ from ecgfed.files import append_line, write_text
 HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 #: What states not yet written may hold in memory between checkpoints.
 SPILL_BYTES = 64 << 20
+#: How much of the time checkpoints may take where nobody says how often, and the longest time without one.
+SHARE_OF_TIME, LONGEST_S = 0.02, 60.0
 
 
 class SaveCheckpoint(Callback):
-    """Saves the state after every n-th round and after the last, on a thread aside of the next round.
+    """Saves the state on a thread aside of the next round: at most one write is in flight, the next one waits for it.
 
-    At most one write is in flight: the next one waits for it, and raises what went wrong. Between checkpoints, states
-    that clients keep stay in memory up to ``spill_bytes`` and are written ahead of the next checkpoint beyond that.
+    Between checkpoints, states that clients keep stay in memory up to ``spill_bytes`` and are written ahead of the next
+    checkpoint beyond that. An error, or Ctrl-C, saves the last finished round before it goes on its way.
 
     Args:
         store: where to.
-        every: n; a killed run goes on from the last saved round, to the same end whatever n is.
+        every: save every n-th round, and the last; None saves as often as costs 2% of the time, but once a minute.
+            A killed run goes on from the last saved round, to the same end whatever it is.
         spill_bytes: what states not yet written may hold in memory.
     """
 
-    def __init__(self, store: CheckpointStore, every: int = 1, spill_bytes: int = SPILL_BYTES) -> None:
+    def __init__(self, store: CheckpointStore, every: int | None = 1, spill_bytes: int = SPILL_BYTES) -> None:
         self.store, self.every, self.spill_bytes = store, every, spill_bytes
         #: processor time of the writing thread so far, s
         self.cpu_s = 0.0
         self._last_round: dict[int, int] = {}
+        self._unsaved: Snapshot | None = None
+        self._not_before = 0.0
         self._writer: BackgroundWriter | None = None
 
     def on_start(self, state: State) -> None:
         """Move what clients keep to the disk; raises RunError, StorageError."""
         self.store.attach(state)
-        self._last_round = {}
+        self._last_round, self._unsaved, self._not_before = {}, None, 0.0
         self._writer = BackgroundWriter()
 
     def on_round(self, outcome: RoundOutcome) -> None:
@@ -57,21 +63,28 @@ class SaveCheckpoint(Callback):
             raise ValueError("on_start comes first")
         self._last_round.update(dict.fromkeys(outcome.changed, state.round))
         writer.wait()
-        due = state.round % self.every == 0 or outcome.last or outcome.stopping
-        kept = state.kept.unwritten()
-        if not due and sum(map(tree_bytes, kept.values())) <= self.spill_bytes:
+        unwritten = state.kept.unwritten()
+        kept = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
+        snapshot = Snapshot(state.round, kept, state.server, dict(state.seen))
+        if outcome.last or outcome.stopping or self._is_turn(state.round):
+            self._unsaved, self._last_round = None, {}
+            writer.submit(lambda: self._write(snapshot))
             return
-        snapshot = Snapshot(
-            state.round, {client: (self._last_round.get(client, state.round), tree) for client, tree in kept.items()},
-            state.server if due else None, dict(state.seen) if due else {},
-        )  # fmt: skip
-        self._last_round = {}
-        writer.submit(lambda: self._write(snapshot))
+        self._unsaved = snapshot
+        if sum(map(tree_bytes, unwritten.values())) > self.spill_bytes:
+            self._unsaved, self._last_round = replace(snapshot, kept={}), {}
+            writer.submit(lambda: self._write(replace(snapshot, server=None)))
+
+    def _is_turn(self, number: int) -> bool:
+        return time.perf_counter() >= self._not_before if self.every is None else number % self.every == 0
 
     def _write(self, snapshot: Snapshot) -> None:
         started = time.thread_time()
         self.store.write(snapshot)
-        self.cpu_s += time.thread_time() - started
+        took = time.thread_time() - started
+        self.cpu_s += took
+        if snapshot.server is not None:
+            self._not_before = time.perf_counter() + min(took / SHARE_OF_TIME, LONGEST_S)
 
     def on_end(self, state: State) -> None:
         """Wait for the last write; raises StorageError."""
@@ -80,9 +93,14 @@ class SaveCheckpoint(Callback):
             self._writer.close()
 
     def on_failure(self, state: State) -> None:
-        """Wait for the write in flight: what was begun is a whole checkpoint."""
-        if self._writer is not None:
-            self._writer.close()
+        """Save the last finished round and wait for that; the error that ended the session is the one to report."""
+        if self._writer is None:
+            return
+        unsaved, self._unsaved = self._unsaved, None
+        if unsaved is not None:
+            with suppress(StorageError):
+                self._writer.submit(lambda: self._write(unsaved))
+        self._writer.close()
 
 
 class WriteHistory(Callback):

@@ -100,7 +100,8 @@ class Run:
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    # a kill while run.json was written leaves its half under this name, and nothing else
+    if path.exists() and (not path.is_dir() or any(part.name != f".{FILE_NAME}.partial" for part in path.iterdir())):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
         "schema_version": SCHEMA_VERSION, "tool_version": __version__,

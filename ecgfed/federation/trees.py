@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -68,19 +70,28 @@ def serialised(tree: Tree) -> bytes:
     What ``safetensors.torch.save`` writes, in a fraction of its time (0.2 against 1.0 ms for a GRP-FED client): there
     are dozens of small tensors in a tree, and a checkpoint has a tree for every client.
     """
-    flat = {path: value.detach().cpu().contiguous() for path, value in flatten(tree).items()}
-    header: dict[str, Any] = {}
-    parts: list[Any] = []
-    offset = 0
     # wide types first, so that every tensor is aligned; then by name
-    for path, value in sorted(flat.items(), key=lambda item: (-item[1].element_size(), item[0])):
-        end = offset + value.numel() * value.element_size()
-        header[path] = {"dtype": _DTYPES[value.dtype], "shape": list(value.shape), "data_offsets": [offset, end]}
-        parts.append((value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy())
+    leaves = sorted(flatten(tree).items(), key=lambda item: (-item[1].element_size(), item[0]))
+    header = _header(tuple((path, value.dtype, value.shape) for path, value in leaves))
+    parts: list[Any] = [
+        np.ascontiguousarray((value.view(torch.int16) if value.dtype == torch.bfloat16 else value).numpy(force=True))
+        for _, value in leaves
+    ]
+    return b"".join([header, *parts])
+
+
+@lru_cache(maxsize=16)
+def _header(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> bytes:
+    """Return the head of a safetensors file; all clients of a run share one."""
+    entries: dict[str, Any] = {}
+    offset = 0
+    for path, dtype, shape in leaves:
+        end = offset + shape.numel() * dtype.itemsize
+        entries[path] = {"dtype": _DTYPES[dtype], "shape": list(shape), "data_offsets": [offset, end]}
         offset = end
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+    return len(text).to_bytes(8, "little") + text
 
 
 def save_tree(path: Path, tree: Tree) -> bytes:

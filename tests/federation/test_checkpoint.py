@@ -1,5 +1,6 @@
 """Checkpoints written aside of training, and what clients keep on disk."""
 
+import itertools
 import json
 import threading
 import time
@@ -180,8 +181,10 @@ def test_states_written_ahead_of_a_checkpoint_do_not_disturb_it(
             return train(method, data, plan, engine, state, callbacks)
 
     whole = run(tmp_path / "whole", None)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "parts", 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SaveCheckpoint, "on_failure", SaveCheckpoint.on_end)  # a kill saves nothing on the way out
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "parts", 5)
     saved = json.loads((tmp_path / "parts" / "checkpoint" / "progress.json").read_text())
     assert saved["round"] == 3
     named = {entry["name"] for entry in saved["files"].values()} | {"progress.json"}
@@ -199,6 +202,46 @@ def test_states_written_ahead_of_a_checkpoint_do_not_disturb_it(
             tmp_path / "whole" / "checkpoint" / name
         ).read_bytes()
     assert names(tmp_path / "whole") == names(tmp_path / "parts")
+
+
+@pytest.mark.parametrize("spill_bytes", [0, 64 << 20])
+def test_an_error_saves_the_last_finished_round(tmp_path: Path, spill_bytes: int) -> None:
+    saver, state = SaveCheckpoint(CheckpointStore(tmp_path), 10, spill_bytes), state_of(0, {})
+    saver.on_start(state)
+    for round_number in (1, 2, 3):
+        state.round, state.server = round_number, number(-round_number)
+        state.kept[0], state.seen[0] = number(round_number), 1
+        saver.on_round(outcome(state, [0]))
+    state.kept[0] = number(99)  # the round that failed had begun to change it
+    state.server = number(98)
+    saver.on_failure(state)
+    saved = CheckpointStore(tmp_path).load()
+    assert (saved.round, saved.server["w"][0], saved.kept[0]["w"][0]) == (3, -3, 3)
+
+
+def test_checkpoints_take_their_share_of_the_time_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write costs 0.1 s: from its end on 5 s pass until the next one, whatever the rounds."""
+    now = [100.0]
+    monkeypatch.setattr("ecgfed.federation.callbacks.time.perf_counter", lambda: now[0])
+    ticks = itertools.count(step=0.1)
+    monkeypatch.setattr("ecgfed.federation.callbacks.time.thread_time", lambda: next(ticks))
+    written: list[int] = []
+
+    class Noted(CheckpointStore):
+        def write(self, snapshot: Snapshot) -> None:
+            written.append(snapshot.round)
+            super().write(snapshot)
+
+    saver, state = SaveCheckpoint(Noted(tmp_path), None), state_of(0, {})
+    saver.on_start(state)
+    for round_number in range(1, 14):
+        state.round = round_number
+        saver.on_round(outcome(state, []))
+        saver._writer.wait()  # type: ignore[union-attr]
+        now[0] += 1.0
+    assert written == [1, 6, 11]
+    saver.on_failure(state)
+    assert CheckpointStore(tmp_path).load().round == 13
 
 
 def test_leftovers_of_a_kill_go_when_the_run_goes_on(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     for name, value in asked.items():
         if value != begun[name]:
             raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
-    cohort = run.cohort(cohort_path)
+    cohort = run.unchanged_cohort(cohort_path)
     rounds = given.get("rounds")
     if "passes" in given:
         _check_passes(given["passes"])

@@ -3,10 +3,10 @@
     python benchmarks/faults/kill.py --kills 50 --method grp-fed
     python benchmarks/faults/kill.py --kills 50 --method fedavg
 
-``ecgfed train`` on the demo cohort (made here unless ``--cohort`` names one), a checkpoint after every round. A third of
-the kills come at a random moment, a third while a file of a checkpoint is being written (its temporary name is
-there), a third while a checkpoint is half written (files that ``progress.json`` does not name yet). A run that reaches
-its end is compared, file by file (timing.jsonl apart), with the run that was never killed, and a new one begins, until
+``ecgfed train`` on the demo cohort (made here unless ``--cohort`` names one), a checkpoint after every round. A third
+of the kills come at a random moment, a third while a file of a checkpoint is being written (its temporary name is
+there), a third while a checkpoint is half written (files that ``progress.json`` does not name). A run that reaches its
+end is compared, file by file (timing.jsonl apart), with the run that was never killed, and a new one begins, until
 all kills are done; the last one goes on to its end. Prints one JSON object; exit code 1 where an end differs.
 
 Each session is a process forked from one that has imported torch, so that fifty take minutes.
@@ -64,7 +64,7 @@ def state(run: Path) -> tuple[bool, bool, int]:
     """Return whether temporary files are there, whether files no index names are, and the checkpoint's round."""
     folder = run / "checkpoint"
     try:
-        names = set(os.listdir(folder))
+        names = {path.name for path in folder.iterdir()}
     except FileNotFoundError:
         return False, False, 0
     try:
@@ -91,8 +91,7 @@ def wait_for(moment: str, pid: int, run: Path, rng: random.Random, seconds: floa
     while moment != MOMENTS[0]:
         if ended(pid):
             return False
-        folder = run / "checkpoint"
-        if moment == MOMENTS[1] and any(name.endswith(".partial") for name in os.listdir(folder)):
+        if moment == MOMENTS[1] and state(run)[0]:
             return True
         if moment == MOMENTS[2] and state(run)[1]:
             return True
@@ -137,7 +136,7 @@ def measure(work: Path, cohort: Path, options: argparse.Namespace) -> dict[str, 
             lines = (run / "history.jsonl").read_text().count("\n")
             rounds_lost += lines - saved
             left["a half-written file"] += partial
-            left["files of a checkpoint not yet named"] += unnamed
+            left["files that no index names"] += unnamed
             left["a history ahead of the checkpoint"] += lines > saved
             continue
         if done == options.kills:

@@ -13,7 +13,7 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import EcgfedError, RunError
+from ecgfed.errors import CohortError, EcgfedError, RunError
 from ecgfed.federation.checkpoint import CheckpointStore, State
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.files import read_folder_document, write_json
@@ -83,6 +83,23 @@ class Run:
             )
         return cohort
 
+    def unchanged_cohort(self, path: Path | None = None) -> Cohort:
+        """Open the cohort as ``cohort`` does, and read all of it to see that its arrays are still what they were.
+
+        Raises:
+            CohortError: it cannot be opened, or an array has changed since it was prepared.
+            RunError: it is another cohort.
+        """
+        cohort = self.cohort(path)
+        for name, digest in cohort.meta.get("sha256", {}).items():
+            array = np.ascontiguousarray(getattr(cohort, name))
+            if hashlib.sha256(array.data if array.size else b"").hexdigest() != digest:
+                raise CohortError(
+                    cohort.path / f"{name}.npy", "has changed since the cohort was prepared (SHA-256 differs)",
+                    "the beats this run was begun with", "prepare the cohort again, as it was",
+                )  # fmt: skip
+        return cohort
+
     def state(self) -> State:
         """Load the last checkpoint; raises RunError where there is none."""
         if not self.store.exists():
@@ -122,7 +139,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
 def extend_run(run: Run, rounds: int) -> Run:
     """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError."""
     plan = replace(run.plan, rounds=rounds)
-    if rounds < (done := run.store.rounds()):
+    if run.store.exists() and rounds < (done := run.store.load().round):
         raise RunError(run.path, f"has {done} finished rounds", f"--rounds {done} or more", "train into a new folder")
     write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
     return open_run(run.path)

@@ -31,14 +31,14 @@ def test_a_usage_error_is_one_line(ecgfed: Command, arguments: tuple[str, ...], 
     assert_refused(ecgfed(*arguments), *fragments)
 
 
-@pytest.mark.parametrize("group", [(), ("prepare",)])
+@pytest.mark.parametrize("group", [(), ("prepare",), ("runs",)])
 def test_no_command_shows_the_help(ecgfed: Command, group: tuple[str, ...]) -> None:
     said = ecgfed(*group)
     assert (said.code, said.out) == (2, "")
     assert said.err == ecgfed(*group, "--help").out
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "methods", "prepare"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "methods", "prepare", "runs"])
 def test_help(ecgfed: Command, command: str) -> None:
     said = ecgfed(command, "--help")
     assert (said.code, said.err) == (0, "")

@@ -1,7 +1,13 @@
 """Does memory grow with the clients, or with the participants of a round only?
 
     python benchmarks/scale/run.py --work DIR
-    python benchmarks/scale/run.py --work DIR --per-round 50
+    python benchmarks/scale/run.py --work DIR --per-round 50 --out per_round_50.json
+
+and what checkpoints cost a small run of 46 clients and short rounds, every round, by default, and without any:
+
+    python benchmarks/scale/run.py --work DIR --sizes 46 --per-round 46 --beats 256 --rounds 40 --out small.json
+    ... --checkpoint-every 0 --out small_default.json
+    ... --no-checkpoint --out small_none.json
 
 Synthetic cohorts of 100, 1,000 and 10,000 clients of a few beats each (random windows: nothing is learned), their
 windows memory-mapped from ``beats.npy``. GRP-FED with ``personal_start=0``: every participant keeps an extractor
@@ -33,7 +39,7 @@ SIZES = (100, 1000, 10_000)
 BEATS, SHARE, ROUNDS = 32, 0.05, 6
 MIB = 1 << 20
 COLUMNS = (
-    ("clients", "{clients:,}"), ("a round", "{participants:,}"), ("round, s", "{round_s:.2f}"),
+    ("clients", "{clients:,}"), ("a round", "{participants:,}"), ("round, s", "{round_s:.2f}"), ("CPU, s", "{cpu_s:.2f}"),
     ("peak RSS, MiB", "{peak_mib:.0f}"), ("peak own, MiB", "{own_mib:.0f}"),
     ("over the start, MiB", "{over_start_mib:.0f}"),
     ("over round 1, MiB", "{over_first_mib:.0f}"), ("per participant, kiB", "{per_participant_kib:.0f}"),
@@ -103,7 +109,7 @@ def measure(cohort_path: Path, rounds: int, per_round: int, every: int, checkpoi
     plan = TrainPlan(rounds=rounds, local_epochs=1, clients_per_round=per_round)
     with tempfile.TemporaryDirectory(dir=cohort_path.parent) as folder:
         run = create_run(Path(folder) / "run", cohort, method, plan, {})
-        saver = SaveCheckpoint(run.store, every)
+        saver = SaveCheckpoint(run.store, every or None)
         sampler, own, times = Sampler(), [], []
 
         class Watch(Callback):
@@ -151,7 +157,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--beats", type=int, default=BEATS, help="beats of a client")
     options.add_argument("--rounds", type=int, default=ROUNDS)
     options.add_argument("--per-round", type=int, help="participants; default 5%% of the clients")
-    options.add_argument("--checkpoint-every", type=int, default=1)
+    options.add_argument(
+        "--checkpoint-every", type=int, default=1, help="0: as 'ecgfed train' by default, 2%% of the time"
+    )
     options.add_argument("--out", type=Path, default=Path(__file__).with_name("results.json"))
     options.add_argument("--no-checkpoint", action="store_true", help="train without one, to compare")
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)

@@ -23,6 +23,7 @@ from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.federation.trees import flatten, load_tree, own_memory, serialised, tree_bytes
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.registry import methods
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
 
 NET = ResNet1d(NetSpec(12, width=0.35))
@@ -242,6 +243,31 @@ def test_checkpoints_take_their_share_of_the_time_at_most(tmp_path: Path, monkey
     assert written == [1, 6, 11]
     saver.on_failure(state)
     assert CheckpointStore(tmp_path).load().round == 13
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_any_method_goes_on_from_its_files_as_from_memory(cohort_path: Path, tmp_path: Path, name: str) -> None:
+    """Three rounds at once, and one after the other with everything read from the disk; a cache of nothing."""
+    kind = methods()[name]
+    method = kind(NET, kind.settings_type())
+    data = training_data(open_cohort(cohort_path), rr=False)
+    plan = TrainPlan(rounds=3, local_epochs=None, local_steps=1, batch_size=16)
+    with ThreadEngine(data, plan, 2) as engine:
+        whole = train(method, data, plan, engine, initial_state(method, plan))
+        for _ in range(3):
+            store = CheckpointStore(tmp_path)
+            state = store.load() if store.exists() else initial_state(method, plan)
+            if isinstance(state.kept, KeptStates):
+                state.kept.cache_bytes = 0
+            train(method, data, plan, engine, state, [SaveCheckpoint(store)], should_stop=lambda: True)
+    loaded = CheckpointStore(tmp_path).load()
+    assert (loaded.round, loaded.seen) == (3, whole.seen)
+    for key, ours, theirs in [
+        ("server", loaded.server, whole.server), *((str(c), loaded.kept[c], whole.kept[c]) for c in whole.kept)
+    ]:  # fmt: skip
+        one, two = flatten(ours), flatten(theirs)
+        assert one.keys() == two.keys(), key
+        assert all(torch.equal(one[path], two[path]) for path in one), key
 
 
 def test_leftovers_of_a_kill_go_when_the_run_goes_on(tmp_path: Path) -> None:

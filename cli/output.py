@@ -57,13 +57,15 @@ def open_run_and_cohort(run_path: Path, cohort_path: Path | None) -> tuple[Any, 
 
 
 class _Rate(ProgressColumn):
-    """Steps a second, or seconds a step where a step takes longer than one."""
+    """Steps a second, or seconds a step where a step takes longer than one; in the task's own unit where it has one."""
 
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
+        speed, unit = task.finished_speed or task.speed, task.fields.get("unit", "")
         if not speed:
             return Text("")
-        return Text(f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each")
+        if speed >= 1:
+            return Text(f"{speed:.1f} {unit}s/s" if unit else f"{speed:.1f}/s")
+        return Text(f"{1 / speed:.1f} s a {unit}" if unit else f"{1 / speed:.1f} s each")
 
 
 @contextmanager
@@ -73,7 +75,9 @@ def progress_bar(quiet: bool) -> Iterator[Progress]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(),
         TimeRemainingColumn(), TextColumn("{task.fields[about]}"),
     )  # fmt: skip
-    with Progress(*columns, console=stderr, disable=quiet or not stderr.is_terminal, transient=True) as bar:
+    silent = quiet or not stderr.is_terminal
+    # rounds may take minutes: with rich's half minute to estimate speed over, there would be none
+    with Progress(*columns, console=stderr, disable=silent, transient=True, speed_estimate_period=600) as bar:
         yield bar
 
 

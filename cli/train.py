@@ -13,7 +13,8 @@ import typer
 
 from ecgfed.errors import EcgfedError, OptionError, RunError
 
-from .output import JsonOption, QuietOption, WorkersOption, note, print_json, progress_bar, seconds, warn
+from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds
+from .session import check_tensorboard, run_session
 
 #: What a run is made of when neither the command line nor the file says otherwise.
 DEFAULTS: dict[str, Any] = {
@@ -53,13 +54,21 @@ def train_command(
     eval_every: Annotated[
         int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
     ] = None,
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Save a checkpoint every n rounds, and the last.")] = 1,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(min=1, help="Save every n rounds; default: as often as costs 2% of the time.")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write TensorBoard scalars there; needs ecgfed[tensorboard].")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Train one method on a cohort. A killed run goes on with --resume and ends the same."""
+    """Train one method on a cohort. A killed run goes on with --resume and ends the same.
+
+    Ctrl-C finishes the round and saves it; a second one stops at once.
+    """
     given = {
         "method": method, "rounds": rounds, "passes": passes, "local_epochs": local_epochs, "local_steps": local_steps,
         "clients_per_round": clients_per_round, "batch_size": batch_size, "seed": seed, "rr": rr, "net": net,
@@ -76,13 +85,16 @@ def train_command(
     for first, second in EITHER_OR:
         if first in given and second in given:
             raise OptionError(f"{_option(first)} and {_option(second)}", "both given", "one of them")
+    check_tensorboard(tensorboard)
     started = time.perf_counter()
     with _nothing_half_written(out):
         if resume:
             run, opened = _resume(out, cohort, given, settings)
         else:
             run, opened = _create(out, cohort, {**DEFAULTS, **given}, settings)
-        last = _run(run, opened, workers, checkpoint_every, quiet=quiet, json_output=json_output)
+        last = run_session(
+            run, opened, workers, checkpoint_every, tensorboard=tensorboard, quiet=quiet, json_output=json_output
+        )
     summary = {
         "run": str(out), "method": run.method.name, "rounds": run.plan.rounds, **last,
         "seconds": round(time.perf_counter() - started, 2),
@@ -223,7 +235,7 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     for name, value in asked.items():
         if value != begun[name]:
             raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
-    cohort = run.cohort(cohort_path)
+    cohort = run.unchanged_cohort(cohort_path)
     rounds = given.get("rounds")
     if "passes" in given:
         _check_passes(given["passes"])
@@ -231,46 +243,3 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     if rounds is not None and rounds != run.plan.rounds:
         run = extend_run(run, rounds)
     return run, cohort
-
-
-def _run(
-    run: Any, cohort: Any, workers: int | None, checkpoint_every: int, *, quiet: bool, json_output: bool
-) -> dict[str, Any]:  # fmt: skip
-    from ecgfed.evaluation.monitor import ValidationScores
-    from ecgfed.federation.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
-    from ecgfed.federation.data import training_data
-    from ecgfed.federation.engine import ThreadEngine
-    from ecgfed.federation.plan import available_cores
-    from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-
-    data = training_data(cohort, rr=run.net.spec.rr)
-    store = run.store
-    state = store.load() if store.exists() else initial_state(run.method, run.plan)
-    threads = workers or available_cores()
-    every = int(run.meta.get("eval_every", 0))
-    if len(read_lines(run.path / HISTORY, state.round)) < state.round:
-        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
-    if state.round >= run.plan.rounds:
-        note(f"{run.path} has all its {run.plan.rounds} rounds.", quiet=quiet, json_output=json_output)
-    elif state.round:
-        note(f"Going on after round {state.round}.", quiet=quiet, json_output=json_output)
-    with progress_bar(quiet) as bar, ThreadEngine(data, run.plan, threads) as engine:
-        task = bar.add_task(run.method.name, total=run.plan.rounds, completed=state.round, about="")
-
-        class Show(Callback):
-            def on_round(self, outcome: RoundOutcome) -> None:
-                record = outcome.record
-                about = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
-                bar.update(task, completed=outcome.state.round, about=about)
-
-        callbacks: list[Callback] = [
-            ValidationScores(run.method, cohort, data, every, threads), WriteHistory(run.path),
-            SaveCheckpoint(store, checkpoint_every), Show(),
-        ]  # fmt: skip
-        try:
-            train(run.method, data, run.plan, engine, state, callbacks)
-        except KeyboardInterrupt:
-            warn(f"saved up to the last checkpoint; go on with: ecgfed train {cohort.path} --out {run.path} --resume")
-            raise
-    last = read_lines(run.path / HISTORY, run.plan.rounds)[-1]
-    return {name: value for name, value in last.items() if name not in ("round", "clients", "losses")}

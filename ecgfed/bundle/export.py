@@ -45,7 +45,7 @@ class _Writer:
     properties: dict[str, str]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     templates: dict[str, GraphTemplate] = field(default_factory=dict)
-    #: a part's identity -> (file name, its parameters, held so that the identity stays theirs)
+    #: a shared part's identity -> (file name, its parameters, held so that the identity stays theirs)
     known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
 
     def graph(self, part: Part) -> onnx.ModelProto:
@@ -69,7 +69,9 @@ class _Writer:
         self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
 
     def part(self, part: Part, name: str, **more: str) -> str:
-        """Write a part under a name, unless these very parameters have been written already."""
+        """Write a part under a name, unless it is a shared one and these very parameters have been written already."""
+        if not part.shared:  # a patient's own is not held: memory has one patient at a time
+            return self.write(name, self.graph(part), part.role, **more)
         key = part.identity
         if key not in self.known:
             self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
@@ -126,8 +128,7 @@ def export_bundle(
     """
     net, method = run.net, run.method
     clients = cohort.federation
-    kept = [run.kept(state, client.index) for client in clients]
-    answer = method.global_answer(state.server, kept, protocol)
+    answer = method.global_answer(state.server, (run.kept(state, client.index) for client in clients), protocol)
     scores = _scores(run, state, protocol)
     with replacing_folder(out, overwrite=overwrite) as folder:
         writer = _Writer(folder, net, _properties(run, cohort))
@@ -136,7 +137,7 @@ def export_bundle(
         parity.check("global", global_chain, answer, _parity_inputs(cohort, cohort.pool(VALID), net.spec.rr))
         patients = {}
         for i, client in enumerate(clients):
-            chain = method.personal_answer(state.server, kept[i])
+            chain = method.personal_answer(state.server, run.kept(state, client.index))
             names = writer.patient_chain(chain, client.id, client.patient)
             parity.check(client.id, names, chain, _parity_inputs(cohort, _some_rows(cohort, client), net.spec.rr))
             patients[client.id] = {"patient": client.patient, "chain": names, "scores": scores.get(client.id)}

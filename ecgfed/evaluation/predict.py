@@ -1,5 +1,6 @@
 """Class probabilities of an answer over many beats."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,10 +10,13 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
+from ecgfed.federation.trees import tree_bytes
 from ecgfed.methods.answers import Answer, Chain
 from ecgfed.nets.resnet1d import Inputs, ResNet1d
 
 BATCH = 512
+#: What a predictor remembers: all clients' answers on MIT-BIH's pool take 30 MB.
+REMEMBERED = 128 << 20
 
 
 def chain_logits(net: ResNet1d, chain: Chain, inputs: Inputs) -> torch.Tensor:
@@ -32,18 +36,23 @@ def _chain_probabilities(net: ResNet1d, chain: Chain, inputs: Inputs) -> NDArray
 
 
 class Predictor:
-    """Predicts with several threads, one torch thread each; remembers what it has predicted for a chain.
+    """Predicts with several threads, one torch thread each; remembers what it has lately predicted for a chain.
 
     Args:
         net: the net's functions.
         data: windows and RR features (``TrainingData`` of the cohort).
         rows: (beats,) the rows to predict.
         workers: threads.
+        memory_bytes: what may be remembered; clients by the thousand must not add up.
     """
 
-    def __init__(self, net: ResNet1d, data: TrainingData, rows: NDArray[np.int64], workers: int) -> None:
-        self.net, self.data, self.rows, self.workers = net, data, rows, workers
-        self._known: dict[tuple[tuple[int, ...], ...], tuple[Chain, NDArray[np.float32]]] = {}
+    def __init__(
+        self, net: ResNet1d, data: TrainingData, rows: NDArray[np.int64], workers: int, memory_bytes: int = REMEMBERED
+    ) -> None:
+        self.net, self.data, self.rows, self.workers, self.memory_bytes = net, data, rows, workers, memory_bytes
+        # a chain's identity -> (the chain, held so that the identity stays its own; what it predicts; bytes of both)
+        self._known: OrderedDict[tuple[tuple[int, ...], ...], tuple[Chain, NDArray[np.float32], int]] = OrderedDict()
+        self._held = 0
 
     def _chunks(self) -> Iterator[NDArray[np.int64]]:
         for start in range(0, len(self.rows), BATCH):
@@ -64,19 +73,25 @@ class Predictor:
 
     def _of_chain(self, chain: Chain) -> NDArray[np.float32]:
         key = tuple(part.identity for part in chain.parts)
-        if key not in self._known:
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key][1]
 
-            def predict(rows: NDArray[np.int64]) -> NDArray[np.float32]:
-                return _chain_probabilities(self.net, chain, self.data.batch(rows).inputs)
+        def predict(rows: NDArray[np.int64]) -> NDArray[np.float32]:
+            return _chain_probabilities(self.net, chain, self.data.batch(rows).inputs)
 
-            # One worker is a pool too: on the caller's thread, torch's own threads would change the sums.
-            with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                parts = list(pool.map(predict, self._chunks()))
-            found = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
-            if not np.isfinite(found).all():  # argmax would take NaN for the first class, and score it
-                raise RunError(
-                    "the trained model", "answers with probabilities that are not finite", "a training that converged",
-                    "train again with a lower learning rate, --set lr=...",
-                )  # fmt: skip
-            self._known[key] = (chain, found)
-        return self._known[key][1]
+        # One worker is a pool too: on the caller's thread, torch's own threads would change the sums.
+        with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            parts = list(pool.map(predict, self._chunks()))
+        found = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
+        if not np.isfinite(found).all():  # argmax would take NaN for the first class, and score it
+            raise RunError(
+                "the trained model", "answers with probabilities that are not finite", "a training that converged",
+                "train again with a lower learning rate, --set lr=...",
+            )  # fmt: skip
+        size = found.nbytes + sum(tree_bytes(part.params) for part in chain.parts)
+        self._known[key] = (chain, found, size)
+        self._held += size
+        while self._held > self.memory_bytes and len(self._known) > 1:
+            self._held -= self._known.popitem(last=False)[1][2]
+        return found

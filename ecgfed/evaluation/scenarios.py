@@ -64,18 +64,23 @@ def evaluate(
     predictor = Predictor(run.net, data, rows, workers)
     truth = cohort.label[rows].astype(np.int64)
     classes = len(cohort.classes)
-    kept = [run.kept(state, client.index) for client in cohort.federation]
-    everyone = predictor.labels(run.method.global_answer(state.server, kept, protocol))
+    # a generator: a method with a global model asks for nobody's, and clients are read one by one
+    everyone = predictor.labels(
+        run.method.global_answer(
+            state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
+        )
+    )  # fmt: skip
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     for i, client in enumerate(cohort.federation):
         own = cohort.client[rows] == client.index
-        mine = predictor.labels(run.method.personal_answer(state.server, kept[i]))
+        kept = run.kept(state, client.index)
+        mine = predictor.labels(run.method.personal_answer(state.server, kept))
         if progress:
-            progress(i + 1, len(kept))
+            progress(i + 1, len(cohort.federation))
         if own.any():
             patients.append(_patient_scores(client.id, truth, mine, everyone, own, classes))
-            for name, chain in run.method.personal_variants(state.server, kept[i]).items():
+            for name, chain in run.method.personal_variants(state.server, kept).items():
                 labels = Predictor(run.net, data, rows[own], 1).labels(chain)
                 variants.setdefault(name, []).append(macro_f1(confusion(truth[own], labels, classes)))
     matrix = confusion(truth, everyone, classes)

@@ -1,36 +1,106 @@
-"""Checkpoint and history as callbacks of the training loop."""
+"""Checkpoint, history and progress as callbacks of the training loop."""
 
 import json
 import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import RunError
-from ecgfed.federation.checkpoint import CheckpointStore, State
+from ecgfed.errors import RunError, StorageError
+from ecgfed.federation.checkpoint import CheckpointStore, Snapshot, State
+from ecgfed.federation.kept import KeptStates
 from ecgfed.federation.train import Callback, RoundOutcome
+from ecgfed.federation.trees import tree_bytes
+from ecgfed.federation.writer import BackgroundWriter
 from ecgfed.files import append_line, write_text
 
 HISTORY, TIMING = "history.jsonl", "timing.jsonl"
+#: What states not yet written may hold in memory between checkpoints.
+SPILL_BYTES = 64 << 20
+#: How much of the time checkpoints may take where nobody says how often, and the longest time without one.
+SHARE_OF_TIME, LONGEST_S = 0.02, 60.0
 
 
 class SaveCheckpoint(Callback):
-    """Saves the state after every n-th round and after the last.
+    """Saves the state on a thread aside of the next round: at most one write is in flight, the next one waits for it.
+
+    Between checkpoints, states that clients keep stay in memory up to ``spill_bytes`` and are written ahead of the next
+    checkpoint beyond that. An error, or Ctrl-C, saves the last finished round before it goes on its way.
 
     Args:
         store: where to.
-        every: n; a killed run goes on from the last saved round, to the same end whatever n is.
+        every: save every n-th round, and the last; None saves as often as costs 2% of the time, but once a minute.
+            A killed run goes on from the last saved round, to the same end whatever it is.
+        spill_bytes: what states not yet written may hold in memory.
     """
 
-    def __init__(self, store: CheckpointStore, every: int = 1) -> None:
-        self.store, self.every = store, every
-        self._changed: set[int] = set()
+    def __init__(self, store: CheckpointStore, every: int | None = 1, spill_bytes: int = SPILL_BYTES) -> None:
+        self.store, self.every, self.spill_bytes = store, every, spill_bytes
+        #: processor time of the writing thread so far, s
+        self.cpu_s = 0.0
+        self._last_round: dict[int, int] = {}
+        self._unsaved: Snapshot | None = None
+        self._not_before = 0.0
+        self._writer: BackgroundWriter | None = None
+
+    def on_start(self, state: State) -> None:
+        """Move what clients keep to the disk; raises RunError, StorageError."""
+        self.store.attach(state)
+        self._last_round, self._unsaved, self._not_before = {}, None, 0.0
+        self._writer = BackgroundWriter()
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Save what has changed since the last time, when it is this round's turn."""
-        self._changed.update(outcome.changed)
-        if outcome.state.round % self.every == 0 or outcome.last:
-            self.store.save(outcome.state, sorted(self._changed))
-            self._changed.clear()
+        """Begin to save what has changed since the last time, when it is this round's turn.
+
+        Raises:
+            StorageError: the write before this one failed; the checkpoint before that is still there.
+        """
+        state, writer = outcome.state, self._writer
+        if writer is None or not isinstance(state.kept, KeptStates):
+            raise ValueError("on_start comes first")
+        self._last_round.update(dict.fromkeys(outcome.changed, state.round))
+        writer.wait()
+        unwritten = state.kept.unwritten()
+        kept = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
+        snapshot = Snapshot(state.round, kept, state.server, dict(state.seen))
+        if outcome.last or outcome.stopping or self._is_turn(state.round):
+            self._unsaved, self._last_round = None, {}
+            writer.submit(lambda: self._write(snapshot))
+            return
+        self._unsaved = snapshot
+        if sum(map(tree_bytes, unwritten.values())) > self.spill_bytes:
+            self._unsaved, self._last_round = replace(snapshot, kept={}), {}
+            writer.submit(lambda: self._write(replace(snapshot, server=None)))
+
+    def _is_turn(self, number: int) -> bool:
+        return time.perf_counter() >= self._not_before if self.every is None else number % self.every == 0
+
+    def _write(self, snapshot: Snapshot) -> None:
+        started = time.thread_time()
+        self.store.write(snapshot)
+        took = time.thread_time() - started
+        self.cpu_s += took
+        if snapshot.server is not None:
+            self._not_before = time.perf_counter() + min(took / SHARE_OF_TIME, LONGEST_S)
+
+    def on_end(self, state: State) -> None:
+        """Wait for the last write; raises StorageError."""
+        if self._writer is not None:
+            self._writer.wait()
+            self._writer.close()
+
+    def on_failure(self, state: State) -> None:
+        """Save the last finished round and wait for that; the error that ended the session is the one to report."""
+        if self._writer is None:
+            return
+        unsaved, self._unsaved = self._unsaved, None
+        if unsaved is not None:
+            with suppress(StorageError):
+                self._writer.submit(lambda: self._write(unsaved))
+        self._writer.close()
 
 
 class WriteHistory(Callback):
@@ -57,10 +127,64 @@ class WriteHistory(Callback):
         """Append the round's lines."""
         now = time.perf_counter()
         append_line(self.run / HISTORY, json.dumps(outcome.record))
-        append_line(
-            self.run / TIMING, json.dumps({"round": outcome.state.round, "seconds": round(now - self._since, 4)})
-        )
+        timing = {"round": outcome.state.round, "seconds": round(now - self._since, 4), "beats": outcome.beats}
+        append_line(self.run / TIMING, json.dumps(timing))
         self._since = now
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a session is, and how fast.
+
+    Attributes:
+        round: finished rounds of the run.
+        rounds: planned rounds of the run.
+        rounds_per_s: over the last rounds of this session.
+        samples_per_s: training beats a second over the same rounds.
+        left_s: time the rounds that are left will take at that speed.
+        record: the round's line in the history.
+    """
+
+    round: int
+    rounds: int
+    rounds_per_s: float
+    samples_per_s: float
+    left_s: float
+    record: dict[str, Any]
+
+
+class ReportProgress(Callback):
+    """Tells somebody after every round how far the run is and how fast.
+
+    Args:
+        rounds: planned rounds of the run.
+        tell: told.
+        window: rounds that the speed is taken over.
+        clock: seconds from any moment on.
+    """
+
+    def __init__(
+        self, rounds: int, tell: Callable[[Progress], None], window: int = 20,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:  # fmt: skip
+        self.rounds, self.tell, self.clock = rounds, tell, clock
+        # (when, beats of the session so far), the first from before the window's first round
+        self._marks: deque[tuple[float, int]] = deque(maxlen=window + 1)
+
+    def on_start(self, state: State) -> None:
+        """Begin to take the time."""
+        self._marks.clear()
+        self._marks.append((self.clock(), 0))
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Tell."""
+        self._marks.append((self.clock(), self._marks[-1][1] + outcome.beats))
+        (since, before), (now, beats) = self._marks[0], self._marks[-1]
+        elapsed = max(now - since, 1e-9)
+        speed, done = (len(self._marks) - 1) / elapsed, outcome.state.round
+        self.tell(
+            Progress(done, self.rounds, speed, (beats - before) / elapsed, (self.rounds - done) / speed, outcome.record)
+        )
 
 
 def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:

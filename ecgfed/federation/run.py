@@ -1,7 +1,10 @@
 """The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
+import hashlib
+import json
 import platform
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import EcgfedError, RunError
+from ecgfed.errors import CohortError, EcgfedError, RunError
 from ecgfed.federation.checkpoint import CheckpointStore, State
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.files import read_folder_document, write_json
@@ -51,7 +54,15 @@ class Run:
     @property
     def store(self) -> CheckpointStore:
         """The run's checkpoints."""
-        return CheckpointStore(self.path)
+        return CheckpointStore(self.path, self.identity)
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 over what makes two runs the same: method, settings, net, plan but its rounds, cohort."""
+        same = {name: self.meta[name] for name in ("method", "settings", "net")}
+        plan = {name: value for name, value in self.meta["plan"].items() if name != "rounds"}
+        text = json.dumps({**same, "plan": plan, "cohort": self.fingerprint}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def cohort(self, path: Path | None = None) -> Cohort:
         """Open the cohort the run was trained on.
@@ -72,6 +83,23 @@ class Run:
             )
         return cohort
 
+    def unchanged_cohort(self, path: Path | None = None) -> Cohort:
+        """Open the cohort as ``cohort`` does, and read all of it to see that its arrays are still what they were.
+
+        Raises:
+            CohortError: it cannot be opened, or an array has changed since it was prepared.
+            RunError: it is another cohort.
+        """
+        cohort = self.cohort(path)
+        for name, digest in cohort.meta.get("sha256", {}).items():
+            array = np.ascontiguousarray(getattr(cohort, name))
+            if hashlib.sha256(array.data if array.size else b"").hexdigest() != digest:
+                raise CohortError(
+                    cohort.path / f"{name}.npy", "has changed since the cohort was prepared (SHA-256 differs)",
+                    "the beats this run was begun with", "prepare the cohort again, as it was",
+                )  # fmt: skip
+        return cohort
+
     def state(self) -> State:
         """Load the last checkpoint; raises RunError where there is none."""
         if not self.store.exists():
@@ -80,14 +108,17 @@ class Run:
 
     def kept(self, state: State, client: int) -> dict[str, Any]:
         """Return what a client keeps; its start where it never took part."""
-        if client in state.kept:
-            return state.kept[client]
+        return state.kept.get(client, self._client_start)
+
+    @cached_property
+    def _client_start(self) -> dict[str, Any]:
         return self.method.client_start(self.net.initial(self.plan.seed))
 
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    # a kill while run.json was written leaves its half under this name, and nothing else
+    if path.exists() and (not path.is_dir() or any(part.name != f".{FILE_NAME}.partial" for part in path.iterdir())):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
         "schema_version": SCHEMA_VERSION, "tool_version": __version__,
@@ -110,7 +141,7 @@ def extend_run(run: Run, rounds: int) -> Run:
     plan = replace(run.plan, rounds=rounds)
     if run.store.exists() and rounds < (done := run.store.load().round):
         raise RunError(run.path, f"has {done} finished rounds", f"--rounds {done} or more", "train into a new folder")
-    write_json(run.path / FILE_NAME, {**run.meta, "plan": asdict(plan)})
+    write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
     return open_run(run.path)
 
 

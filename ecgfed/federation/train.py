@@ -1,6 +1,6 @@
 """The loop over rounds: choose participants, run them, aggregate, tell the callbacks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,17 @@ class RoundOutcome:
         state: the run after it.
         changed: clients whose kept state is new.
         record: the round's line in the history, JSON-ready; callbacks may add to it.
+        beats: training beats the participants went through.
         last: whether this was the run's last round.
+        stopping: whether this session ends here because it was asked to, before the run's last round.
     """
 
     state: State
     changed: list[int]
     record: dict[str, Any]
+    beats: int
     last: bool
+    stopping: bool = False
 
 
 class Callback:
@@ -42,7 +46,10 @@ class Callback:
         """Learn of a finished round."""
 
     def on_end(self, state: State) -> None:
-        """Learn of the state after the last round."""
+        """Learn of the state after the session's last round."""
+
+    def on_failure(self, state: State) -> None:
+        """Learn that an error, or Ctrl-C, ended the session instead; finish what was begun, and raise nothing."""
 
 
 def initial_state(method: Method, plan: TrainPlan) -> State:
@@ -52,7 +59,7 @@ def initial_state(method: Method, plan: TrainPlan) -> State:
 
 def train(
     method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, state: State,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Callback] = (), should_stop: Callable[[], bool] = lambda: False,
 ) -> State:  # fmt: skip
     """Run the rounds that are left.
 
@@ -63,54 +70,72 @@ def train(
         engine: runs the clients.
         state: where to go on; changed in place.
         callbacks: told of every round.
+        should_stop: asked after every round; True ends the session there.
 
     Returns:
-        The state after the last round.
+        The state after the session's last round.
 
     Raises:
-        RunError: a client's loss was not finite.
+        RunError: a client's loss was not finite, or what it keeps cannot be read.
+        StorageError: a callback could not write.
     """
     check_needs(method.needs, plan, len(data.clients))
     torch.set_num_threads(1)  # sums on this thread must not depend on how many there are
-    initial = method.net.initial(plan.seed)
-    train_beats = dict(zip(data.clients.tolist(), data.train_beats.tolist(), strict=True))
-    counts = {client: data.class_counts(client) for client in train_beats}
-    for callback in callbacks:
-        callback.on_start(state)
-    while state.round < plan.rounds:
-        number = state.round + 1
-        progress = state.round / plan.rounds
-        chosen = [int(client) for client in participants(plan, data.clients, number)]
-        work = [
-            ClientWork(
-                ClientInfo(
-                    c,
-                    number,
-                    train_beats[c],
-                    counts[c],
-                    plan.steps_for(train_beats[c]),
-                    progress,
-                    seed=plan.seed,
-                    client_numbers=int(data.clients.max()) + 1,
-                ),
-                state.kept[c] if c in state.kept else method.client_start(initial),
-                state.seen.get(c, 0),
-            )
-            for c in chosen
-        ]
-        results = engine.run(method, method.shared(state.server), work)
-        state.server = method.aggregate(state.server, _returned(chosen, results, train_beats, progress))
+    session = _Session(method, data, plan, engine)
+    try:
+        for callback in callbacks:
+            callback.on_start(state)
+        stopping = False
+        while state.round < plan.rounds and not stopping:
+            outcome = session.run_round(state)
+            stopping = outcome.stopping = not outcome.last and should_stop()
+            for callback in callbacks:
+                callback.on_round(outcome)
+        for callback in callbacks:
+            callback.on_end(state)
+    except BaseException:
+        for callback in callbacks:
+            callback.on_failure(state)
+        raise
+    return state
+
+
+class _Session:
+    """What stays the same from round to round."""
+
+    def __init__(self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine) -> None:
+        self.method, self.data, self.plan, self.engine = method, data, plan, engine
+        self.initial = method.net.initial(plan.seed)
+        self.train_beats = dict(zip(data.clients.tolist(), data.train_beats.tolist(), strict=True))
+        self.total = sum(self.train_beats.values())
+        self.client_numbers = max(self.train_beats) + 1
+
+    def run_round(self, state: State) -> RoundOutcome:
+        """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
+        number, progress = state.round + 1, state.round / self.plan.rounds
+        chosen = [int(client) for client in participants(self.plan, self.data.clients, number)]
+        work = [self._work(state, client, number, progress) for client in chosen]
+        results = self.engine.run(self.method, self.method.shared(state.server), work)
+        del work
+        returned = _returned(chosen, results, self.train_beats, progress)
+        state.server = self.method.aggregate(state.server, returned)
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
             state.seen[client] = state.seen.get(client, 0) + result.beats
         state.round = number
-        record = _record(method, state, chosen, results, sum(train_beats.values()))
-        outcome = RoundOutcome(state, chosen, record, number == plan.rounds)
-        for callback in callbacks:
-            callback.on_round(outcome)
-    for callback in callbacks:
-        callback.on_end(state)
-    return state
+        record = _record(self.method, state, chosen, results, self.total)
+        beats = sum(result.beats for result in results)
+        return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
+
+    def _work(self, state: State, client: int, number: int, progress: float) -> ClientWork:
+        beats = self.train_beats[client]
+        counts = self.data.class_counts(client)
+        info = ClientInfo(
+            client, number, beats, counts, self.plan.steps_for(beats), progress, seed=self.plan.seed,
+            client_numbers=self.client_numbers,
+        )  # fmt: skip
+        kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
+        return ClientWork(info, kept, state.seen.get(client, 0))
 
 
 def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[int, int], progress: float) -> Returned:

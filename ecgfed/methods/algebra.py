@@ -25,5 +25,5 @@ def times(a: Params, scale: float | Tensor) -> Params:
 
 
 def square_length(a: Params) -> Tensor:
-    """``||a||^2`` over all entries, 0-d float64."""
-    return torch.stack([value.double().square().sum() for value in a.values()]).sum()
+    """``||a||^2`` over all entries, 0-d float64; summed by name, so that the order of a dictionary changes no bit."""
+    return torch.stack([a[name].double().square().sum() for name in sorted(a)]).sum()

@@ -73,7 +73,7 @@ def sgd_step(
     params: Params, grads: Params, velocity: Params, stats: Params, settings: SgdSettings
 ) -> tuple[Params, Params]:
     """Take one step; returns new parameters (with ``stats`` put in place) and the new velocity."""
-    names = list(grads)
+    names = sorted(grads)  # a checkpoint's order is another, and a sum's bits depend on it
     w, g, v = ([tree[name] for name in names] for tree in (params, grads, velocity))
     lr, momentum, decay = settings.lr, settings.momentum, settings.weight_decay
     if settings.clip:

@@ -79,8 +79,10 @@ class Mtl(Method):
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         if self.settings.relation == "mean" or len(server.get("models", {})) < 2:
             return {"mean": server["mean"]}
-        models: dict[str, Params] = server["models"]
-        flat = {client: torch.cat([value.flatten() for value in model.values()]) for client, model in models.items()}
+        models: dict[str, Params] = {client: server["models"][client] for client in sorted(server["models"], key=int)}
+        flat = {
+            client: torch.cat([model[name].flatten() for name in sorted(model)]) for client, model in models.items()
+        }
         omega = learned_relation(torch.stack(list(flat.values())))
         rest = omega - torch.diag(omega.diagonal())
         names = list(next(iter(models.values())))

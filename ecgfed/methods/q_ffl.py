@@ -78,7 +78,7 @@ class QFfl(FedAvg):
         models = returned.tree["model"]
         # g_i = L (w - w_i), every entry (m, ...)
         g: Params = {name: lipschitz * (value - models[name]) for name, value in trainable(w).items()}
-        lengths = torch.stack([value.double().flatten(1).square().sum(1) for value in g.values()]).sum(0)
+        lengths = torch.stack([value.double().flatten(1).square().sum(1) for _, value in sorted(g.items())]).sum(0)
         total = (u * (settings.q * lengths / losses + lipschitz)).sum()
         moved = plus(trainable(w), weighted_mean(g, u), -1.0 / float(total))
         averaged = weighted_mean({name: value for name, value in models.items() if is_buffer(name)}, u)

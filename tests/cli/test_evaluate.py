@@ -182,7 +182,7 @@ def _spoilt_checkpoint(run: Path) -> None:
     [
         (_no_run, ("run", "is not a folder", "ecgfed train")), (_no_round, ("no finished round", "--resume")),
         (_other_schema, ("run.json", "schema version 0", "expected 1")),
-        (_spoilt_checkpoint, ("server.000002.safetensors", "SHA-256")),
+        (_spoilt_checkpoint, ("server.000002.safetensors", "not the file that was saved")),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["evaluate", "export"])

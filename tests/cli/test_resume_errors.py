@@ -1,12 +1,25 @@
 """``ecgfed train --resume``: what cannot be gone on with is one line, exit code 2, and the run stays as it is."""
 
+import errno
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from support import Command, assert_refused, change_json, copied, other_cohort, snapshot
+from support import (
+    Command,
+    assert_full_disk,
+    assert_refused,
+    change_json,
+    copied,
+    other_cohort,
+    run_limited,
+    snapshot,
+)
 
 
 @pytest.fixture
@@ -61,6 +74,115 @@ def test_another_cohort(ecgfed: Command, run: Path, tmp_path: Path) -> None:
     said = ecgfed("train", other_cohort(tmp_path), "--out", run, "--resume", "--rounds", 5)
     assert_refused(said, "another cohort", "other-cohort")
     assert snapshot(run) == before
+
+
+def test_a_cohort_changed_in_place(ecgfed: Command, cohort_path: Path, fedavg_run: Path, tmp_path: Path) -> None:
+    cohort, run = copied(cohort_path, tmp_path / "cohort"), copied(fedavg_run, tmp_path / "run")
+    beats = np.load(cohort / "beats.npy")
+    beats[7, 0, 100] += 0.5
+    np.save(cohort / "beats.npy", beats)
+    before = snapshot(run)
+    said = ecgfed("train", cohort, "--out", run, "--resume", "--rounds", 3)
+    assert_refused(said, "beats.npy", "has changed since", "prepare the cohort again")
+    assert snapshot(run) == before
+
+
+def test_another_runs_checkpoint(ecgfed: Command, cohort_path: Path, run: Path, tmp_path: Path) -> None:
+    """The same method, net and cohort with another learning rate: every file is whole, and none is this run's."""
+    other = tmp_path / "other"
+    options = ("--rounds", 2, "--batch-size", 16, "--eval-every", 0, "--quiet")
+    assert ecgfed("train", cohort_path, "--out", other, *options, "--set", "lr=0.01").code == 0
+    shutil.rmtree(run / "checkpoint")
+    shutil.copytree(other / "checkpoint", run / "checkpoint")
+    before = snapshot(run)
+    for command in (
+        ("train", cohort_path, "--out", run, "--resume", "--rounds", 4, "--quiet"),
+        ("evaluate", run), ("export", run, "--out", tmp_path / "bundle"),
+    ):  # fmt: skip
+        assert_refused(ecgfed(*command), "checkpoint", "of another run", "put this run's own back")
+    assert snapshot(run) == before
+    # a run begun alike in every way is the same run: its checkpoint is this run's
+    twin = tmp_path / "twin"
+    assert ecgfed("train", cohort_path, "--out", twin, *options, "--set", "lr=0.02").code == 0
+    shutil.rmtree(run / "checkpoint")
+    shutil.copytree(twin / "checkpoint", run / "checkpoint")
+    assert ecgfed("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet").code == 0
+
+
+def _cut_a_client(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _flip_a_clients_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+
+
+def _another_clients(path: Path) -> None:
+    path.write_bytes(path.with_name("client0.000002.safetensors").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fragment"),
+    [(_cut_a_client, "bytes, is not the file"), (Path.unlink, "No such file"), (_flip_a_clients_bit, "SHA-256"),
+     (_another_clients, "SHA-256")],
+)  # fmt: skip
+def test_a_clients_file_that_was_spoilt(
+    ecgfed: Command, cohort_path: Path, local_run: Path, tmp_path: Path, spoil: Callable[[Path], None], fragment: str
+) -> None:
+    run = copied(local_run, tmp_path / "run")
+    spoil(run / "checkpoint" / "client2.000002.safetensors")
+    before = snapshot(run)
+    more = ("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet")
+    for command in (more, ("evaluate", run)):
+        assert_refused(ecgfed(*command), "client2.000002.safetensors", fragment, "train again")
+    after = snapshot(run)
+    assert {name: data for name, data in after.items() if name != "run.json"} == {
+        name: data for name, data in before.items() if name != "run.json"
+    }
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_disk_that_gets_full_keeps_the_last_checkpoint(
+    ecgfed: Command, cohort_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    """No space for the n-th file: one line, the checkpoint before it, and a run that goes on to the same end."""
+    options = (
+        "train", cohort_path, "--method", "local", "--rounds", 8, "--local-steps", 1, "--batch-size", 16,
+        "--width", 0.35, "--eval-every", 3, "--checkpoint-every", every, "--quiet", "--out",
+    )  # fmt: skip
+    assert ecgfed(*options, tmp_path / "whole").code == 0
+    original, left = Path.write_bytes, 19 if every == 1 else 8
+
+    def write(path: Path, data: bytes) -> int:
+        nonlocal left
+        if path.name.endswith(".safetensors.partial"):
+            left -= 1
+        if left < 0:
+            original(path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return original(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    said = ecgfed(*options, tmp_path / "run")
+    monkeypatch.undo()
+    assert_refused(said, ".safetensors: could not be written", "No space left on device")
+    index = json.loads((tmp_path / "run" / "checkpoint" / "progress.json").read_text())
+    assert index["round"] == 3  # four clients and the server: the fourth round, or the sixth, did not fit
+    said = ecgfed(*options, tmp_path / "run", "--resume")
+    assert (said.code, said.err) == (0, "")
+    one, two = (snapshot(tmp_path / name) for name in ("whole", "run"))
+    assert {n: d for n, d in one.items() if n != "timing.jsonl"} == {
+        n: d for n, d in two.items() if n != "timing.jsonl"
+    }
+
+
+def test_a_file_size_limit_while_a_run_goes_on(cohort_path: Path, run: Path) -> None:
+    before = snapshot(run / "checkpoint")
+    result = run_limited(50_000, "train", cohort_path, "--out", run, "--resume", "--rounds", 4, "--quiet")
+    assert_full_disk(result, "server.000003.safetensors")
+    assert snapshot(run / "checkpoint") == before
 
 
 def test_no_run_at_all(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
@@ -123,7 +245,7 @@ def _broken_history(run: Path) -> None:
     [
         (_flip_a_bit, ("server.000002.safetensors", "SHA-256")),
         (_remove_a_file, ("server.000002.safetensors", "No such file")),
-        (_cut_a_file, ("server.000002.safetensors", "SHA-256")),
+        (_cut_a_file, ("server.000002.safetensors", "has 500 bytes", "not the file that was saved")),
         (_half_index, ("progress.json", "cannot be read")),
         (_empty_index, ("progress.json", "lacks")),
         (_other_schema, ("run.json", "schema version 7", "expected 1")),

@@ -31,14 +31,14 @@ def test_a_usage_error_is_one_line(ecgfed: Command, arguments: tuple[str, ...], 
     assert_refused(ecgfed(*arguments), *fragments)
 
 
-@pytest.mark.parametrize("group", [(), ("prepare",)])
+@pytest.mark.parametrize("group", [(), ("prepare",), ("runs",)])
 def test_no_command_shows_the_help(ecgfed: Command, group: tuple[str, ...]) -> None:
     said = ecgfed(*group)
     assert (said.code, said.out) == (2, "")
     assert said.err == ecgfed(*group, "--help").out
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "methods", "prepare"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "methods", "prepare", "runs"])
 def test_help(ecgfed: Command, command: str) -> None:
     said = ecgfed(command, "--help")
     assert (said.code, said.err) == (0, "")
@@ -90,6 +90,6 @@ def test_ctrl_c_leaves_a_run_to_go_on_with(cohort_path: Path, tmp_path: Path) ->
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err.splitlines()[-1] == "ecgfed: stopped"
+    assert err.splitlines()[-1].startswith("ecgfed: stopped after round ")
     assert "Traceback" not in err
     assert json.loads((run / "checkpoint" / "progress.json").read_text())["round"] >= 1

@@ -1,0 +1,86 @@
+"""One session of training: from the last checkpoint on, to the end or until somebody asks it to stop."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import RunError
+
+from .output import note, progress_bar, stderr
+from .stop import graceful_stop
+
+
+def check_tensorboard(folder: Path | None) -> None:
+    """Refuse a folder for TensorBoard, before anything is written, where it is not installed; raises OptionError."""
+    if folder is not None:
+        from ecgfed.federation.tensorboard import require_tensorboard
+
+        require_tensorboard()
+
+
+def run_session(
+    run: Any, cohort: Any, workers: int | None, checkpoint_every: int | None, *, tensorboard: Path | None, quiet: bool,
+    json_output: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Train the rounds that are left and return the numbers of the last one.
+
+    Raises:
+        EcgfedError: training cannot go on; the last checkpoint is there.
+        SystemExit: Ctrl-C or SIGTERM: 130 or 143, after the round was finished and saved.
+    """
+    from ecgfed.federation.callbacks import HISTORY, read_lines
+    from ecgfed.federation.data import training_data
+    from ecgfed.federation.engine import ThreadEngine
+    from ecgfed.federation.plan import available_cores
+    from ecgfed.federation.train import initial_state, train
+
+    data = training_data(cohort, rr=run.net.spec.rr)
+    store = run.store
+    state = store.load() if store.exists() else initial_state(run.method, run.plan)
+    threads = workers or available_cores()
+    rounds = run.plan.rounds
+    if len(read_lines(run.path / HISTORY, state.round)) < state.round:
+        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
+    if state.round >= rounds:
+        note(f"{run.path} has all its {rounds} rounds.", quiet=quiet, json_output=json_output)
+    elif state.round:
+        note(f"Going on after round {state.round}.", quiet=quiet, json_output=json_output)
+    with (
+        graceful_stop(quiet=quiet) as stop, progress_bar(quiet) as bar,
+        ThreadEngine(data, run.plan, threads) as engine,
+    ):  # fmt: skip
+        watching = _callbacks(run, cohort, data, threads, store, checkpoint_every, bar, state.round, tensorboard)
+        train(run.method, data, run.plan, engine, state, watching, stop.asked)
+    if stop.code is not None and state.round < rounds:
+        again = f"ecgfed train {shlex.quote(str(cohort.path))} --out {shlex.quote(str(run.path))} --resume"
+        line = f"ecgfed: stopped after round {state.round} of {rounds}, saved; go on with: {again}"
+        stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+        raise SystemExit(stop.code)
+    last = read_lines(run.path / HISTORY, rounds)[-1]
+    return {name: value for name, value in last.items() if name not in ("round", "clients", "losses")}
+
+
+def _callbacks(
+    run: Any, cohort: Any, data: Any, threads: int, store: Any, checkpoint_every: int | None, bar: Any, done: int,
+    tensorboard: Path | None,
+) -> list[Any]:  # fmt: skip
+    """Return what watches a session; the history comes before the checkpoint, so that it is never behind it."""
+    from ecgfed.evaluation.monitor import ValidationScores
+    from ecgfed.federation.callbacks import Progress, ReportProgress, SaveCheckpoint, WriteHistory
+    from ecgfed.federation.tensorboard import WriteTensorBoard
+
+    task = bar.add_task(run.method.name, total=run.plan.rounds, completed=done, about="", unit="round")
+
+    def tell(progress: Progress) -> None:
+        record = progress.record
+        about = (
+            f"{progress.samples_per_s:,.0f} samples/s, loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
+        )
+        bar.update(task, completed=progress.round, about=about)
+
+    every = int(run.meta.get("eval_every", 0))
+    return [
+        ValidationScores(run.method, cohort, data, every, threads), WriteHistory(run.path),
+        SaveCheckpoint(store, checkpoint_every), ReportProgress(run.plan.rounds, tell),
+        *([WriteTensorBoard(tensorboard)] if tensorboard else []),
+    ]  # fmt: skip

@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM while a run trains: the round is finished and saved first; a second one stops at once."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+#: signal -> what a person calls it
+_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
+
+class StopRequest:
+    """Whether somebody asked this process to stop.
+
+    Attributes:
+        code: the exit code to stop with, 128 + the signal's number; None while nobody asked.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.code: int | None = None
+        self._quiet = quiet
+
+    def asked(self) -> bool:
+        """Return whether to stop after this round."""
+        return self.code is not None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Note the request; leave at once when there was one already, as a kill would, which loses this round only."""
+        del frame
+        if self.code is not None:
+            _say("stopped at once; the last checkpoint is whole, go on with --resume")
+            os._exit(128 + number)
+        self.code = 128 + number
+        if not self._quiet:
+            _say(f"{_NAMES[signal.Signals(number)]}: this round is finished and saved first; once more stops at once")
+
+
+def _say(line: str) -> None:
+    # not through sys.stderr: the signal may have come while the main thread was printing there
+    os.write(2, f"\r\x1b[Kecgfed: {line}\n".encode() if os.isatty(2) else f"ecgfed: {line}\n".encode())
+
+
+@contextmanager
+def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
+    """Yield a request that SIGINT and SIGTERM set, instead of ending the process, until the block ends."""
+    request = StopRequest(quiet=quiet)
+    if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
+        yield request
+        return
+    before = {number: signal.signal(number, request.handle) for number in _NAMES}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

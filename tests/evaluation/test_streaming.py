@@ -1,0 +1,93 @@
+"""Scoring and exporting read one client after the other: memory does not grow with the clients."""
+
+import functools
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import train_run
+from support import traced_once  # noqa: F401
+
+import ecgfed.evaluation.predict as predict
+import ecgfed.evaluation.scenarios as scenarios
+from ecgfed.bundle.export import export_bundle
+from ecgfed.cohort.cohort import open_cohort
+from ecgfed.evaluation.predict import Predictor
+from ecgfed.federation.checkpoint import State
+from ecgfed.federation.data import training_data
+from ecgfed.federation.kept import KeptStates
+from ecgfed.federation.run import open_run
+from ecgfed.federation.trees import flatten
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Tree
+from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+
+
+class Counted(KeptStates):
+    """Counts the clients' states that are alive when the next one is read."""
+
+    def __init__(self, of: KeptStates) -> None:
+        super().__init__(of.folder, of.files(), cache_bytes=0)
+        self.alive: list[Any] = []
+        self.most, self.reads = 0, 0
+
+    def __getitem__(self, client: int) -> Tree:
+        gc.collect()
+        tree = super().__getitem__(client)
+        self.alive = [leaf for leaf in self.alive if leaf() is not None]
+        self.alive.append(weakref.ref(next(iter(flatten(tree).values()))))
+        self.most, self.reads = max(self.most, len(self.alive)), self.reads + 1
+        return tree
+
+
+@pytest.fixture(scope="module")
+def personal_run(cohort_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_run(cohort_path, tmp_path_factory.mktemp("run") / "grp", method="grp-fed-printed", rounds=1, rr=False)
+
+
+def counted(run_path: Path) -> tuple[State, Counted]:
+    state = open_run(run_path).state()
+    assert isinstance(state.kept, KeptStates)
+    state.kept = kept = Counted(state.kept)
+    return state, kept
+
+
+def test_evaluation(personal_run: Path, cohort_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, cohort = open_run(personal_run), open_cohort(cohort_path)
+    whole = scenarios.evaluate(run, cohort, run.state(), 2)
+    monkeypatch.setattr(scenarios, "Predictor", functools.partial(Predictor, memory_bytes=1))
+    state, kept = counted(personal_run)
+    assert scenarios.evaluate(run, cohort, state, 2) == whole
+    assert kept.reads == 4
+    assert kept.most <= 2
+
+
+@pytest.mark.usefixtures("traced_once")
+def test_export(personal_run: Path, cohort_path: Path, tmp_path: Path) -> None:
+    state, kept = counted(personal_run)
+    manifest = export_bundle(open_run(personal_run), open_cohort(cohort_path), state, tmp_path / "bundle")
+    assert len(manifest["patients"]) == kept.reads == 4
+    assert kept.most <= 2
+
+
+def test_a_predictor_forgets_what_it_has_no_room_for(cohort_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = ResNet1d(NetSpec(12, width=0.35))
+    rows = np.arange(10)
+    predictor = Predictor(net, training_data(open_cohort(cohort_path), rr=False), rows, 1)
+    chains = [Chain((Part("model", net.initial(seed), shared=False),)) for seed in range(3)]
+    one = 10 * 12 * 4 + sum(v.numel() * v.element_size() for v in chains[0].parts[0].params.values())
+    predictor.memory_bytes = 2 * one
+    computed: list[int] = []
+    original = predict._chain_probabilities
+
+    def noted(net: ResNet1d, chain: Chain, inputs: Inputs) -> Any:
+        computed.append(next(i for i, one in enumerate(chains) if one is chain))
+        return original(net, chain, inputs)
+
+    monkeypatch.setattr(predict, "_chain_probabilities", noted)
+    for i in (0, 1, 0, 2, 0, 1):
+        predictor.labels(chains[i])
+    assert computed == [0, 1, 2, 1]

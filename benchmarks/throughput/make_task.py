@@ -1,4 +1,4 @@
-"""Write a task's files: beats from a seed, ecgfed's own order of batches, ecgfed's own initial weights."""
+"""The task in ecgfed's terms, and its files: beats from a seed, ecgfed's own order of batches and initial weights."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import task as t
 import torch
+from numpy.typing import NDArray
 
-from ecgfed.federation.data import _stream
+from ecgfed.federation.data import TrainingData, local_rows
+from ecgfed.federation.plan import TrainPlan
 from ecgfed.nets.layers import trainable
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d, count_parameters
 
@@ -21,7 +23,22 @@ def reference_net() -> ResNet1d:
     return net
 
 
-def beats(clients: int, beats_each: int) -> tuple[np.ndarray, np.ndarray]:
+def one_epoch(rounds: int) -> TrainPlan:
+    """Return the plan of every system here: one local epoch a round."""
+    return TrainPlan(rounds=rounds, local_epochs=1, batch_size=t.BATCH, seed=t.SEED)
+
+
+def training_data(
+    windows: NDArray[np.float32], label: NDArray[np.int64], clients: int, beats_each: int
+) -> TrainingData:  # fmt: skip
+    """Return beats as ecgfed's engines take them."""
+    rows = np.arange(clients * beats_each).reshape(clients, beats_each)
+    return TrainingData(
+        clients=np.arange(clients), rows=dict(enumerate(rows)), windows=windows, rr=None, label=label, classes=t.CLASSES,
+    )  # fmt: skip
+
+
+def draw_beats(clients: int, beats_each: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Draw windows and labels: a wave of the label's own frequency under noise, so that there is something to learn."""
     rng = np.random.default_rng([t.SEED, clients, beats_each])
     label = rng.integers(0, t.CLASSES, clients * beats_each)
@@ -32,8 +49,21 @@ def beats(clients: int, beats_each: int) -> tuple[np.ndarray, np.ndarray]:
     return windows[:, None].astype(np.float32), label
 
 
+def build_task(clients: int, beats_each: int, rounds: int) -> t.Task:
+    """Make a task in memory; rounds include the warm-up."""
+    windows, label = draw_beats(clients, beats_each)
+    data, plan = training_data(windows, label, clients, beats_each), one_epoch(rounds)
+    orders = np.array([
+        [np.concatenate([rows for (rows,) in local_rows(data, plan, client, number * beats_each, 1)])
+         - client * beats_each for client in range(clients)]
+        for number in range(rounds)
+    ])  # fmt: skip
+    initial = {name: value.numpy() for name, value in reference_net().initial(t.SEED).items()}
+    return t.Task(windows, label, orders, initial)
+
+
 def make_task(folder: Path, clients: int, beats_each: int, rounds: int) -> t.Task:
-    """Write the files unless the same lie there already, and open them.
+    """Write a task's files unless the same lie there already, and open them.
 
     Args:
         folder: where to.
@@ -41,7 +71,6 @@ def make_task(folder: Path, clients: int, beats_each: int, rounds: int) -> t.Tas
         beats_each: beats of each.
         rounds: rounds to write the order of beats for, warm-up included.
     """
-    net = reference_net()
     description = {
         "clients": clients, "beats": beats_each, "samples": t.SAMPLES, "classes": t.CLASSES, "seed": t.SEED,
         "rounds": rounds, "torch": torch.__version__, "numpy": np.__version__,
@@ -49,12 +78,10 @@ def make_task(folder: Path, clients: int, beats_each: int, rounds: int) -> t.Tas
     if t.described(folder) != description:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / t.DESCRIPTION).unlink(missing_ok=True)
-        windows, label = beats(clients, beats_each)
-        orders = [[_stream(t.SEED, c, beats_each, r * beats_each, beats_each) for c in range(clients)]
-                  for r in range(rounds)]  # fmt: skip
-        np.save(folder / t.WINDOWS, windows)
-        np.save(folder / t.LABELS, label)
-        np.save(folder / t.ORDERS, np.array(orders))
-        np.savez(folder / t.INITIAL, **{name: value.numpy() for name, value in net.initial(t.SEED).items()})
+        task = build_task(clients, beats_each, rounds)
+        np.save(folder / t.WINDOWS, task.windows)
+        np.save(folder / t.LABELS, task.label)
+        np.save(folder / t.ORDERS, task.orders)
+        np.savez(folder / t.INITIAL, **task.initial)
         (folder / t.DESCRIPTION).write_text(json.dumps(description))
     return t.open_task(folder)

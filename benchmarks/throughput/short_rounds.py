@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import processes
 import task as t
 import torch
+from make_task import draw_beats, training_data
 
 from ecgfed.federation.callbacks import SaveCheckpoint
 from ecgfed.federation.checkpoint import CheckpointStore, State
@@ -166,18 +166,6 @@ class Alternate(Callback):
         self._cpu, self._wall = time.process_time(), time.perf_counter()
 
 
-def federation() -> TrainingData:
-    """Return 46 clients of 512 random beats."""
-    rng = np.random.default_rng(t.SEED)
-    total = t.CLIENTS * t.BEATS
-    edges = np.arange(t.CLIENTS + 1) * t.BEATS
-    return TrainingData(
-        clients=np.arange(t.CLIENTS), rows={i: np.arange(edges[i], edges[i + 1]) for i in range(t.CLIENTS)},
-        windows=rng.standard_normal((total, 1, t.SAMPLES)).astype(np.float32), rr=None,
-        label=rng.integers(0, t.CLASSES, total), classes=t.CLASSES,
-    )  # fmt: skip
-
-
 def measure(case: str, steps: int, rounds: int, data: TrainingData, *, checkpoint: bool) -> dict[str, Any]:
     """Measure one method at one length of local work."""
     name, values, gradients_a_step, forwards_a_step = CASES[case]
@@ -230,7 +218,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    data, found = federation(), []
+    data, found = training_data(*draw_beats(t.CLIENTS, t.BEATS), t.CLIENTS, t.BEATS), []
     print("| method | local steps | s/round | CPU s/round | bare CPU s | share of CPU | with checkpoint |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for case in options.only:

@@ -2,32 +2,19 @@
 
 import sys
 
-import numpy as np
 import task as t
 import torch
-from make_task import reference_net
+from make_task import one_epoch, reference_net, training_data
 from worker import Conversation, arguments
 
 from ecgfed import __version__
 from ecgfed.federation.checkpoint import State
-from ecgfed.federation.data import TrainingData
 from ecgfed.federation.engine import ThreadEngine
-from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 
 WORKERS = 2
-
-
-def training_data(task: t.Task) -> TrainingData:
-    """Return the task's beats as the engine takes them."""
-    edges = np.arange(task.clients + 1) * task.beats
-    return TrainingData(
-        clients=np.arange(task.clients),
-        rows={client: np.arange(edges[client], edges[client + 1]) for client in range(task.clients)},
-        windows=task.windows, rr=None, label=task.label, classes=t.CLASSES,
-    )  # fmt: skip
 
 
 class OnCommand(Callback):
@@ -54,9 +41,9 @@ class OnCommand(Callback):
 def main() -> None:
     folder, weights = arguments(__doc__ or "")
     task = t.open_task(folder)
-    plan = TrainPlan(rounds=len(task.orders), local_epochs=1, batch_size=t.BATCH, seed=t.SEED)
+    plan = one_epoch(len(task.orders))
     method = FedAvg(reference_net(), FederatedSgdSettings(lr=t.LEARNING_RATE, momentum=t.MOMENTUM))
-    data = training_data(task)
+    data = training_data(task.windows, task.label, task.clients, task.beats)
     torch.set_num_threads(1)  # as train does; here too so that the record shows it
     conversation = Conversation(weights, ecgfed=__version__, workers=WORKERS)
     with ThreadEngine(data, plan, WORKERS) as engine:

@@ -33,9 +33,8 @@ def training_data(
 ) -> TrainingData:  # fmt: skip
     """Return beats as ecgfed's engines take them."""
     rows = np.arange(clients * beats_each).reshape(clients, beats_each)
-    return TrainingData(
-        clients=np.arange(clients), rows=dict(enumerate(rows)), windows=windows, rr=None, label=label, classes=t.CLASSES,
-    )  # fmt: skip
+    clients_rows = dict(enumerate(rows))
+    return TrainingData(np.arange(clients), clients_rows, windows, None, label, classes=t.CLASSES)
 
 
 def draw_beats(clients: int, beats_each: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -57,8 +57,9 @@ def server_app(folder: Path, conversation: Conversation, task: t.Task) -> Server
     def serve(grid: Grid, context: Context) -> None:
         start = ArrayRecord(net_with(task.initial).state_dict())
         config = ConfigRecord({"task": str(folder)})
+        rounds = len(task.orders) + 1  # one more than there will be: closing down must not fall into another's round
         try:
-            OnCommand(conversation, task).start(grid, start, num_rounds=len(task.orders), train_config=config)
+            OnCommand(conversation, task).start(grid, start, num_rounds=rounds, train_config=config)
         except NoMoreRoundsError:
             return
 

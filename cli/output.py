@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,15 +58,21 @@ def open_run_and_cohort(run_path: Path, cohort_path: Path | None) -> tuple[Any, 
 
 
 class _Rate(ProgressColumn):
-    """Steps a second, or seconds a step where a step takes longer than one; in the task's own unit where it has one."""
+    """Steps a second, or seconds a step where a step takes longer than one; what the task says of it where it does."""
 
     def render(self, task: Task) -> Text:
-        speed, unit = task.finished_speed or task.speed, task.fields.get("unit", "")
-        if not speed:
-            return Text("")
-        if speed >= 1:
-            return Text(f"{speed:.1f} {unit}s/s" if unit else f"{speed:.1f}/s")
-        return Text(f"{1 / speed:.1f} s a {unit}" if unit else f"{1 / speed:.1f} s each")
+        speed = task.finished_speed or task.speed
+        if "rate" in task.fields or not speed:
+            return Text(task.fields.get("rate", ""))
+        return Text(f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each")
+
+
+class _Left(TimeRemainingColumn):
+    """The time left; what the task says of it where it does."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields.get("left_s")
+        return super().render(task) if left is None else Text(str(timedelta(seconds=round(left))), style="cyan")
 
 
 @contextmanager
@@ -73,11 +80,9 @@ def progress_bar(quiet: bool) -> Iterator[Progress]:
     """Yield a progress bar on stderr; silent when asked or when stderr is no terminal."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(),
-        TimeRemainingColumn(), TextColumn("{task.fields[about]}"),
+        _Left(), TextColumn("{task.fields[about]}"),
     )  # fmt: skip
-    silent = quiet or not stderr.is_terminal
-    # rounds may take minutes: with rich's half minute to estimate speed over, there would be none
-    with Progress(*columns, console=stderr, disable=silent, transient=True, speed_estimate_period=600) as bar:
+    with Progress(*columns, console=stderr, disable=quiet or not stderr.is_terminal, transient=True) as bar:
         yield bar
 
 

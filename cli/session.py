@@ -69,14 +69,16 @@ def _callbacks(
     from ecgfed.federation.callbacks import Progress, ReportProgress, SaveCheckpoint, WriteHistory
     from ecgfed.federation.tensorboard import WriteTensorBoard
 
-    task = bar.add_task(run.method.name, total=run.plan.rounds, completed=done, about="", unit="round")
+    task = bar.add_task(run.method.name, total=run.plan.rounds, completed=done, about="", rate="")
 
     def tell(progress: Progress) -> None:
-        record = progress.record
-        about = (
-            f"{progress.samples_per_s:,.0f} samples/s, loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
-        )
-        bar.update(task, completed=progress.round, about=about)
+        speed, record = progress.rounds_per_s, progress.record
+        bar.update(
+            task, completed=progress.round, left_s=progress.left_s,
+            rate=f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round",
+            about=f"{progress.samples_per_s:,.0f} samples/s, "
+                  f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
+        )  # fmt: skip
 
     every = int(run.meta.get("eval_every", 0))
     return [

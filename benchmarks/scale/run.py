@@ -39,7 +39,8 @@ SIZES = (100, 1000, 10_000)
 BEATS, SHARE, ROUNDS = 32, 0.05, 6
 MIB = 1 << 20
 COLUMNS = (
-    ("clients", "{clients:,}"), ("a round", "{participants:,}"), ("round, s", "{round_s:.2f}"), ("CPU, s", "{cpu_s:.2f}"),
+    ("clients", "{clients:,}"), ("a round", "{participants:,}"), ("round, s", "{round_s:.2f}"),
+    ("CPU, s", "{cpu_s:.2f}"),
     ("peak RSS, MiB", "{peak_mib:.0f}"), ("peak own, MiB", "{own_mib:.0f}"),
     ("over the start, MiB", "{over_start_mib:.0f}"),
     ("over round 1, MiB", "{over_first_mib:.0f}"), ("per participant, kiB", "{per_participant_kib:.0f}"),

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import MutableMapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +195,7 @@ class CheckpointStore:
         index = {
             "round": snapshot.round, "run": self.identity,
             "seen": {str(client): count for client, count in sorted(snapshot.seen.items())},
-            "files": {key: asdict(file) for key, file in files.items()},
+            "files": {key: vars(file) for key, file in files.items()},
         }  # fmt: skip
         # without indentation: json's own C code writes it, milliseconds for 10,000 clients
         write_text(self.folder / PROGRESS, json.dumps(index) + "\n")

@@ -266,7 +266,7 @@ def test_any_method_goes_on_from_its_files_as_from_memory(cohort_path: Path, tmp
         ("server", loaded.server, whole.server), *((str(c), loaded.kept[c], whole.kept[c]) for c in whole.kept)
     ]:  # fmt: skip
         one, two = flatten(ours), flatten(theirs)
-        assert one.keys() == two.keys(), key
+        assert list(one) == list(two), key
         assert all(torch.equal(one[path], two[path]) for path in one), key
 
 
@@ -338,5 +338,6 @@ def test_what_is_written_is_a_safetensors_file(tmp_path: Path) -> None:
         assert theirs[path].dtype == value.dtype
         assert theirs[path].shape == value.shape
         assert torch.equal(theirs[path], value)
-    assert flatten(load_tree(serialised(tree), tmp_path, RunError)).keys() == ours.keys()
+    # in the tree's own order: a sum over parameters in another one has other bits
+    assert list(flatten(load_tree(serialised(tree), tmp_path, RunError))) == list(ours)
     assert serialised({}) == b"\x08" + b"\x00" * 7 + b"{}      "

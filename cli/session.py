@@ -19,10 +19,12 @@ def check_tensorboard(folder: Path | None) -> None:
 
 
 def run_session(
-    run: Any, cohort: Any, workers: int | None, checkpoint_every: int | None, *, tensorboard: Path | None, quiet: bool,
-    json_output: bool,
+    run: Any, cohort: Any, workers: int | None, checkpoint_every: int | None, given: dict[str, Any], *,
+    tensorboard: Path | None, quiet: bool, json_output: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Train the rounds that are left and return the numbers of the last one.
+
+    ``given`` may name another ``device``, ``engine`` or ``slots`` than the run began with.
 
     Raises:
         EcgfedError: training cannot go on; the last checkpoint is there.
@@ -30,7 +32,7 @@ def run_session(
     """
     from ecgfed.federation.callbacks import HISTORY, read_lines
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.engine import ThreadEngine
+    from ecgfed.federation.engines import open_engine
     from ecgfed.federation.plan import available_cores
     from ecgfed.federation.train import initial_state, train
 
@@ -45,9 +47,13 @@ def run_session(
         note(f"{run.path} has all its {rounds} rounds.", quiet=quiet, json_output=json_output)
     elif state.round:
         note(f"Going on after round {state.round}.", quiet=quiet, json_output=json_output)
+    compute = {
+        name: given.get(name, run.meta.get(name, default))
+        for name, default in (("device", "cpu"), ("engine", "auto"), ("slots", None))
+    }
     with (
         graceful_stop(quiet=quiet) as stop, progress_bar(quiet) as bar,
-        ThreadEngine(data, run.plan, threads) as engine,
+        open_engine(data, run.plan, **compute, workers=threads) as engine,
     ):  # fmt: skip
         watching = _callbacks(run, cohort, data, threads, store, checkpoint_every, bar, state.round, tensorboard)
         train(run.method, data, run.plan, engine, state, watching, stop.asked)

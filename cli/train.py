@@ -20,7 +20,7 @@ from .session import check_tensorboard, run_session
 DEFAULTS: dict[str, Any] = {
     "method": "fedavg", "rounds": None, "passes": None, "local_epochs": None, "local_steps": None,
     "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": True, "net": "default", "norm": "group", "width": 1.0,
-    "device": "auto", "eval_every": None,
+    "device": "auto", "engine": "auto", "slots": None, "eval_every": None,
 }  # fmt: skip
 DEFAULT_ROUNDS = 20
 #: Two ways to say one thing: where the command line says one of them, the file's other one does not count.
@@ -50,7 +50,11 @@ def train_command(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with the same names, and a table [set]; the command line wins.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; default auto.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="threads (a client a core) or batched (many at once); default by device.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option(help="Clients in flight of the batched engine; default 64.")] = None,
     eval_every: Annotated[
         int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
     ] = None,
@@ -72,7 +76,8 @@ def train_command(
     given = {
         "method": method, "rounds": rounds, "passes": passes, "local_epochs": local_epochs, "local_steps": local_steps,
         "clients_per_round": clients_per_round, "batch_size": batch_size, "seed": seed, "rr": rr, "net": net,
-        "norm": norm, "width": width, "device": device, "eval_every": eval_every,
+        "norm": norm, "width": width, "device": device, "engine": engine, "slots": slots,
+        "eval_every": eval_every,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     settings = _settings(set_ or [])
@@ -93,7 +98,14 @@ def train_command(
         else:
             run, opened = _create(out, cohort, {**DEFAULTS, **given}, settings)
         last = run_session(
-            run, opened, workers, checkpoint_every, tensorboard=tensorboard, quiet=quiet, json_output=json_output
+            run,
+            opened,
+            workers,
+            checkpoint_every,
+            given,
+            tensorboard=tensorboard,
+            quiet=quiet,
+            json_output=json_output,
         )
     summary = {
         "run": str(out), "method": run.method.name, "rounds": run.plan.rounds, **last,
@@ -164,16 +176,6 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return values, settings
 
 
-def _check_device(device: str) -> None:
-    import torch
-
-    if device not in ("auto", "cpu", "cuda"):
-        raise OptionError("--device", f"{device!r}", "auto, cpu or cuda")
-    if device == "cuda":
-        found = "no CUDA device here" if not torch.cuda.is_available() else "training on a GPU is not built yet"
-        raise OptionError("--device", f"cuda: {found}", "cpu or auto")
-
-
 def _check_passes(passes: float) -> None:
     if not (passes > 0 and math.isfinite(passes)):
         raise OptionError("--passes", f"{passes}", "a finite number above 0")
@@ -182,13 +184,14 @@ def _check_passes(passes: float) -> None:
 def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
     from ecgfed.cohort.cohort import open_cohort
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.plan import TrainPlan, participants
+    from ecgfed.federation.engines import choose_engine
+    from ecgfed.federation.plan import TrainPlan, check_needs, participants
     from ecgfed.federation.run import create_run
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
     from ecgfed.nets.resnet1d import NetSpec, ResNet1d
 
-    _check_device(options["device"])
+    device, engine = choose_engine(options["device"], options["engine"], options["slots"])
     kind = method_by_name(options["method"])
     made: Any = make_settings(kind.settings_type, settings)
     opened = open_cohort(cohort_path)
@@ -207,8 +210,11 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
     net = ResNet1d(
         NetSpec(len(opened.classes), options["net"], options["norm"], options["rr"], options["width"])
     )  # fmt: skip
+    method = kind(net, made)
+    check_needs(method.needs, plan, len(data.clients))
     every = max(1, plan.rounds // 20) if options["eval_every"] is None else options["eval_every"]
-    run = create_run(out, opened, kind(net, made), plan, {"device": "cpu", "eval_every": every})
+    compute = {"device": device, "engine": engine, "slots": options["slots"]}
+    run = create_run(out, opened, method, plan, {**compute, "eval_every": every})
     return run, opened
 
 
@@ -217,19 +223,21 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
 
     from ecgfed.federation.data import training_data
     from ecgfed.federation.run import extend_run, open_run
+    from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
 
-    if "device" in given:
-        _check_device(given["device"])
     run = open_run(out)
     stored = {
-        **asdict(run.plan), "method": run.method.name, "norm": run.net.spec.norm, "rr": run.net.spec.rr,
+        **asdict(run.plan), "norm": run.net.spec.norm, "rr": run.net.spec.rr,
         "width": run.net.spec.width, "net": run.net.spec.plan, "eval_every": run.meta.get("eval_every", 0),
     }  # fmt: skip
     for name, value in given.items():
         if name in stored and name != "rounds" and value != stored[name]:
             found = f"was begun with {name} {stored[name]}, not {value}"
             raise RunError(out, found, action=f"leave {_option(name)} out")
+    if "method" in given and method_by_name(given["method"]) is not type(run.method):
+        found = f"was begun with method {run.method.name}, not {given['method']}"
+        raise RunError(out, found, action="leave --method out")
     begun = asdict(run.method.settings)
     asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
     for name, value in asked.items():

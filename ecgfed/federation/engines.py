@@ -25,19 +25,13 @@ def choose_device(device: str) -> str:
     return "cuda" if there and device != "cpu" else "cpu"
 
 
-def open_engine(
-    data: TrainingData, plan: TrainPlan, *, device: str = "auto", engine: str = "auto", workers: int | None = None,
-    slots: int | None = None,
-) -> ThreadEngine | BatchedEngine:  # fmt: skip
-    """Make the engine of a run: worker threads on a CPU, many clients at once on a GPU, unless asked otherwise.
+def choose_engine(device: str, engine: str, slots: int | None) -> tuple[str, str]:
+    """Return the device (``cpu`` or ``cuda``) and the engine (``threads`` or ``batched``) that a wish comes to.
 
     Args:
-        data: the training beats.
-        plan: local work, batch size, seed.
         device: ``auto``, ``cpu`` or ``cuda``.
         engine: ``auto``, ``threads`` (CPU only) or ``batched``.
-        workers: threads; default one a core.
-        slots: clients in flight of the batched engine.
+        slots: clients in flight of the batched engine, or None.
 
     Raises:
         OptionError: an unknown name, or things that do not go together.
@@ -47,10 +41,32 @@ def open_engine(
         raise OptionError("--engine", f"{engine!r}", f"one of {', '.join(ENGINES)}")
     if engine == "threads" and chosen == "cuda":
         raise OptionError("--engine", "threads with a GPU", "batched", "or --device cpu")
-    if engine == "batched" or chosen == "cuda":
-        if slots is not None and slots < 1:
-            raise OptionError("--slots", f"{slots}", "1 or more")
-        return BatchedEngine(data, plan, chosen, slots)
-    if slots is not None:
+    kind = "batched" if engine == "batched" or chosen == "cuda" else "threads"
+    if slots is not None and kind == "threads":
         raise OptionError("--slots", "given for worker threads", "--engine batched", "leave --slots out")
+    if slots is not None and slots < 1:
+        raise OptionError("--slots", f"{slots}", "1 or more")
+    return chosen, kind
+
+
+def open_engine(
+    data: TrainingData, plan: TrainPlan, *, device: str = "auto", engine: str = "auto", workers: int | None = None,
+    slots: int | None = None,
+) -> ThreadEngine | BatchedEngine:  # fmt: skip
+    """Make the engine of a run: worker threads on a CPU, many clients at once on a GPU, unless asked otherwise.
+
+    Args:
+        data: the training beats.
+        plan: local work, batch size, seed.
+        device: as in ``choose_engine``.
+        engine: as in ``choose_engine``.
+        workers: threads; default one a core.
+        slots: clients in flight of the batched engine.
+
+    Raises:
+        OptionError: an unknown name, or things that do not go together.
+    """
+    chosen, kind = choose_engine(device, engine, slots)
+    if kind == "batched":
+        return BatchedEngine(data, plan, chosen, slots)
     return ThreadEngine(data, plan, workers or available_cores())

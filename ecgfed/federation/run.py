@@ -18,7 +18,7 @@ from ecgfed.federation.checkpoint import CheckpointStore, State
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.files import read_folder_document, write_json
 from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name
+from ecgfed.methods.registry import method_by_name, name_of
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
 
@@ -125,7 +125,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
         "cohort": {"path": str(cohort.path.resolve()), "fingerprint": cohort.fingerprint},
         "classes": list(cohort.classes), "clients": [client.id for client in cohort.clients],
-        "net": method.net.spec.as_json(), "method": method.name, "settings": asdict(method.settings),
+        "net": method.net.spec.as_json(), "method": name_of(type(method)), "settings": asdict(method.settings),
         "plan": asdict(plan), **extra,
     }  # fmt: skip
     try:

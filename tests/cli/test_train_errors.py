@@ -291,3 +291,39 @@ def test_what_training_prints(ecgfed: Command, cohort_path: Path, tmp_path: Path
         assert f"loss mean {last['loss_mean']:.3f}" in said.out
     again = ecgfed("train", cohort_path, "--out", tmp_path / "run2", *SMALL)
     assert (again.code, again.out, again.err) == (0, "", "")
+
+
+def test_the_batched_engine_and_an_own_method_train_export_and_go_on(
+    ecgfed: Command, cohort_path: Path, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
+    out = tmp_path / "run"
+    base = ["train", cohort_path, "--out", out, "--quiet"]
+    own = ["--method", f"{example}:TrimmedMean", "--set", "trim=0.2", "--engine", "batched", "--slots", "2"]
+    assert ecgfed(*base, "--rounds", "1", "--local-steps", "1", *own).code == 0
+    meta = json.loads((out / "run.json").read_text())
+    assert meta["method"] == f"{example}:TrimmedMean"
+    assert (meta["engine"], meta["slots"], meta["device"]) == ("batched", 2, "cpu")
+    assert ecgfed(*base, "--rounds", "2", "--resume").code == 0
+    assert ecgfed("evaluate", out, "--quiet").code == 0
+    refused = ecgfed(*base, "--resume", "--method", "fedavg")
+    assert refused.code == 2
+    assert "begun with method trimmed-mean" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--engine", "ray"], "--engine"), (["--slots", "3"], "--slots"), (["--device", "tpu"], "--device"),
+        (["--engine", "batched", "--slots", "0"], "--slots"), (["--method", "afl"], "--local-steps"),
+        (["--method", "nowhere.py:X"], "no file"),
+    ],
+)  # fmt: skip
+def test_engines_and_methods_that_cannot_be_are_one_line(
+    ecgfed: Command, cohort_path: Path, tmp_path: Path, options: list[str], told: str
+) -> None:
+    done = ecgfed("train", cohort_path, "--out", tmp_path / "run", *options)
+    assert done.code == 2
+    assert told in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()

@@ -30,7 +30,7 @@ def begun(cohort: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     """A training that has finished its first round and has most of them to go."""
     command = [ECGFED, "train", str(cohort), "--out", str(out), *OPTIONS, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not (out / "history.jsonl").is_file():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
@@ -49,7 +49,7 @@ def test_the_round_is_finished_and_saved_and_the_run_goes_on_to_the_same_end(
     run = tmp_path / "the run"
     process = begun(cohort_path, run)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == code, (out, err)
     assert out == ""
     first, last = err.splitlines()
@@ -67,7 +67,7 @@ def test_the_round_is_finished_and_saved_and_the_run_goes_on_to_the_same_end(
 def test_quiet_says_one_line(cohort_path: Path, tmp_path: Path) -> None:
     process = begun(cohort_path, tmp_path / "run", "--quiet", "--json")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err.count("\n")) == (130, "", 1)
     assert "--resume" in err
 
@@ -86,8 +86,8 @@ def test_a_second_one_stops_at_once(cohort_path: Path, whole: Path, tmp_path: Pa
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     since = time.monotonic()
-    out, err = process.communicate(timeout=20)
-    assert time.monotonic() - since < 5
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - since < 30  # the round would take hours
     assert (process.returncode, out) == (130, "")
     assert "stopped at once" in err
     assert "Traceback" not in err

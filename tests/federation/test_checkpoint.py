@@ -45,7 +45,7 @@ def state_of(round_number: int, clients: dict[int, float]) -> State:
 
 
 def wait_until_written(run: Path) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not CheckpointStore(run).exists():
         assert time.monotonic() < until
         time.sleep(0.01)

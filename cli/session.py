@@ -18,6 +18,12 @@ def check_tensorboard(folder: Path | None) -> None:
         require_tensorboard()
 
 
+def compute_of(meta: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return ``device``, ``engine`` and ``slots``: what this session was given, else what the run began with."""
+    defaults = (("device", "cpu"), ("engine", "auto"), ("slots", None))
+    return {name: given.get(name, meta.get(name, default)) for name, default in defaults}
+
+
 def run_session(
     run: Any, cohort: Any, workers: int | None, checkpoint_every: int | None, given: dict[str, Any], *,
     tensorboard: Path | None, quiet: bool, json_output: bool,
@@ -47,10 +53,7 @@ def run_session(
         note(f"{run.path} has all its {rounds} rounds.", quiet=quiet, json_output=json_output)
     elif state.round:
         note(f"Going on after round {state.round}.", quiet=quiet, json_output=json_output)
-    compute = {
-        name: given.get(name, run.meta.get(name, default))
-        for name, default in (("device", "cpu"), ("engine", "auto"), ("slots", None))
-    }
+    compute = compute_of(run.meta, given)
     with (
         graceful_stop(quiet=quiet) as stop, progress_bar(quiet) as bar,
         open_engine(data, run.plan, **compute, workers=threads) as engine,

@@ -14,7 +14,7 @@ import typer
 from ecgfed.errors import EcgfedError, OptionError, RunError
 
 from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds
-from .session import check_tensorboard, run_session
+from .session import check_tensorboard, compute_of, run_session
 
 #: What a run is made of when neither the command line nor the file says otherwise.
 DEFAULTS: dict[str, Any] = {
@@ -222,11 +222,14 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     from dataclasses import asdict
 
     from ecgfed.federation.data import training_data
+    from ecgfed.federation.engines import choose_engine
     from ecgfed.federation.run import extend_run, open_run
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
 
     run = open_run(out)
+    compute = compute_of(run.meta, given)
+    choose_engine(compute["device"], compute["engine"], compute["slots"])
     stored = {
         **asdict(run.plan), "norm": run.net.spec.norm, "rr": run.net.spec.rr,
         "width": run.net.spec.width, "net": run.net.spec.plan, "eval_every": run.meta.get("eval_every", 0),

@@ -152,15 +152,24 @@ class Alternate(Callback):
 
     def on_start(self, state: State) -> None:
         """Start the clock."""
+        for callback in self.inside:
+            callback.on_start(state)
         self._begin()
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Stop the clock, repeat the bare work, start it again."""
         for callback in self.inside:
             callback.on_round(outcome)
+            if isinstance(callback, SaveCheckpoint) and callback._writer:
+                callback._writer.wait()  # what a background thread does belongs to this round, not to the bare work
         self.rounds.append((time.perf_counter() - self._wall, time.process_time() - self._cpu))
         self.repeats.append(stopwatch(self.bare))
         self._begin()
+
+    def on_end(self, state: State) -> None:
+        """End what belongs to the rounds."""
+        for callback in self.inside:
+            callback.on_end(state)
 
     def _begin(self) -> None:
         self._cpu, self._wall = time.process_time(), time.perf_counter()
@@ -191,7 +200,7 @@ def measure(case: str, steps: int, rounds: int, data: TrainingData, *, checkpoin
             for work in works:
                 work()
 
-        inside: list[Callback] = [SaveCheckpoint(CheckpointStore(Path(folder)))] if checkpoint else []
+        inside: list[Callback] = [SaveCheckpoint(CheckpointStore(Path(folder)), None)] if checkpoint else []
         watch = Alternate(lambda: list(pool.map(client_work, clients)), inside)
         train(method, data, plan, engine, initial_state(method, plan), [watch])
     return summary(case, steps, checkpoint, watch)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -74,24 +75,23 @@ def training_data(cohort: Cohort, *, rr: bool) -> TrainingData:
     )  # fmt: skip
 
 
-class _Stream:
-    """A client's endless stream of shuffled epochs; the order of epoch e depends on seed, client and e only."""
+@lru_cache(maxsize=256)
+def epoch_order(seed: int, client: int, epoch: int, count: int) -> NDArray[np.int64]:
+    """The order of a client's beats in epoch e, (count,); it depends on seed, client and e only. Not to be changed.
 
-    def __init__(self, seed: int, client: int, count: int) -> None:
-        self.seed, self.client, self.count = seed, client, count
-        self._epoch, self._order = -1, np.empty(0, dtype=np.int64)
+    The last ones are remembered: short rounds ask for the same epoch's order many times.
+    """
+    return np.random.default_rng([seed, 2, client, epoch]).permutation(count)
 
-    def positions(self, start: int, length: int) -> NDArray[np.int64]:
-        """Return positions ``start .. start + length`` of the stream, (length,) with values below ``count``."""
-        parts = []
-        while length:
-            epoch, offset = divmod(start, self.count)
-            if epoch != self._epoch:
-                rng = np.random.default_rng([self.seed, 2, self.client, epoch])
-                self._epoch, self._order = epoch, rng.permutation(self.count)
-            parts.append(self._order[offset : offset + length])
-            start, length = start + len(parts[-1]), length - len(parts[-1])
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+def _positions(seed: int, client: int, count: int, start: int, length: int) -> NDArray[np.int64]:
+    """Return positions ``start .. start + length`` of a client's endless stream of shuffled epochs."""
+    parts = []
+    while length:
+        epoch, offset = divmod(start, count)
+        parts.append(epoch_order(seed, client, epoch, count)[offset : offset + length])
+        start, length = start + len(parts[-1]), length - len(parts[-1])
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def local_rows(
@@ -111,14 +111,13 @@ def local_rows(
     """
     rows = data.rows[client]
     count, steps = len(rows), plan.steps_for(len(rows))
-    stream = _Stream(plan.seed, client, count)
     for _ in range(steps):
         group = []
         for _ in range(per_step):
             length = min(plan.batch_size, count)
             if plan.local_steps is None:
                 length = min(length, count - seen % count)
-            group.append(rows[stream.positions(seen, length)])
+            group.append(rows[_positions(plan.seed, client, count, seen, length)])
             seen += length
         yield tuple(group)
 

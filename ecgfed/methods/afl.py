@@ -10,7 +10,7 @@ it becomes FedAvg weighted by lambda, which is what the GRP-FED comparison impli
 last w. F_i is the loss over all of a client's training beats at the received w.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,9 +19,9 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Returned, Tree, weighted_mean
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model
+from ecgfed.methods.base import Card, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.fedavg import LossFirst
+from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params
 from ecgfed.nets.resnet1d import ResNet1d
@@ -53,7 +53,7 @@ def onto_simplex(point: Tensor) -> Tensor:
     return (point - excess[support - 1]).clamp_min(0.0)
 
 
-class AflFedAvg(FedAvg):
+class AflFedAvg(LossFirst):
     """FedAvg weighted by AFL's mixture of clients."""
 
     name: ClassVar[str] = "afl-fedavg"
@@ -66,16 +66,6 @@ class AflFedAvg(FedAvg):
 
     def server_start(self, initial: Params) -> Tree:  # noqa: D102
         return {"model": initial, "rounds": torch.zeros((), dtype=torch.float64), "mean": initial}
-
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
-        return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}
-
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
-        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
-        return {**state, **trained}, losses
-
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
-        return {"model": state["model"], "loss": state["loss_before"]}, {}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
         m = len(returned.clients)

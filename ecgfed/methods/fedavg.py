@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Needs, Returned, Tree, weighted_mean
 from ecgfed.methods.local_sgd import train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
@@ -77,3 +77,23 @@ class FedAvgUniform(FedAvg):
     def weights(self, returned: Returned) -> torch.Tensor:
         """Aggregation weights (m,): 1/m each."""
         return torch.full_like(returned.train_beats, 1.0 / len(returned.train_beats))
+
+
+class LossFirst(FedAvg):
+    """FedAvg whose clients return, with their model, the loss over all their training beats at the received one.
+
+    What fair aggregations weigh by (q-FFL, AFL); not a method of its own.
+    """
+
+    name: ClassVar[str] = ""
+    needs = Needs(survey=True)
+
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+        return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+        trained, losses = super().step(state, batches, t)
+        return {**state, **trained}, losses
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+        return {"model": state["model"], "loss": state["loss_before"]}, {}

@@ -13,17 +13,15 @@ L is 1/eta for plain SGD. Momentum m makes :math:`w - w_i` up to 1/(1 - m) times
 L is (1 - m)/eta. Running statistics are no direction to step along: they are averaged with weights u.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from ecgfed.methods.algebra import plus
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Returned, Tree, weighted_mean
-from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.local_sgd import SgdSettings, train_whole_model
+from ecgfed.methods.base import Card, Returned, Tree, weighted_mean
+from ecgfed.methods.fedavg import LossFirst
+from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
@@ -47,7 +45,7 @@ class QFflSettings(SgdSettings):
         check_range("lr", self.lr, 1e-9, 100.0)
 
 
-class QFfl(FedAvg):
+class QFfl(LossFirst):
     """Losses to the power q decide how far each client is followed."""
 
     name: ClassVar[str] = "q-ffl"
@@ -55,20 +53,9 @@ class QFfl(FedAvg):
         "q-FFL", "Li et al., ICLR 2020", shared="whole model, a loss", stays="nothing but the recordings"
     )
     settings_type: ClassVar[type] = QFflSettings
-    needs = Needs(survey=True)
 
     def server_start(self, initial: Params) -> Tree:  # noqa: D102
         return {"model": initial}
-
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
-        return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}
-
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
-        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
-        return {**state, **trained}, losses
-
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
-        return {"model": state["model"], "loss": state["loss_before"]}, {}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
         settings, w = self.settings, server["model"]

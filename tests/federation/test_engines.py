@@ -30,6 +30,7 @@ def federation(rr: bool) -> TrainingData:
         windows=rng.standard_normal((total, 1, 256)).astype(np.float32),
         rr=rng.uniform(0.5, 1.2, (total, 4)).astype(np.float32) if rr else None,
         label=rng.integers(0, 3, total), classes=3,
+        valid_rows={i: np.arange(edges[i], edges[i] + 3) for i in range(len(SIZES))},
     )  # fmt: skip
 
 

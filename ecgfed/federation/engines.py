@@ -18,7 +18,7 @@ def choose_device(device: str) -> str:
         OptionError: an unknown name, or no GPU where one was asked for.
     """
     if device not in DEVICES:
-        raise OptionError("--device", f"{device!r}", f"one of {', '.join(DEVICES)}")
+        raise OptionError("--device", f"{device!r}", "auto, cpu or cuda")
     there = torch.cuda.is_available()
     if device == "cuda" and not there:
         raise OptionError("--device", "cuda: no CUDA device here", "cpu or auto", "or install a CUDA build of torch")

@@ -10,7 +10,7 @@ from .output import JsonOption, console, print_json
 
 def methods_command(json_output: JsonOption = False) -> None:
     """List the federated methods, their papers, what travels and what stays, and their settings."""
-    from ecgfed.methods.cost import cost_of
+    from ecgfed.federation.cost import cost_of
     from ecgfed.methods.registry import methods
 
     rows: list[dict[str, Any]] = [

@@ -57,6 +57,15 @@ def test_toml_of_the_docs_trains(cohort_path: Path, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "history.jsonl").is_file()
 
 
+def test_the_own_method_of_the_docs_trains(cohort_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "cohort").symlink_to(cohort_path)
+    (block,) = blocks(ROOT / "docs" / "methods.md", "sh")
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    subprocess.run(block, shell=True, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    assert len((tmp_path / "trimmed" / "history.jsonl").read_text().splitlines()) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["clinicians.md", "researchers.md"])
 def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, row_mean
+from ecgfed.methods.base import Batch, cross_entropy, row_mean
 from ecgfed.methods.settings import check_choice, check_range
 
 RISKS = ("ce", "ir", "ldam", "cdt", "bsm")
@@ -67,7 +67,7 @@ def risk(logits: Tensor, batch: Batch, settings: RiskSettings) -> Tensor:
         ValueError: a balanced risk without ``batch.counts``.
     """
     if settings.risk == "ce":
-        return row_mean(F.cross_entropy(logits, batch.label, reduction="none"), batch.weight)
+        return cross_entropy(logits, batch)
     if batch.counts is None:
         raise ValueError(f"risk {settings.risk} needs the client's class counts with every batch")
     balanced = balanced_logits(logits, batch.label, batch.counts, settings)

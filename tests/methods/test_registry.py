@@ -7,7 +7,7 @@ import tiny
 import torch
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.cost import cost_of
+from ecgfed.federation.cost import cost_of
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.registry import method_by_name, methods, name_of
 

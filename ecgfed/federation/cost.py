@@ -1,12 +1,12 @@
 """What a round of a method costs: bytes each way and arithmetic, measured on a net, not written down by hand."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ecgfed.methods.base import Batch, ClientInfo, Method, Returned, Tree
+from ecgfed.federation.trees import stack, tree_bytes
+from ecgfed.methods.base import Batch, ClientInfo, Method, Returned
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
 
@@ -46,16 +46,6 @@ def cost_of(kind: type[Method]) -> Cost:
         state, _ = method.step(state, batches, 0)
     returned, _ = method.finish(state, info)
     one = torch.ones(1, dtype=torch.float64)
-    stacked = Returned(_first_axis(returned), {}, one, torch.zeros(1, dtype=torch.int64), progress=0.9, federation=1)
+    stacked = Returned(stack([returned]), {}, one, torch.zeros(1, dtype=torch.int64), progress=0.9, federation=1)
     sent = method.shared(method.aggregate(server, stacked))  # some send more once they have heard from clients
     return Cost(tree_bytes(sent), tree_bytes(returned), counter.get_total_flops())
-
-
-def _first_axis(value: Any) -> Any:
-    """A tree as one client's part of a stack."""
-    return {n: _first_axis(v) for n, v in value.items()} if isinstance(value, dict) else value[None]
-
-
-def tree_bytes(tree: Tree) -> int:
-    """Bytes of all tensors of a tree."""
-    return sum(tree_bytes(value) if isinstance(value, dict) else value.nbytes for value in tree.values())

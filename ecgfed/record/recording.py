@@ -1,4 +1,4 @@
-"""What a recording is once it has been read: one lead in millivolt, and its annotation."""
+"""What a recording is once it has been read: its leads in millivolt, one of them chosen, and its annotation."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +12,15 @@ BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
 
 @dataclass(frozen=True)
 class Recording:
-    """One lead of one recording.
+    """The leads of one recording.
 
     Attributes:
         name: record name, ``208``.
         path: the record's path without suffix.
-        lead: the lead that was read, as the header names it.
-        leads: all leads of the record.
+        lead: the lead whose beats are cut, as the header names it.
+        leads: the leads that were read.
         fs_hz: sampling frequency in Hz.
-        signal_mv: (samples,) float64 in millivolt; NaN where the recorder had no valid sample.
+        signals_mv: (leads, samples) float64 in millivolt; NaN where the recorder had no valid sample.
         comments: the header's comment lines, without the ``#``.
     """
 
@@ -29,8 +29,14 @@ class Recording:
     lead: str
     leads: tuple[str, ...]
     fs_hz: float
-    signal_mv: NDArray[np.float64]
+    signals_mv: NDArray[np.float64]
     comments: tuple[str, ...]
+
+    @property
+    def signal_mv(self) -> NDArray[np.float64]:
+        """The chosen lead (samples,) float64 in millivolt."""
+        signal: NDArray[np.float64] = self.signals_mv[self.leads.index(self.lead)]
+        return signal
 
     @property
     def duration_s(self) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import Annotation, Recording
@@ -59,18 +60,28 @@ def _check_sampling_frequency(header: Any, header_path: Path) -> None:
         )
 
 
-def _unit(header: Any, header_path: Path, channel: int) -> str:
+def _written_unit(fields: list[str]) -> str:
     """Return a signal's unit, the part after the slash of its third field; mV where there is none (header(5))."""
-    fields = _header_fields(header_path)[1 + channel]
-    unit = fields[2].partition("/")[2] if len(fields) > 2 else ""
-    if unit and unit not in _MILLIVOLT:
+    return (fields[2].partition("/")[2] if len(fields) > 2 else "") or "mV"
+
+
+def _voltages(header: Any, base: Path) -> list[int]:
+    """Return the channels whose units are voltages."""
+    fields = _header_fields(base.with_name(base.name + ".hea"))[1:]
+    return [channel for channel in range(header.n_sig) if _written_unit(fields[channel]) in _MILLIVOLT]
+
+
+def _unit(header: Any, header_path: Path, channel: int) -> str:
+    """Return a signal's unit; raises RecordError where it is no voltage."""
+    unit = _written_unit(_header_fields(header_path)[1 + channel])
+    if unit not in _MILLIVOLT:
         raise RecordError(
             header_path,
             f"lead {header.sig_name[channel]} is in {unit!r}",
             "one of mV, uV, µV, V, nV",
             "correct the header's units",
         )
-    return unit or "mV"
+    return unit
 
 
 def read_header(record: Path | str) -> Any:
@@ -150,52 +161,67 @@ def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
         )
 
 
-def read_recording(record: Path | str, leads: tuple[str, ...]) -> Recording:
-    """Read one lead of a WFDB record in millivolt, its skew removed, one sample (their mean) for each frame.
+def _millivolt(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
+    """Return one lead in millivolt, one sample (the mean) for each frame, its skew removed."""
+    unit = _unit(header, base.with_name(base.name + ".hea"), channel)
+    gain, baseline = float(header.adc_gain[channel] or 200.0), float(header.baseline[channel])
+    signal_mv: NDArray[np.float64] = (digital - baseline) / gain * _MILLIVOLT[unit]
+    signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
+    signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)
+    if skew := int(header.skew[channel] or 0):
+        signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
+    return signal_mv
 
-    Args:
-        record: path of the record, with or without ``.hea``.
-        leads: lead names in order of preference; the first that the record has is read.
 
-    Raises:
-        RecordError: missing or unreadable header, missing lead, truncated or corrupt signal file, units that are
-            no voltage, an implausible sampling frequency, no samples.
-    """
+def _digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
+    """Return the samples of some leads as they are stored, each of the length and checksum its header states."""
     import wfdb
 
-    base = _base(record)
-    header = read_header(base)
-    channel = choose_lead(header, base, leads)
-    _check_length(header, base, channel)
-    unit = _unit(header, base.with_name(base.name + ".hea"), channel)
-    if header.sig_len == 0:
-        raise RecordError(base, "holds no samples", action="leave the record out")
+    for channel in channels:
+        _check_length(header, base, channel)
     try:
         # The samples as they are stored, because the header's checksum is the sum of those.
         read = wfdb.rdrecord(
-            str(base), channels=[channel], physical=False, smooth_frames=False, ignore_skew=True
+            str(base), channels=channels, physical=False, smooth_frames=False, ignore_skew=True
         )  # fmt: skip
     except Exception as problem:  # wfdb raises ValueError, IndexError and others for broken files
         raise RecordError(
             base, f"cannot be read ({type(problem).__name__}: {problem})", "a WFDB record", "fetch or copy it again"
         ) from problem
-    digital = read.e_d_signal[0]
-    if not len(digital):
+    for channel, digital in zip(channels, read.e_d_signal, strict=True):
+        if not len(digital):
+            raise RecordError(base, "holds no samples", action="leave the record out")
+        _check_sum(header, base, channel, digital)
+    return list(read.e_d_signal)
+
+
+def read_recording(record: Path | str, leads: tuple[str, ...], *, every_lead: bool = False) -> Recording:
+    """Read a WFDB record in millivolt, its skew removed, one sample (their mean) for each frame.
+
+    Args:
+        record: path of the record, with or without ``.hea``.
+        leads: lead names in order of preference; the first that the record has is the chosen one.
+        every_lead: read the others too, as far as their units are voltages, in the header's order.
+
+    Raises:
+        RecordError: missing or unreadable header, missing lead, truncated or corrupt signal file, units of the chosen
+            lead that are no voltage, an implausible sampling frequency, no samples.
+    """
+    base = _base(record)
+    header = read_header(base)
+    chosen = choose_lead(header, base, leads)
+    _unit(header, base.with_name(base.name + ".hea"), chosen)
+    if header.sig_len == 0:
         raise RecordError(base, "holds no samples", action="leave the record out")
-    _check_sum(header, base, channel, digital)
-    gain, baseline = float(header.adc_gain[channel] or 200.0), float(header.baseline[channel])
-    signal_mv = (digital - baseline) / gain * _MILLIVOLT[unit]
-    signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
-    signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)
-    if skew := int(header.skew[channel] or 0):
-        signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
+    channels = _voltages(header, base) if every_lead else [chosen]
+    digital = _digital(header, base, channels)
     return Recording(
         name=base.name,
         path=base,
-        lead=str(header.sig_name[channel]),
-        leads=tuple(map(str, header.sig_name)),
+        lead=str(header.sig_name[chosen]),
+        leads=tuple(str(header.sig_name[channel]) for channel in channels),
         fs_hz=float(header.fs),
-        signal_mv=signal_mv,
+        signals_mv=np.stack([_millivolt(header, base, c, d) for c, d in zip(channels, digital, strict=True)]),
         comments=tuple(header.comments or ()),
     )
 

@@ -24,7 +24,7 @@ def test_millivolt_are_digital_less_baseline_over_gain(tmp_path: Path) -> None:
     record = write_212(tmp_path, "r", [[1024, 1224, 824, 2047], [0, 1, 2, 3]], comments=["69 M", "Digoxin"])
     read = read_recording(record, ("MLII",))
     np.testing.assert_allclose(read.signal_mv, [0.0, 1.0, -1.0, 5.115], atol=1e-12)
-    assert (read.name, read.lead, read.leads, read.fs_hz) == ("r", "MLII", ("MLII", "V1"), 360.0)
+    assert (read.name, read.lead, read.leads, read.fs_hz) == ("r", "MLII", ("MLII",), 360.0)
     assert read.comments == ("69 M", "Digoxin")
     assert read.duration_s == pytest.approx(4 / 360)
 
@@ -38,6 +38,22 @@ def test_the_lead_is_taken_by_name_in_order_of_preference(
     digital = RAMP[{"MLII": 0, "V1": 1}[expected]]
     assert read.lead == expected
     np.testing.assert_allclose(read.signal_mv, (np.array(digital) - 1024) / 200)
+
+
+def test_every_lead_is_read_in_the_headers_order_and_the_chosen_one_is_among_them(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP)
+    read = read_recording(record, ("V1",), every_lead=True)
+    assert (read.lead, read.leads) == ("V1", ("MLII", "V1"))
+    np.testing.assert_allclose(read.signals_mv, (np.array(RAMP) - 1024) / 200)
+    np.testing.assert_array_equal(read.signal_mv, read.signals_mv[1])
+
+
+def test_a_signal_that_is_no_voltage_is_no_lead(tmp_path: Path) -> None:
+    record = write_212(tmp_path, "r", RAMP, leads=("MLII", "RESP"))
+    header = (tmp_path / "r.hea").read_text().splitlines()
+    header[2] = header[2].replace("/mV", "/l")
+    (tmp_path / "r.hea").write_text("\n".join(header) + "\n")
+    assert read_recording(record, ("MLII",), every_lead=True).leads == ("MLII",)
 
 
 def test_a_missing_lead_lists_the_leads_present(tmp_path: Path) -> None:
@@ -214,7 +230,7 @@ def test_record_100_is_thirty_minutes_of_the_published_samples(mitdb: Path) -> N
 
 @pytest.mark.mitdb
 def test_mlii_is_the_second_channel_of_record_114(mitdb: Path) -> None:
-    read = read_recording(mitdb / "114", ("MLII",))
+    read = read_recording(mitdb / "114", ("MLII",), every_lead=True)
     assert read.leads == ("V5", "MLII")
     assert read.signal_mv[0] == pytest.approx((1027 - 1024) / 200)
 

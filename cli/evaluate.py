@@ -32,6 +32,13 @@ def evaluate_command(
     protocol: Annotated[
         str, typer.Option("--global", help="A method without a global model answers by its ensemble or average.")
     ] = "ensemble",
+    local: Annotated[
+        bool,
+        typer.Option(
+            "--local-models/--no-local-models",
+            help="Score each client's model after local training too, where the method has one model for everybody.",
+        ),
+    ] = True,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
     ] = None,
@@ -62,7 +69,7 @@ def evaluate_command(
         task = bar.add_task("patients", total=None, about="")
         result = evaluate(
             run, cohort, state, SPLIT_NAMES.index(split), protocol=protocol, workers=workers or available_cores(),
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            local=local, progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     result = {
         "run": str(run_path), "method": run.method.name, "split": split, "round": state.round, "protocol": protocol,
@@ -104,6 +111,7 @@ def _print(result: dict[str, Any]) -> None:
     console.print(table)
     for name, value in result["T_p_variants"].items():
         console.print(f"T_p with the {name}: {value:.3f}", highlight=False)
+    _print_accuracies(result)
     classes = Table("class", "beats", "predicted", "Se", "+P", "F1", title="global answer, per class")
     for row in result["per_class"]:
         classes.add_row(
@@ -121,3 +129,27 @@ def _print(result: dict[str, Any]) -> None:
     console.print(patients)
     if len(worst) > 10:
         console.print(f"({len(worst) - 10} more in per_patient.csv)", highlight=False)
+
+
+def _print_accuracies(result: dict[str, Any]) -> None:
+    """Accuracies, how evenly patients are served, and the local models beside the personal ones."""
+    found, local = result["accuracies"], result["local_models"]
+    accuracies = Table("accuracy", "G-FL", "P-FL, own beats", "P-FL by class mix", "same, classes even", "drift")
+    names = ("P_FL_split", "P_FL_reweighted", "P_FL_expected", "drift")
+    accuracies.add_row("personal models", _number(found["G_FL"]), *(_number(found[k]) for k in names))
+    if local:
+        accuracies.add_row("local models", "-", *(_number(local[k]) for k in names))
+    console.print(accuracies)
+    fairness = Table("over patients", "mean", "std", "worst tenth", "worst")
+    rows = {"personal F1": result["fairness"]["personal_f1"], "global F1": result["fairness"]["global_f1"]}
+    if local:
+        rows["local model's F1"] = local["fairness"]["personal_f1"]
+    for name, row in rows.items():
+        worst = f"{row['worst']:.3f} ({row['worst_client']})"
+        fairness.add_row(name, *(_number(row[k]) for k in ("mean", "std", "worst_decile")), worst)
+    console.print(fairness)
+    if local:
+        t = {name: _number(local[name]) for name in ("T_p", "T_r", "T_l")}
+        console.print(
+            f"Local models as personal ones: T_p {t['T_p']}, T_r {t['T_r']}, T_l {t['T_l']}.", highlight=False
+        )

@@ -7,32 +7,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.cohort import Cohort
+from ecgfed.cohort.cohort import Client, Cohort
+from ecgfed.cohort.split import TRAIN
 from ecgfed.errors import CohortError
+from ecgfed.evaluation.accuracies import accuracy, even_accuracy, expected_accuracy, reweighted_accuracy, spread
+from ecgfed.evaluation.local_models import local_models
 from ecgfed.evaluation.predict import Predictor
-from ecgfed.evaluation.scores import CONVENTIONS, class_table, confusion, harmonic_mean, macro_f1
+from ecgfed.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
 from ecgfed.federation.checkpoint import State
-from ecgfed.federation.data import training_data
+from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.federation.run import Run
+from ecgfed.methods.answers import Chain
 
 PROTOCOLS = ("ensemble", "average")
 
 
 @dataclass(frozen=True)
 class PatientScores:
-    """One client's scores with its personal model, by convention of macro-F1."""
+    """How one client is served by one answer of its own, as confusion matrices.
+
+    Attributes:
+        client: its id.
+        own: the answer on the patient's own beats, (classes, classes).
+        pool: the answer on everybody's beats.
+        global_: the global answer on the patient's own beats.
+        mix: (classes,) the patient's class shares in training.
+    """
 
     client: str
-    beats: int
-    classes: int
-    personal: dict[str, float]
-    global_: dict[str, float]
-    generalisation: dict[str, float]
+    own: NDArray[np.int64]
+    pool: NDArray[np.int64]
+    global_: NDArray[np.int64]
+    mix: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The split's beats of all clients, and who predicts them."""
+
+    cohort: Cohort
+    data: TrainingData
+    rows: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    predictor: Predictor
+    everyone: NDArray[np.int64]
+
+    def own(self, client: Client) -> NDArray[np.bool_]:
+        """Return which of the pool's beats are the client's, (beats,)."""
+        mine: NDArray[np.bool_] = self.cohort.client[self.rows] == client.index
+        return mine
+
+    def scores(self, client: Client, answer: Chain) -> PatientScores:
+        """Score one client's own answer."""
+        labels, own, classes = self.predictor.labels(answer), self.own(client), len(self.cohort.classes)
+        counts = self.cohort.class_counts(client, TRAIN)
+        return PatientScores(
+            client.id, confusion(self.truth[own], labels[own], classes), confusion(self.truth, labels, classes),
+            confusion(self.truth[own], self.everyone[own], classes), counts / max(1, counts.sum()),
+        )  # fmt: skip
 
 
 def evaluate(
     run: Run, cohort: Cohort, state: State, split: int, *, protocol: str = "ensemble", workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    local: bool = True, progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Score a run on one split of its cohort.
 
@@ -47,83 +84,139 @@ def evaluate(
         split: 1 valid, 2 test.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         workers: threads.
+        local: score each client's model after local training too, where the global model is everybody's answer; it
+            takes the time of a round.
         progress: called with patients done and all.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: the global
-        answer's macro-F1 on each patient's beats, mean), ``T_p_variants`` (other personal answers), ``per_class``,
-        ``per_patient``, ``confusion``, ``beats``, ``accuracy``. Patients without beats in the split count nowhere.
+        answer's macro-F1 on each patient's beats, mean), ``T_p_variants`` (other personal answers), ``accuracies`` (of
+        Fed-RoD and FedABC, see ``_accuracies``), ``fairness`` (how macro-F1 and accuracy are spread over patients),
+        ``local_models`` (the same scores for local models as personal ones, or None), ``per_class``, ``per_patient``,
+        ``confusion``, ``beats``, ``accuracy``. Patients without beats in the split count nowhere.
 
     Raises:
         CohortError: the split has no beats.
     """
+    pool = _open_pool(run, cohort, state, split, protocol, workers)
+    patients: list[PatientScores] = []
+    variants: dict[str, list[float]] = {}
+    generic: list[Client] = []
+    for i, client in enumerate(cohort.federation):
+        kept = run.kept(state, client.index)
+        personal = run.method.personal_answer(state.server, kept)
+        scores = pool.scores(client, personal)
+        if progress:
+            progress(i + 1, len(cohort.federation))
+        if not scores.own.sum():
+            continue
+        patients.append(scores)
+        if all(part.shared for part in personal.parts):
+            generic.append(client)
+        for name, chain in run.method.personal_variants(state.server, kept).items():
+            own = pool.own(client)
+            labels = Predictor(run.net, pool.data, pool.rows[own], 1).labels(chain)
+            matrix = confusion(pool.truth[own], labels, len(cohort.classes))
+            variants.setdefault(name, []).append(macro_f1(matrix))
+    matrix = confusion(pool.truth, pool.everyone, len(cohort.classes))
+    locals_ = _local_scores(run, state, pool, generic, workers) if local and len(generic) == len(patients) else []
+    return {
+        "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
+        "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
+        "T_p_variants": {name: float(np.mean(found)) for name, found in variants.items()},
+        "accuracy": accuracy(matrix), "accuracies": {"G_FL": accuracy(matrix), **_accuracies(patients)},
+        "fairness": _fairness(patients),
+        "local_models": _local_summary(locals_) if locals_ else None,
+        "beats": len(pool.rows), "patients": len(patients),
+        "per_class": class_table(matrix, cohort.classes),
+        "per_patient": _patient_rows(patients, locals_),
+        "confusion": matrix.tolist(),
+    }  # fmt: skip
+
+
+def _open_pool(run: Run, cohort: Cohort, state: State, split: int, protocol: str, workers: int) -> _Pool:
+    """Gather the split's beats and predict them with the global answer."""
     rows = cohort.pool(split)
     if not len(rows):
         raise CohortError(cohort.path, "has no beats in this split", action="prepare it from more recordings")
     data = training_data(cohort, rr=run.net.spec.rr)
     predictor = Predictor(run.net, data, rows, workers)
-    truth = cohort.label[rows].astype(np.int64)
-    classes = len(cohort.classes)
     # a generator: a method with a global model asks for nobody's, and clients are read one by one
-    everyone = predictor.labels(
-        run.method.global_answer(
-            state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
-        )
-    )  # fmt: skip
-    patients: list[PatientScores] = []
-    variants: dict[str, list[float]] = {}
-    for i, client in enumerate(cohort.federation):
-        own = cohort.client[rows] == client.index
-        kept = run.kept(state, client.index)
-        mine = predictor.labels(run.method.personal_answer(state.server, kept))
-        if progress:
-            progress(i + 1, len(cohort.federation))
-        if own.any():
-            patients.append(_patient_scores(client.id, truth, mine, everyone, own, classes))
-            for name, chain in run.method.personal_variants(state.server, kept).items():
-                labels = Predictor(run.net, data, rows[own], 1).labels(chain)
-                variants.setdefault(name, []).append(macro_f1(confusion(truth[own], labels, classes)))
-    matrix = confusion(truth, everyone, classes)
+    kept = (run.kept(state, client.index) for client in cohort.federation)
+    everyone = predictor.labels(run.method.global_answer(state.server, kept, protocol))
+    return _Pool(cohort, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
+
+
+def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:
+    by_number = {client.index: client for client in clients}
+    found = local_models(run, pool.data, state, list(by_number), workers)
+    return [pool.scores(by_number[number], chain) for number, chain in found]
+
+
+def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -> list[dict[str, Any]]:
+    local = {patient.client: patient for patient in locals_}
+    rows = []
+    for patient in patients:
+        row: dict[str, Any] = {
+            "client": patient.client, "beats": int(patient.own.sum()), "classes": int((patient.own.sum(1) > 0).sum()),
+        }  # fmt: skip
+        for suffix, convention in (("", "any"), ("_truth", "truth")):
+            row[f"personal_f1{suffix}"] = macro_f1(patient.own, convention)
+            row[f"global_f1{suffix}"] = macro_f1(patient.global_, convention)
+            row[f"generalisation_f1{suffix}"] = macro_f1(patient.pool, convention)
+        row["personal_accuracy"], row["global_accuracy"] = accuracy(patient.own), accuracy(patient.global_)
+        if local:
+            mine = local.get(patient.client)
+            row["local_f1"] = None if mine is None else macro_f1(mine.own)
+            row["local_accuracy"] = None if mine is None else accuracy(mine.own)
+        rows.append(row)
+    return rows
+
+
+def _accuracies(patients: list[PatientScores]) -> dict[str, float]:
+    """Accuracies of the personal models, and of the global one in their place.
+
+    Returns:
+        ``P_FL_split``: right beats over all beats, each patient's own by its own model (FedABC, equation 7);
+        ``P_FL_split_global``: the same with the global answer; ``P_FL_reweighted``: personal models on the pool by
+        class mix, as Fed-RoD prints it, mean over patients; ``P_FL_expected``: the same on a pool evened out by class;
+        ``drift``: personal models on a pool evened out by class (FedABC, equation 8), mean over patients; low is much.
+    """
     return {
-        "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
-        "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
-        "T_p_variants": {name: float(np.mean(found)) for name, found in variants.items()},
-        "accuracy": float(np.trace(matrix) / matrix.sum()),
-        "beats": len(rows), "patients": len(patients),
-        "per_class": class_table(matrix, cohort.classes),
-        "per_patient": [_patient_row(patient) for patient in patients],
-        "confusion": matrix.tolist(),
+        "P_FL_split": accuracy(np.sum([patient.own for patient in patients], axis=0)),
+        "P_FL_split_global": accuracy(np.sum([patient.global_ for patient in patients], axis=0)),
+        "P_FL_reweighted": float(np.nanmean([reweighted_accuracy(p.pool, p.mix) for p in patients])),
+        "P_FL_expected": float(np.nanmean([expected_accuracy(p.pool, p.mix) for p in patients])),
+        "drift": float(np.mean([even_accuracy(patient.pool) for patient in patients])),
+    }
+
+
+def _fairness(patients: list[PatientScores]) -> dict[str, Any]:
+    """How evenly patients are served: by their personal answers and by the global one."""
+    names = [patient.client for patient in patients]
+    return {
+        "personal_f1": spread(names, [macro_f1(patient.own) for patient in patients]),
+        "global_f1": spread(names, [macro_f1(patient.global_) for patient in patients]),
+        "personal_accuracy": spread(names, [accuracy(patient.own) for patient in patients]),
+        "global_accuracy": spread(names, [accuracy(patient.global_) for patient in patients]),
+    }
+
+
+def _local_summary(patients: list[PatientScores]) -> dict[str, Any]:
+    """Scores of local models as personal ones."""
+    means = _scenario_means(float("nan"), patients, "any")
+    fairness = _fairness(patients)
+    return {
+        "patients": len(patients), **{name: means[name] for name in ("T_p", "T_r", "T_l", "T_l_clients")},
+        **{name: value for name, value in _accuracies(patients).items() if not name.endswith("global")},
+        "fairness": {name: fairness[name] for name in ("personal_f1", "personal_accuracy")},
     }  # fmt: skip
 
 
-def _patient_scores(
-    client: str, truth: NDArray[np.int64], mine: NDArray[np.int64], everyone: NDArray[np.int64], own: NDArray[np.bool_],
-    classes: int,
-) -> PatientScores:  # fmt: skip
-    """Score one patient: ``mine`` and ``everyone`` are the personal and the global answer's labels on the pool."""
-    matrices = (
-        confusion(truth[own], mine[own], classes), confusion(truth[own], everyone[own], classes),
-        confusion(truth, mine, classes),
-    )  # fmt: skip
-    present = int((matrices[0].sum(1) > 0).sum())
-    return PatientScores(
-        client, int(own.sum()), present, *({c: macro_f1(matrix, c) for c in CONVENTIONS} for matrix in matrices)
-    )
-
-
-def _patient_row(patient: PatientScores) -> dict[str, Any]:
-    row: dict[str, Any] = {"client": patient.client, "beats": patient.beats, "classes": patient.classes}
-    for suffix, convention in (("", "any"), ("_truth", "truth")):
-        row[f"personal_f1{suffix}"] = patient.personal[convention]
-        row[f"global_f1{suffix}"] = patient.global_[convention]
-        row[f"generalisation_f1{suffix}"] = patient.generalisation[convention]
-    return row
-
-
 def _scenario_means(t_g: float, patients: list[PatientScores], convention: str) -> dict[str, float]:
-    personal = [p.personal[convention] for p in patients]
-    across = [p.generalisation[convention] for p in patients]
-    of_global = [p.global_[convention] for p in patients]
+    personal = [macro_f1(p.own, convention) for p in patients]
+    across = [macro_f1(p.pool, convention) for p in patients]
+    of_global = [macro_f1(p.global_, convention) for p in patients]
     t_p, t_r = float(np.mean(personal)), float(np.mean(across))
     return {
         "T_g": t_g, "T_p": t_p, "T_r": t_r, "T_l": harmonic_mean(t_p, t_r), "T_p_global": float(np.mean(of_global)),

@@ -13,6 +13,7 @@ from ecgfed.federation.engine import ClientEngine, ClientResult, ClientWork
 from ecgfed.federation.plan import TrainPlan, check_needs, participants
 from ecgfed.federation.trees import stack
 from ecgfed.methods.base import ClientInfo, Method, Returned
+from ecgfed.nets.layers import Params
 
 
 @dataclass
@@ -114,7 +115,13 @@ class _Session:
         """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
         number, progress = state.round + 1, state.round / self.plan.rounds
         chosen = [int(client) for client in participants(self.plan, self.data.clients, number)]
-        work = [self._work(state, client, number, progress) for client in chosen]
+        work = [
+            client_work(
+                self.method, self.data, self.plan, state, client, initial=self.initial, number=number,
+                progress=progress, client_numbers=self.client_numbers,
+            )
+            for client in chosen
+        ]  # fmt: skip
         results = self.engine.run(self.method, self.method.shared(state.server), work)
         del work
         returned = _returned(chosen, results, self.train_beats, progress)
@@ -127,15 +134,31 @@ class _Session:
         beats = sum(result.beats for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
-    def _work(self, state: State, client: int, number: int, progress: float) -> ClientWork:
-        beats = self.train_beats[client]
-        counts = self.data.class_counts(client)
-        info = ClientInfo(
-            client, number, beats, counts, self.plan.steps_for(beats), progress, seed=self.plan.seed,
-            client_numbers=self.client_numbers,
-        )  # fmt: skip
-        kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
-        return ClientWork(info, kept, state.seen.get(client, 0))
+
+def client_work(
+    method: Method, data: TrainingData, plan: TrainPlan, state: State, client: int, *, initial: Params, number: int,
+    progress: float, client_numbers: int,
+) -> ClientWork:  # fmt: skip
+    """Return one client's part of round ``number``, going on from what it kept; ``client_start`` where that is nothing.
+
+    Args:
+        method: the federated method.
+        data: the training beats.
+        plan: local work and seed.
+        state: the run before the round.
+        client: client number.
+        initial: the run's first parameters.
+        number: the round, from 1 on.
+        progress: share of the run's rounds that are over.
+        client_numbers: every client's number is below it.
+    """
+    beats = len(data.rows[client])
+    info = ClientInfo(
+        client, number, beats, data.class_counts(client), plan.steps_for(beats), progress, seed=plan.seed,
+        client_numbers=client_numbers,
+    )  # fmt: skip
+    kept = state.kept[client] if client in state.kept else method.client_start(initial)
+    return ClientWork(info, kept, state.seen.get(client, 0))
 
 
 def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[int, int], progress: float) -> Returned:

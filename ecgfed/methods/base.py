@@ -212,6 +212,14 @@ class Method(ABC):
         """Return other answers for a patient worth scoring beside ``personal_answer``, by name; none by default."""
         return {}
 
+    def local_answer(self, returned: Tree) -> Chain | None:
+        """Return the model a client has after local training, from what ``finish`` sends back.
+
+        For methods whose personal answer is the global model: what each client ends with is a personal model of its own
+        (Fed-RoD, section 3.2). None for the others.
+        """
+        return None
+
     def round_report(self, server: Tree) -> dict[str, float]:
         """Return numbers of the server's state that belong into the history; none by default."""
         return {}

@@ -65,6 +65,9 @@ class FedAvg(Method):
     def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
         return Chain((Part("model", server["model"], shared=True),))
 
+    def local_answer(self, returned: Tree) -> Chain | None:  # noqa: D102
+        return Chain((Part("model", returned["model"], shared=False),))
+
 
 class FedAvgUniform(FedAvg):
     """FedAvg with every participant weighted the same."""

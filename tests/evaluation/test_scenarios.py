@@ -1,6 +1,7 @@
 """T_g, T_p, T_r, T_l of real runs, computed again by hand: checkpoint files, torch logits, scikit-learn."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from conftest import train_run, write_record
 from numpy.typing import NDArray
-from sklearn.metrics import f1_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from support import SavedRun, copied, softmax
 
 from ecgfed.cohort.build import PrepareOptions, build_cohort
@@ -17,8 +18,11 @@ from ecgfed.cohort.folder import folder_sources
 from ecgfed.errors import CohortError, RunError
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scenarios import evaluate
+from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData, training_data
+from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.run import open_run
+from ecgfed.federation.train import train
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
 
@@ -192,3 +196,49 @@ def test_a_predictor_remembers_a_chain_and_takes_no_beats(fedavg_run: Path) -> N
     predictor = Predictor(run.net, data, np.arange(5), 1)
     assert predictor.probabilities(chain) is predictor.probabilities(chain)
     assert Predictor(run.net, data, np.empty(0, np.int64), 1).probabilities(chain).shape == (0, 12)
+
+
+def test_accuracies_and_fairness_by_hand(local_run: Path, cohort_path: Path) -> None:
+    saved = SavedRun(local_run, cohort_path)
+    rows = np.flatnonzero(saved.array["split"] == TEST)
+    truth, owner = saved.array["label"][rows], saved.array["client"][rows]
+    window, _ = saved.inputs(rows)
+    labels = [saved.logits_of(saved.params(f"client/{i}"), window).argmax(1) for i in range(4)]
+    result = _evaluated(local_run)
+    own = [accuracy_score(truth[owner == i], labels[i][owner == i]) for i in range(4)]
+    sizes = [(owner == i).sum() for i in range(4)]
+    found = result["accuracies"]
+    assert found["G_FL"] == result["accuracy"]
+    assert found["P_FL_split"] == pytest.approx(np.average(own, weights=sizes))
+    assert found["drift"] == pytest.approx(np.mean([balanced_accuracy_score(truth, each) for each in labels]))
+    train = saved.array["split"] == 0
+    mixes = [np.bincount(saved.array["label"][train & (saved.array["client"] == i)], minlength=12) for i in range(4)]
+    by_mix = [accuracy_score(truth, each, sample_weight=m[truth]) for each, m in zip(labels, mixes, strict=True)]
+    assert found["P_FL_reweighted"] == pytest.approx(np.mean(by_mix))
+    assert result["fairness"]["personal_accuracy"]["std"] == pytest.approx(np.std(own))
+    assert result["fairness"]["personal_accuracy"]["worst"] == pytest.approx(min(own))
+    assert result["local_models"] is None
+
+
+def test_local_models_are_one_more_round_of_local_training(fedavg_run: Path, cohort_path: Path) -> None:
+    """A client that trains one more round alone: a run of one client, begun where this one ended, is the reference."""
+    run = open_run(fedavg_run)
+    cohort, state = run.cohort(), run.state()
+    data = training_data(cohort, rr=run.net.spec.rr)
+    result = _evaluated(fedavg_run)
+    before = {name: value.clone() for name, value in state.server["model"].items()}
+    rows = cohort.pool(TEST)
+    expected = []
+    for client in cohort.federation:
+        alone = replace(data, clients=np.array([client.index]), rows={client.index: data.rows[client.index]})
+        begun = State(state.round, state.server, {}, dict(state.seen))
+        with ThreadEngine(alone, run.plan, 1) as engine:
+            ended = train(run.method, alone, replace(run.plan, rounds=state.round + 1), engine, begun)
+        own = rows[cohort.client[rows] == client.index]
+        chain = Chain((Part("model", ended.server["model"], shared=False),))  # the mean of one client is that client
+        labels = Predictor(run.net, data, own, 1).labels(chain)
+        expected.append(_f1(cohort.label[own], labels, None))
+    assert [row["local_f1"] for row in result["per_patient"]] == pytest.approx(expected)
+    assert result["local_models"]["T_p"] == pytest.approx(np.mean(expected))
+    assert all(torch.equal(before[name], value) for name, value in run.state().server["model"].items())
+    assert _evaluated(fedavg_run, local=False)["local_models"] is None

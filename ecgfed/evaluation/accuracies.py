@@ -1,0 +1,74 @@
+"""Accuracies of federated and personal models, and how evenly a score is spread over patients.
+
+All from confusion matrices (rows truth, columns prediction). The split forms need each patient's own test beats, the
+re-weighted forms the whole pool and the patient's class mix.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.int64]
+
+
+def accuracy(matrix: Matrix) -> float:
+    """Share of beats that are right; NaN for an empty matrix."""
+    return float(np.trace(matrix) / matrix.sum()) if matrix.sum() else float("nan")
+
+
+def recall(matrix: Matrix) -> NDArray[np.float64]:
+    """Share of each class's beats that are right (classes,); NaN for a class without beats."""
+    beats = matrix.sum(1)
+    found: NDArray[np.float64] = np.full(len(matrix), np.nan)
+    np.divide(np.diag(matrix), beats, out=found, where=beats > 0)
+    return found
+
+
+def even_accuracy(matrix: Matrix) -> float:
+    """Accuracy as if every class in truth had equally many beats: FedABC's measure of client drift (equation 8).
+
+    Low is much drift: local training has forgotten what the other classes look like.
+    """
+    return float(np.nanmean(recall(matrix)))
+
+
+def reweighted_accuracy(matrix: Matrix, mix: NDArray[np.floating]) -> float:
+    """Fed-RoD's personal accuracy on a common test set (section 5): sum_i P(y_i) right_i / sum_i P(y_i).
+
+    Args:
+        matrix: on the common test set.
+        mix: (classes,) the client's class shares P_m(y).
+
+    Returns:
+        The accuracy; NaN where the test set has none of the client's classes.
+    """
+    of_all = float((mix * matrix.sum(1)).sum())
+    return float((mix * np.diag(matrix)).sum()) / of_all if of_all else float("nan")
+
+
+def expected_accuracy(matrix: Matrix, mix: NDArray[np.floating]) -> float:
+    """The same with beats of each class weighted to equal numbers first: the mean of recalls by class mix.
+
+    Equal to ``reweighted_accuracy`` on a test set with equally many beats of every class, for which Fed-RoD states it;
+    on any other it is what that formula means to estimate.
+    """
+    there = matrix.sum(1) > 0
+    total = float(mix[there].sum())
+    return float((mix[there] * recall(matrix)[there]).sum()) / total if total else float("nan")
+
+
+def spread(names: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
+    """How evenly a score is spread over patients.
+
+    Returns:
+        ``mean``, ``std`` (population), ``worst_decile`` (mean of the lowest tenth of the patients, at least one),
+        ``worst``, ``worst_client``.
+    """
+    scores = np.asarray(values, dtype=np.float64)
+    lowest = np.sort(scores)[: max(1, -(-len(scores) // 10))]
+    return {
+        "mean": float(scores.mean()), "std": float(scores.std()), "worst_decile": float(lowest.mean()),
+        "worst": float(lowest[0]), "worst_client": names[int(scores.argmin())],
+    }  # fmt: skip

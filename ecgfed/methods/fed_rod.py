@@ -76,7 +76,7 @@ class FedRodSettings(SgdSettings):
     def of_the_generic_branch(self) -> SgdSettings:
         """The settings of the method that trains the generic branch."""
         kind = GENERIC[self.generic].settings_type
-        names = ("lr", "momentum", "weight_decay", "clip", "risk", "gamma", "mu", "alpha")
+        names = ("lr", "momentum", "weight_decay", "clip", "risk", "gamma", "meta_lr", "meta_beats", "mu", "alpha")
         known = {field.name for field in fields(kind)}
         made: SgdSettings = kind(**{name: getattr(self, name) for name in names if name in known})
         return made
@@ -141,6 +141,9 @@ class FedRod(Method):
         own, velocity = sgd_step(state["personal"], grads, state["velocity"], {}, self.settings)
         new = {**state, "generic": generic, "personal": own, "velocity": velocity}
         return new, {**losses, "personal_loss": loss}
+
+    def in_training(self, state: Tree) -> Params:  # noqa: D102
+        return self.generic.in_training(state["generic"])
 
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
         returned, kept = self.generic.finish(state["generic"], info)

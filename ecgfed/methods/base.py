@@ -222,6 +222,19 @@ class Method(ABC):
         """
         return None
 
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
+        """Return what a patient who took no part keeps before the first local step, late in a run.
+
+        Args:
+            server: the server's state.
+            initial: the run's first parameters, for what the server does not have.
+        """
+        return self.client_start({**initial, **server.get("model", {})})
+
+    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain | None:
+        """Return the model of a patient known by class shares (classes,) alone; None where there is none."""
+        return None
+
     def in_training(self, state: Tree) -> Params:
         """Return the model that local step trains on the client's risk, from the working state."""
         model: Params = state["model"]

@@ -106,6 +106,9 @@ class FedRod(Method):
         }  # fmt: skip
         return {"generic": self.generic.client_start(initial), "personal": nothing}
 
+    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+        return self.client_start({**initial, **server["generic"]["model"]})
+
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         return {"generic": self.generic.shared(server["generic"])}
 
@@ -199,7 +202,6 @@ class FedRodHyper(FedRod):
         hyper = weighted_mean(returned.tree["hyper"], returned.data_share)
         return {**super().aggregate(server, returned), "hyper": hyper}
 
-    def head_for(self, server: Tree, mix: Tensor) -> Chain:
-        """The model of a patient who took no part, from a class mix (classes,) that sums to 1."""
+    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain:  # noqa: D102
         head = self._personal_head(server["hyper"], mix.to(server["hyper"]["hyper.out.bias"]))
         return Chain((Part("decoupled", {**server["generic"]["model"], **head}, shared=False),))

@@ -71,6 +71,10 @@ class MetaBalanced(Method):
         start = first_balance(self.settings.gamma, next(iter(initial.values())))
         return {**self.method.client_start(initial), BALANCE: start}
 
+    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+        start = first_balance(self.settings.gamma, next(iter(initial.values())))
+        return {**self.method.newcomer(server, initial), BALANCE: start}
+
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         inputs = self.meta_set.inputs
         meta = {"window": inputs.window, "label": self.meta_set.label}

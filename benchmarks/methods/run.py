@@ -15,7 +15,7 @@ from typing import Any
 
 from ecgfed.methods.registry import methods
 
-#: Beside every registered method: GRP-FED's ablations and the learned risk. Few rounds, so the local steps begin at once.
+#: Beside every registered method: GRP-FED's ablations, learned risks. Rounds are few, so local steps begin at once.
 EARLY = {"personal_start": "0"}
 MORE: dict[str, tuple[str, dict[str, str]]] = {
     "grp-fed, beta .9": ("grp-fed", {**EARLY, "beta": "0.9"}),

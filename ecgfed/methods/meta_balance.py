@@ -13,8 +13,8 @@ and then the method's own step on :math:`\mathcal{L}_B` with the new :math:`\gam
 
 Two departures. Step 4 prints the meta loss with q and the client's BSM too; that is infinite for a meta beat of a class
 the client does not have, and is smallest where q is 0, so it is plain cross-entropy here, as Shu et al. have it (their
-equation 3). And q is scaled to a mean of 1 over the batch, as their code does: else learning q would be learning the
-learning rate. The losses that MWNet looks at are data: no gradient goes through them.
+equation 3). And q is scaled to a mean of 1 over the batch, as Ren et al. (ICML 2018) scale theirs: else learning q
+would be learning the learning rate. The losses that MWNet looks at are data: no gradient goes through them.
 
 The meta set leaves its patients: it lies at the server and travels to every client. That is the paper's setting and
 breaks the rule that recordings stay; nothing else here does.

@@ -37,7 +37,8 @@ def test_every_option_the_docs_name_exists() -> None:
     known = {"--help"}
     commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
                 ("train",), ("evaluate",),
-                ("export",), ("personalize",), ("predict",), ("methods",), ("runs", "list"), ("runs", "show")]  # fmt: skip
+                ("export",), ("personalize",), ("predict",), ("methods",), ("runs", "list"),
+                ("runs", "show")]  # fmt: skip
     for command in commands:
         said = subprocess.run(
             [BIN / "ecgfed", *command, "--help"], capture_output=True, text=True, check=True, env=environment

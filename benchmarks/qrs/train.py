@@ -8,7 +8,7 @@ and through one lead only. A second seed gives other weights of the same quality
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,11 @@ from ecgfed.record import qrs, qrs_net, qrs_signal
 from ecgfed.record.qrs_signal import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, RATE_HZ, SHAPE_AT, UNIT
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 
-DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 215 220 223 230".split()
-PACED = "102 104 107 217".split()
+DS1 = (
+    "101", "106", "108", "109", "112", "114", "115", "116", "118", "119", "122", "124", "201", "203", "205", "207",
+    "208", "209", "215", "220", "223", "230",
+)  # fmt: skip
+PACED = ("102", "104", "107", "217")
 FS_HZ = 360.0
 COPIES = ("as it is", "noisy", "noisy", "noisy", "one lead", "one noisy lead", "the other lead")
 WEIGHTS = Path(qrs_net.__file__).with_name(qrs_net.FILE)
@@ -88,7 +91,8 @@ def disturbed(signals_mv: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if rng.random() < 0.5:
             lead += size * 2 * rng.random() * np.sin(2 * np.pi * rng.choice([50, 60]) * np.arange(count) / FS_HZ)
         if rng.random() < 0.5:
-            walk = np.interp(np.arange(count) / 36, np.arange(count // 36 + 2), rng.normal(size=count // 36 + 2).cumsum())
+            slow = rng.normal(size=count // 36 + 2).cumsum()
+            walk = np.interp(np.arange(count) / 36, np.arange(len(slow)), slow)
             walk -= np.convolve(walk, np.full(360, 1 / 360), "same")
             lead += walk / walk.std() * size * 1.5 * np.repeat(rng.random(pieces) ** 2, 3600)[:count]
         if rng.random() < 0.4:
@@ -118,7 +122,7 @@ def labels(at: np.ndarray, beats: np.ndarray, flutter: list[tuple[int, int]]) ->
     return beat, weight
 
 
-def examples(source: Path, records: list[str]) -> list[Example]:
+def examples(source: Path, records: Sequence[str]) -> list[Example]:
     """Read records and make every copy of each."""
     rng, made = np.random.default_rng(0), []
     for record in records:
@@ -149,7 +153,8 @@ def _example(record, copy, signals, speed, beats, flutter, *, with_peaks) -> Exa
         distance = np.where(present, np.abs(place - nearest[near, None]), 10**6)
         clear = distance.min(axis=1) <= 5
         peaks.append((present[clear], features[clear].astype(np.int16), distance.argmin(axis=1)[clear]))
-    at, features, counted = (np.concatenate(part, axis=axis) for part, axis in zip(zip(*parts, strict=True), (0, 1, 1), strict=True))
+    places, seen, asked = zip(*parts, strict=True)
+    at, features, counted = np.concatenate(places), np.concatenate(seen, axis=1), np.concatenate(asked, axis=1)
     beat, weight = labels(at * speed * FS_HZ / RATE_HZ, beats, flutter)
     together = tuple(np.concatenate(part) for part in zip(*peaks, strict=True))
     return Example(record, copy, speed, at, features, counted, beat, weight, together)
@@ -160,9 +165,11 @@ class BeatNet(nn.Module):
 
     def __init__(self, width: int = 48, mixed: int = 24) -> None:
         super().__init__()
-        self.lead, self.mix, self.beat = nn.Linear(LEAD_FEATURES, width), nn.Linear(2 * width, mixed), nn.Linear(mixed, 1)
+        self.lead, self.mix = nn.Linear(LEAD_FEATURES, width), nn.Linear(2 * width, mixed)
+        self.beat = nn.Linear(mixed, 1)
 
     def forward(self, features: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+        """Return log odds (candidates,)."""
         hidden = torch.relu(self.lead(features)) * counted[..., None]
         pooled = torch.cat([hidden.sum(0) / counted.sum(0)[:, None], hidden.amax(0)], 1)
         return self.beat(torch.relu(self.mix(pooled)))[:, 0]
@@ -173,15 +180,21 @@ class PeakNet(nn.Module):
 
     def __init__(self, width: int = 32, mixed: int = 16) -> None:
         super().__init__()
-        self.place, self.near, self.pick = nn.Linear(PEAK_FEATURES, width), nn.Linear(width, mixed), nn.Linear(mixed, 1)
+        self.place, self.near = nn.Linear(PEAK_FEATURES, width), nn.Linear(width, mixed)
+        self.pick = nn.Linear(mixed, 1)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Return scores (beats, extrema)."""
         return self.pick(torch.relu(self.near(torch.relu(self.place(features)))))[..., 0]
 
 
-def _minimise(net: nn.Module, loss: Callable[[torch.Tensor], torch.Tensor], count: int, epochs: int, batch: int) -> None:
+Loss = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _minimise(net: nn.Module, loss: Loss, count: int, epochs: int, batch: int) -> None:
+    steps = epochs * (count // batch)
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=1e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * (count // batch), pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps, pct_start=0.1)
     for _ in range(epochs):
         order = torch.randperm(count)
         for i in range(count // batch):
@@ -223,7 +236,8 @@ def _two_leads(values: torch.Tensor) -> torch.Tensor:
 def fit_peaks(made: list[Example], epochs: int, seed: int) -> PeakNet:
     """Train the choice among extrema, by the annotated one."""
     torch.manual_seed(seed)
-    there, features, chosen = (torch.from_numpy(np.concatenate(part)) for part in zip(*(e.peaks for e in made), strict=True))
+    parts = zip(*(one.peaks for one in made), strict=True)
+    there, features, chosen = (torch.from_numpy(np.concatenate(part)) for part in parts)
     net = PeakNet()
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
@@ -253,21 +267,21 @@ def train(made: list[Example], epochs: int, seed: int) -> dict[str, np.ndarray]:
 
 def use(weights: dict[str, np.ndarray]) -> None:
     """Let the detector use other weights in this process."""
-    qrs_net._weights.cache_clear()
     qrs_net._weights = lambda: {name: value.astype(np.float64) for name, value in weights.items()}
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--source", type=Path, required=True, help="folder of the MIT-BIH records")
-    arguments.add_argument("--epochs", type=int, default=10)
+    arguments.add_argument("--epochs", type=int, default=12)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--folds", type=int, default=0, help="cross-validate by record and write nothing")
     given = arguments.parse_args()
     torch.set_num_threads(1)
     records = DS1 + PACED
     made = examples(given.source, records)
-    print(f"{sum(e.beat.size for e in made):,} candidates of {len(records)} records, {len(COPIES)} copies each", flush=True)
+    count = sum(one.beat.size for one in made)
+    print(f"{count:,} candidates of {len(records)} records, {len(COPIES)} copies each", flush=True)
     if not given.folds:
         np.savez_compressed(WEIGHTS, **train(made, given.epochs, given.seed))
         print(f"wrote {WEIGHTS}, {WEIGHTS.stat().st_size} bytes")

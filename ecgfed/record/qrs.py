@@ -16,10 +16,10 @@ from ecgfed.record.qrs_signal import BLOCK, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floa
 
 #: A peak is reported at the latest when this much signal after it has been seen.
 DELAY_S = 3.2
-#: Two beats are at least this far apart (the refractory period of Pan and Tompkins, IEEE Trans Biomed Eng 32:230, 1985).
+#: Two beats are at least this far apart (refractory period of Pan and Tompkins, IEEE Trans Biomed Eng 32:230, 1985).
 REFRACTORY_S = 0.2
 #: Log odds from which a candidate is a beat; chosen on DS1 by cross-validation (benchmarks/qrs/train.py).
-THRESHOLD = -1.2
+THRESHOLD = -0.4
 #: Samples missing for longer than this on all leads are a gap; for less, the signal is held.
 BRIDGE_S = 0.04
 #: Sampling frequencies: below, a QRS complex has too few samples; a longer piece than this is fed in parts.
@@ -243,9 +243,9 @@ class _Segment:
         near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]
         total = np.cumsum(near, axis=1)
         width = 2 * half + 1
-        sums = total[:, width - 1 :] - np.pad(total, ((0, 0), (1, 0)))[:, : -width]
+        sums = total[:, width - 1 :] - np.pad(total, ((0, 0), (1, 0)))[:, :-width]
         shift = np.where(up, sums.argmax(axis=1), sums.argmin(axis=1)) - reach
-        return np.clip(centre + shift, 0, end - 1)
+        return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
 
     def _refractory(self, score: Floats, at: Ints, peak: Ints, stop: int) -> list[int]:
         """Of beats within the refractory period keep the surest; return the peaks that nothing can replace."""

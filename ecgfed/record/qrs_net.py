@@ -1,8 +1,8 @@
 """The detector's two small networks in fixed-point arithmetic: is this a QRS complex, and which extremum is its R peak.
 
-Weights are multiples of 1/1024 and activations of 1/256; the products are summed as whole numbers in float64, far below
-2^53, so no sum is ever rounded: the same bits on any machine, whatever the batch. They were trained on the DS1 and paced
-records of MIT-BIH only (``benchmarks/qrs/train.py``, which writes ``qrs_weights.npz``).
+Weights are multiples of 1/1024 and activations of 1/256; the products are summed as whole numbers in float64, far
+below 2^53, so no sum is ever rounded: the same bits on any machine, whatever the batch. They were trained on the DS1
+and paced records of MIT-BIH only (``benchmarks/qrs/train.py``, which writes ``qrs_weights.npz``).
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ LEADS = 2
 
 @lru_cache(maxsize=1)
 def _weights() -> dict[str, Floats]:
-    """The weights as whole numbers in float64: ``lead``, ``mix``, ``beat`` and ``place``, ``pick``, each with a bias."""
+    """Whole numbers in float64: ``lead``, ``mix``, ``beat`` and ``place``, ``near``, ``pick``, each with a bias."""
     with files("ecgfed.record").joinpath(FILE).open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name].astype(np.float64) for name in stored.files}
 

@@ -85,7 +85,8 @@ def _sums(signal: Ints, length: int) -> Ints:
     """Return the sums of every ``length`` neighbours, (leads, samples - length + 1)."""
     total = np.cumsum(signal, axis=1)
     total[:, length:] -= total[:, :-length].copy()
-    return total[:, length - 1 :]
+    out: Ints = total[:, length - 1 :]
+    return out
 
 
 @dataclass(frozen=True)

@@ -64,11 +64,15 @@ def resample(signal_uv: Ints, first: int, start: int, stop: int, fs_hz: float, e
     if end is not None:
         high = np.minimum(high, float(end))
     a, b = np.floor(low).astype(np.int64), np.floor(high).astype(np.int64)
-    total = np.concatenate([np.zeros((len(signal_uv), 1), np.int64), np.cumsum(signal_uv, axis=1)], axis=1)
-    padded = np.concatenate([signal_uv, signal_uv[:, -1:]], axis=1)
-    inside = (total[:, b - first] - total[:, a - first]).astype(np.float64)
-    mean = (inside + (high - b) * padded[:, b - first] - (low - a) * padded[:, a - first]) / (high - low)
-    return np.rint(mean).astype(np.int64)
+    after, before = high - b, low - a
+    made = np.empty((len(signal_uv), len(a)), np.int64)
+    for lead, samples in enumerate(signal_uv):
+        total = np.concatenate([[0], np.cumsum(samples)])
+        padded = np.concatenate([samples, samples[-1:]])  # a window that ends with the signal has nothing of the next
+        inside = (total.take(b - first) - total.take(a - first)).astype(np.float64)
+        sums = inside + after * padded.take(b - first) - before * padded.take(a - first)
+        made[lead] = np.rint(sums / (high - low))
+    return made
 
 
 def resampled_count(samples: int, fs_hz: float, ended: bool) -> int:

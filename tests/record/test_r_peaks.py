@@ -74,7 +74,7 @@ def test_whatever_the_signal_there_are_peaks_in_order_or_our_own_error(seed: int
 
 
 def test_an_unknown_detector_lists_the_known_ones() -> None:
-    with pytest.raises(OptionError, match=r"--detector: 'magic'; expected one of xqrs"):
+    with pytest.raises(OptionError, match=r"--detector: 'magic'; expected one of ecgfed, xqrs, gqrs, neurokit"):
         detect_r_peaks(np.zeros(10_000), 360.0, detector="magic")
 
 

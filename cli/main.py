@@ -40,12 +40,13 @@ def _root(
 
 
 def _register() -> None:
-    from . import detect, ec57, evaluate, export, methods, predict, prepare, runs, train
+    from . import detect, ec57, evaluate, export, methods, personalize, predict, prepare, runs, train
 
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
     app.command("evaluate")(evaluate.evaluate_command)
     app.command("export")(export.export_command)
+    app.command("personalize")(personalize.personalize_command)
     app.command("predict")(predict.predict_command)
     app.command("detect")(detect.detect_command)
     app.command("ec57")(ec57.ec57_command)

@@ -157,6 +157,7 @@ def demo(
     patients: Annotated[int, typer.Option(help="How many patients to make up.")] = 12,
     minutes: Annotated[float, typer.Option(help="How long to record each.")] = 6.0,
     split: SplitOption = "random",
+    holdout: HoldoutOption = "",
     seed: Annotated[int, typer.Option(min=0, help="Decides the recordings and the random split.")] = 0,
     pack: PackOption = None,
     overwrite: OverwriteOption = False,
@@ -173,7 +174,7 @@ def demo(
     here, there = out.resolve(), folder.resolve()
     if here.is_relative_to(there) or there.is_relative_to(here):
         raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
-    options = _options("MLII", "mitbih12", split=split, seed=seed)
+    options = _options("MLII", "mitbih12", split=split, holdout=_names(holdout), seed=seed)
     started = time.perf_counter()
     # Both folders or neither: the records take their name once the cohort has been made from them.
     with (

@@ -6,7 +6,7 @@ from typing import Any
 
 from ecgfed.errors import RunError
 
-from .output import note, progress_bar, stderr
+from .output import note, progress_bar, stderr, warn
 from .stop import graceful_stop
 
 
@@ -53,6 +53,9 @@ def run_session(
         note(f"{run.path} has all its {rounds} rounds.", quiet=quiet, json_output=json_output)
     elif state.round:
         note(f"Going on after round {state.round}.", quiet=quiet, json_output=json_output)
+    if getattr(run.method.settings, "risk", "") == "meta-bsm":
+        line = "risk=meta-bsm pools validation beats of the patients at the server and sends them to every client"
+        warn(line, quiet=quiet)
     compute = compute_of(run.meta, given)
     with (
         graceful_stop(quiet=quiet) as stop, progress_bar(quiet) as bar,

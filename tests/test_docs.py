@@ -37,7 +37,8 @@ def test_every_option_the_docs_name_exists() -> None:
     known = {"--help"}
     commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
                 ("train",), ("evaluate",),
-                ("export",), ("predict",), ("methods",), ("runs", "list"), ("runs", "show")]  # fmt: skip
+                ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("methods",), ("runs", "list"),
+                ("runs", "show")]  # fmt: skip
     for command in commands:
         said = subprocess.run(
             [BIN / "ecgfed", *command, "--help"], capture_output=True, text=True, check=True, env=environment
@@ -92,7 +93,7 @@ def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitd
         assert done.returncode == 0, f"{line}: {done.stderr}"
     assert (
         len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700
-    )  # 2,955 annotated; xqrs finds 2,731
+    )  # 2,955 annotated
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
     given = (
         "from ecgfed.record.wfdb_files import read_annotation, read_recording\n"

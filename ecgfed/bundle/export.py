@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,23 +126,80 @@ def export_bundle(
     Raises:
         BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
     """
-    net, method = run.net, run.method
-    clients = cohort.federation
-    answer = method.global_answer(state.server, (run.kept(state, client.index) for client in clients), protocol)
+    method, clients = run.method, cohort.federation
     scores = _scores(run, state, protocol)
+
+    def patients() -> Iterator[PatientModel]:
+        for i, client in enumerate(clients):
+            rows = _evenly(_some_rows(cohort, client))
+            chain = method.personal_answer(state.server, run.kept(state, client.index))
+            yield PatientModel(
+                client.id, client.patient, chain, cohort.beats[rows], cohort.rr[rows], scores.get(client.id)
+            )
+            if progress:
+                progress(i + 1, len(clients))
+
+    return write_bundle(run, cohort, state, out, patients(), scores.get(""), protocol=protocol, overwrite=overwrite)
+
+
+@dataclass(frozen=True)
+class PatientModel:
+    """One patient's part of a bundle.
+
+    Attributes:
+        id: names the files.
+        patient: whose it is.
+        chain: the personal model.
+        window_mv: (beats, 1, 256) float32 millivolt, some of the patient's beats for the proof.
+        rr_s: (beats, 4) float32 their RR features.
+        scores: for the manifest, or None.
+    """
+
+    id: str
+    patient: str
+    chain: Chain
+    window_mv: NDArray[np.float32]
+    rr_s: NDArray[np.float32]
+    scores: dict[str, Any] | None
+
+
+def write_bundle(
+    run: Run, cohort: Cohort, state: State, out: Path, patients: Iterable[PatientModel],
+    scores: dict[str, Any] | None, *, protocol: str = "ensemble", overwrite: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Write a bundle of a run's global answer and the personal models given, one of them in memory at a time.
+
+    Args:
+        run: the run.
+        cohort: its cohort; beats of its valid split show that the global graph answers as the model does.
+        state: its checkpoint.
+        out: folder to make.
+        patients: the personal models.
+        scores: of the run, for the manifest, or None.
+        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        overwrite: replace ``out`` where it exists.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
+    """
+    net, method = run.net, run.method
+    answer = method.global_answer(
+        state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
+    )  # fmt: skip
     with replacing_folder(out, overwrite=overwrite) as folder:
         writer = _Writer(folder, net, _properties(run, cohort))
         parity = _Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
-        parity.check("global", global_chain, answer, _parity_inputs(cohort, cohort.pool(VALID), net.spec.rr))
-        patients = {}
-        for i, client in enumerate(clients):
-            chain = method.personal_answer(state.server, run.kept(state, client.index))
-            names = writer.patient_chain(chain, client.id, client.patient)
-            parity.check(client.id, names, chain, _parity_inputs(cohort, _some_rows(cohort, client), net.spec.rr))
-            patients[client.id] = {"patient": client.patient, "chain": names, "scores": scores.get(client.id)}
-            if progress:
-                progress(i + 1, len(clients))
+        rows = _evenly(cohort.pool(VALID))
+        parity.check("global", global_chain, answer, _parity_inputs(cohort.beats[rows], cohort.rr[rows], net.spec.rr))
+        chains = {}
+        for own in patients:
+            names = writer.patient_chain(own.chain, own.id, own.patient)
+            parity.check(own.id, names, own.chain, _parity_inputs(own.window_mv, own.rr_s, net.spec.rr))
+            chains[own.id] = {"patient": own.patient, "chain": names, "scores": own.scores}
         weights = None
         if isinstance(answer, Chain):
             weights = "weights/global.safetensors"
@@ -152,7 +209,7 @@ def export_bundle(
         manifest = {
             **_about(run, cohort, state), "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files, "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
-            "weights": weights, "scores": scores.get(""), "parity": parity.report(), "patients": patients,
+            "weights": weights, "scores": scores, "parity": parity.report(), "patients": chains,
         }  # fmt: skip
         write_json(folder / MANIFEST, manifest)
     return manifest
@@ -215,16 +272,20 @@ def _some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
     return rows if len(rows) else cohort.rows(client, TRAIN)
 
 
-def _parity_inputs(cohort: Cohort, rows: NDArray[np.int64], rr: bool) -> Inputs:
-    """Return up to 64 real beats, evenly taken, and windows at the edges of what can come."""
-    rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+def _evenly(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return up to 64 rows, evenly taken."""
+    return rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+
+
+def _parity_inputs(window_mv: NDArray[np.float32], rr_s: NDArray[np.float32], rr: bool) -> Inputs:
+    """Return real beats and windows at the edges of what can come."""
     edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
     edge[1, 0, R_INDEX] = 10.0
     edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
     edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
-    windows = np.concatenate([cohort.beats[rows], edge])
+    windows = np.concatenate([window_mv, edge])
     rr_edge = np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
-    features = torch.from_numpy(np.concatenate([cohort.rr[rows], rr_edge])) if rr else None
+    features = torch.from_numpy(np.concatenate([rr_s, rr_edge])) if rr else None
     return Inputs(torch.from_numpy(windows), features)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.engine import ThreadEngine
+from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.run import Run
 from ecgfed.federation.train import client_work
 from ecgfed.methods.answers import Chain
@@ -30,7 +31,7 @@ def local_models(
     Raises:
         RunError: a client's training was not finite.
     """
-    method, initial = run.method, run.net.initial(run.plan.seed)
+    method, initial = with_meta_set(run.method, data, run.plan.seed), run.net.initial(run.plan.seed)
     trained = [client for client in clients if client in data.rows]
     with ThreadEngine(data, run.plan, workers) as engine:
         for start in range(0, len(trained), 2 * workers):

@@ -10,6 +10,7 @@ import torch
 from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.engine import ClientEngine, ClientResult, ClientWork
+from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.plan import TrainPlan, check_needs, participants
 from ecgfed.federation.trees import stack
 from ecgfed.methods.base import ClientInfo, Method, Returned
@@ -82,7 +83,7 @@ def train(
     """
     check_needs(method.needs, plan, len(data.clients))
     torch.set_num_threads(1)  # sums on this thread must not depend on how many there are
-    session = _Session(method, data, plan, engine)
+    session = _Session(with_meta_set(method, data, plan.seed), data, plan, engine)
     try:
         for callback in callbacks:
             callback.on_start(state)

@@ -29,11 +29,13 @@ class Batch:
         inputs: windows, and RR features where the net takes them.
         label: (B,) int64 class numbers.
         counts: (classes,) int64, the client's training beats per class, or None where nobody asked for them.
+        balance: what ``risk=meta-bsm`` has learned of this client (``ecgfed.methods.meta_balance``), else None.
     """
 
     inputs: Inputs
     label: Tensor
     counts: Tensor | None = None
+    balance: Params | None = None
 
     @property
     def weight(self) -> Tensor | None:
@@ -219,6 +221,24 @@ class Method(ABC):
         (Fed-RoD, section 3.2). None for the others.
         """
         return None
+
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
+        """Return what a patient who took no part keeps before the first local step, late in a run.
+
+        Args:
+            server: the server's state.
+            initial: the run's first parameters, for what the server does not have.
+        """
+        return self.client_start({**initial, **server.get("model", {})})
+
+    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain | None:
+        """Return the model of a patient known by class shares (classes,) alone; None where there is none."""
+        return None
+
+    def in_training(self, state: Tree) -> Params:
+        """Return the model that local step trains on the client's risk, from the working state."""
+        model: Params = state["model"]
+        return model
 
     def round_report(self, server: Tree) -> dict[str, float]:
         """Return numbers of the server's state that belong into the history; none by default."""

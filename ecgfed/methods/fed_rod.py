@@ -76,7 +76,7 @@ class FedRodSettings(SgdSettings):
     def of_the_generic_branch(self) -> SgdSettings:
         """The settings of the method that trains the generic branch."""
         kind = GENERIC[self.generic].settings_type
-        names = ("lr", "momentum", "weight_decay", "clip", "risk", "gamma", "mu", "alpha")
+        names = ("lr", "momentum", "weight_decay", "clip", "risk", "gamma", "meta_lr", "meta_beats", "mu", "alpha")
         known = {field.name for field in fields(kind)}
         made: SgdSettings = kind(**{name: getattr(self, name) for name in names if name in known})
         return made
@@ -105,6 +105,9 @@ class FedRod(Method):
             "personal.weight": like.new_zeros(classes, self.net.features), "personal.bias": like.new_zeros(classes),
         }  # fmt: skip
         return {"generic": self.generic.client_start(initial), "personal": nothing}
+
+    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+        return self.client_start({**initial, **server["generic"]["model"]})
 
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         return {"generic": self.generic.shared(server["generic"])}
@@ -141,6 +144,9 @@ class FedRod(Method):
         own, velocity = sgd_step(state["personal"], grads, state["velocity"], {}, self.settings)
         new = {**state, "generic": generic, "personal": own, "velocity": velocity}
         return new, {**losses, "personal_loss": loss}
+
+    def in_training(self, state: Tree) -> Params:  # noqa: D102
+        return self.generic.in_training(state["generic"])
 
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
         returned, kept = self.generic.finish(state["generic"], info)
@@ -196,7 +202,6 @@ class FedRodHyper(FedRod):
         hyper = weighted_mean(returned.tree["hyper"], returned.data_share)
         return {**super().aggregate(server, returned), "hyper": hyper}
 
-    def head_for(self, server: Tree, mix: Tensor) -> Chain:
-        """The model of a patient who took no part, from a class mix (classes,) that sums to 1."""
+    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain:  # noqa: D102
         head = self._personal_head(server["hyper"], mix.to(server["hyper"]["hyper.out.bias"]))
         return Chain((Part("decoupled", {**server["generic"]["model"], **head}, shared=False),))

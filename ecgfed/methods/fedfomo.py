@@ -84,6 +84,11 @@ class FedFomo(Method):
     def client_start(self, initial: Params) -> Tree:  # noqa: D102
         return {"model": initial}
 
+    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+        models: list[Params] = list(server.get("models", {}).values())
+        mean = {name: torch.stack([one[name] for one in models]).mean(0) for name in models[0]} if models else initial
+        return self.client_start(mean)
+
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         return {"models": server.get("models", {})}
 

@@ -30,6 +30,9 @@ class FedPer(Method):
     def client_start(self, initial: Params) -> Tree:  # noqa: D102
         return {"head": head_of(initial)}
 
+    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+        return self.client_start(initial)  # nobody has a head to give
+
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         return {"extractor": server["extractor"]}
 

@@ -76,6 +76,9 @@ class Mtl(Method):
     def client_start(self, initial: Params) -> Tree:  # noqa: D102
         return {"model": initial, "velocity": zeros_like(initial)}
 
+    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+        return self.client_start({**initial, **server["mean"]})
+
     def shared(self, server: Tree) -> Tree:  # noqa: D102
         if self.settings.relation == "mean" or len(server.get("models", {})) < 2:
             return {"mean": server["mean"]}

@@ -88,7 +88,7 @@ def test_the_hypernetwork_is_averaged_and_makes_a_head_for_a_new_patient() -> No
     method = FedRodHyper(ResNet1d(NetSpec(3, width=0.35)), FedRodSettings())
     server = method.server_start(method.net.initial(0))
     mixes = [torch.tensor(mix) for mix in ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5])]
-    heads = [method.head_for(server, mix).parts[0].params["personal.weight"] for mix in mixes]
+    heads = [method.from_class_mix(server, mix).parts[0].params["personal.weight"] for mix in mixes]
     assert heads[0].shape == (3, method.net.features)
     assert not torch.equal(*heads)
     hidden = torch.relu(server["hyper"]["hyper.hidden.weight"] @ mixes[1] + server["hyper"]["hyper.hidden.bias"])

@@ -81,12 +81,14 @@ def hessian(model: np.ndarray, client: int) -> np.ndarray:
     return (v * (p * (1 - p))) @ v.T / len(x)
 
 
-def run(kind: type[Method], plan: TrainPlan = PLAN, **settings: Any) -> State:
-    """Train a method on the two clients; plain SGD unless asked otherwise."""
+def run(
+    kind: type[Method], plan: TrainPlan = PLAN, federation: TrainingData | None = None, **settings: Any
+) -> State:  # fmt: skip
+    """Train a method on the two clients, or on others; plain SGD unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
     given = {"lr": 0.3, **({"momentum": 0.0} if "momentum" in fields else {}), **settings}
     method = kind(TinyNet(), make_settings(kind.settings_type, given))  # type: ignore[arg-type]
-    federation = data()
+    federation = federation or data()
     with ThreadEngine(federation, replace(plan), 1) as engine:
         return train(method, federation, plan, engine, initial_state(method, plan))
 

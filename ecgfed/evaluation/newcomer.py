@@ -1,0 +1,120 @@
+"""A patient who took no part in training: a personal model from a run and the patient's first labelled beats.
+
+The patient takes one round of the run's method, alone and late in the run: starts from what the server sends, trains on
+a few beats, and keeps what a client of that method keeps.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import LabelledBeats
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import RecordError
+from ecgfed.evaluation.accuracies import accuracy
+from ecgfed.evaluation.predict import Predictor
+from ecgfed.evaluation.scores import confusion, macro_f1
+from ecgfed.federation.checkpoint import State
+from ecgfed.federation.data import TrainingData, training_data
+from ecgfed.federation.engine import ThreadEngine
+from ecgfed.federation.meta_set import with_meta_set
+from ecgfed.federation.run import Run
+from ecgfed.federation.train import client_work
+from ecgfed.methods.answers import Answer, Chain
+
+
+@dataclass(frozen=True)
+class FirstBeats:
+    """A new patient's labelled beats, divided by time.
+
+    Attributes:
+        data: all of them, as the beats of one client, number 0; ``rows`` are the first, to learn from.
+        rest: (beats,) rows of the others, to be scored on.
+    """
+
+    data: TrainingData
+    rest: NDArray[np.int64]
+
+    def some(self, count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return windows (beats, 1, 256) mV and RR features (beats, 4) s of the first beats; zeros where none."""
+        windows = self.data.windows[:count]
+        return windows, np.zeros((len(windows), 4), np.float32) if self.data.rr is None else self.data.rr[:count]
+
+
+def first_beats(beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool) -> FirstBeats:
+    """Divide a recording's labelled beats into the first minutes and the rest.
+
+    Args:
+        beats: the labelled beats, in order of time.
+        fs_hz: the recording's sampling frequency in Hz.
+        minutes: how long the patient's beats are learned from; 0 learns from none and scores all.
+        classes: number of classes.
+        name: the patient, for messages.
+        rr: whether the net takes RR features.
+
+    Raises:
+        RecordError: no labelled beat in the first minutes.
+    """
+    early = beats.sample < minutes * 60 * fs_hz
+    if minutes and not early.any():
+        raise RecordError(
+            name, f"no beat of the run's classes in the first {minutes:g} minutes", "some to learn from",
+            "pass more with --minutes",
+        )  # fmt: skip
+    data = TrainingData(
+        clients=np.zeros(1, np.int64), rows={0: np.flatnonzero(early)}, windows=beats.windows.window_mv,
+        rr=beats.windows.rr_s if rr else None, label=beats.label, classes=classes, ids={0: name},
+    )  # fmt: skip
+    return FirstBeats(data, np.flatnonzero(~early))
+
+
+def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs: int) -> Chain:
+    """Return a new patient's personal model after ``epochs`` passes over the first beats.
+
+    With a method whose personal answer is the global model, it is the model after local training.
+
+    Raises:
+        RunError: training was not finite.
+    """
+    initial = run.net.initial(run.plan.seed)
+    federation = training_data(cohort, rr=run.net.spec.rr)
+    method = with_meta_set(run.method, federation, run.plan.seed)
+    plan = replace(run.plan, local_epochs=epochs, local_steps=None)
+    work = client_work(
+        method, patient.data, plan, State(state.round, state.server, {0: method.newcomer(state.server, initial)}), 0,
+        initial=initial, number=state.round + 1, progress=1.0, client_numbers=len(cohort.clients),
+    )  # fmt: skip
+    with ThreadEngine(patient.data, plan, 1) as engine:
+        (result,) = engine.run(method, method.shared(state.server), [work])
+    personal = run.method.personal_answer(state.server, result.kept)
+    local = run.method.local_answer(result.returned)
+    return local if local is not None and all(part.shared for part in personal.parts) else personal
+
+
+def from_class_mix(run: Run, state: State, mix: NDArray[np.floating]) -> Chain | None:
+    """Return a new patient's model from class shares (classes,) alone, or None where the method has no such."""
+    return run.method.from_class_mix(state.server, torch.as_tensor(mix / mix.sum()))
+
+
+def compare(run: Run, patient: FirstBeats, answers: dict[str, Answer]) -> dict[str, Any]:
+    """Score answers on the patient's beats that nobody learned from.
+
+    Returns:
+        ``beats`` and, by the answers' names, ``macro_f1``, ``macro_f1_truth`` and ``accuracy``; only ``beats`` where
+        there is none.
+    """
+    rows = patient.rest
+    if not len(rows):
+        return {"beats": 0}
+    truth = patient.data.label[rows].astype(np.int64)
+    predictor = Predictor(run.net, patient.data, rows, 1)
+    found: dict[str, Any] = {"beats": len(rows)}
+    for name, answer in answers.items():
+        matrix = confusion(truth, predictor.labels(answer), patient.data.classes)
+        found[name] = {
+            "macro_f1": macro_f1(matrix), "macro_f1_truth": macro_f1(matrix, "truth"), "accuracy": accuracy(matrix),
+        }  # fmt: skip
+    return found

@@ -11,10 +11,9 @@ from ecgfed.errors import OptionError, RecordError
 from .output import JsonOption, QuietOption, console, note, print_json, warn
 from .records import record_paths
 
-#: Columns of the table, and the scores they show.
+#: Columns of the table, named as bxb names them, and the scores they show.
 COLUMNS = {
-    "QRS Se": "qrs_se", "QRS +P": "qrs_ppv", "VEB Se": "veb_se", "VEB +P": "veb_ppv", "VEB FPR": "veb_fpr",
-    "SVEB Se": "sveb_se", "SVEB +P": "sveb_ppv",
+    "Q Se": "qrs_se", "Q +P": "qrs_ppv", "V Se": "veb_se", "V +P": "veb_ppv", "S Se": "sveb_se", "S +P": "sveb_ppv",
 }  # fmt: skip
 
 
@@ -112,4 +111,5 @@ def _print(compared: list[Any], total: Any) -> None:
         outside = name in "OX"
         matrix.add_row(name, *("" if outside and i > 4 else f"{count:,}" for i, count in enumerate(row)))
     console.print(matrix)
+    note("Percent. Q: all QRS, V: VEB, S: SVEB; Se: sensitivity, +P: positive predictivity.", quiet=False)
     note("O: missed or extra; X: missed or extra while the other annotator was shut down.", quiet=False)

@@ -6,13 +6,14 @@
 The peers see the first channel; ours is run with both leads (`ecgfed`, peaks on MLII where there is one) and with the
 first channel alone (`ecgfed-1`). Matching is bxb's: 150 ms, one to one, from 5:00 on, flutter left out. The spread of
 the offsets is taken after the peaks were moved by the detector's median offset: the median over the records of each
-record's standard deviation, and that of all beats pooled, which also sees where records differ. CPU seconds are those of the detector alone, on one
-core, the signal in memory, the packages loaded. What a detector found is kept in DIR, by record.
+record's standard deviation, and that of all beats pooled, which also sees where records differ. CPU seconds are those
+of the detector alone, on one core, the signal in memory, the packages loaded. What a detector found is kept in DIR, by
+record.
 """
 
 import os
 
-os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")})
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
 import json
@@ -131,17 +132,17 @@ def measure(detector: str, source: Path, work: Path, records: list[str]) -> dict
 def table(results: list[dict[str, Any]]) -> str:
     """Return the results as a Markdown table, best first."""
     lines = [
-        "| detector | Se % | PPV % | F1 % (all 48) | F1 % DS1 | F1 % DS2 | offset ms (sd of a record; pooled) | worst records F1 % | CPU s |",
+        "| detector | Se % | PPV % | F1 % (all 48) | F1 % DS1 | F1 % DS2 | offset ms (sd of a record; pooled) "
+        "| worst records F1 % | CPU s |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for one in sorted(results, key=lambda one: -one["all"]["f1"]):
         every = one["all"]
         worst = ", ".join(f"{record} {value:.1f}" for record, value in every["worst"].items())
-        lines.append(
-            f"| {one['detector']} | {every['se']:.2f} | {every['ppv']:.2f} | {every['f1']:.2f} | {one['DS1']['f1']:.2f} "
-            f"| {one['DS2']['f1']:.2f} | {every['offset_ms']:+.0f} ({every['record_sd_ms']}; {every['pooled_sd_ms']}) "
-            f"| {worst} | {one['cpu_s_per_record']:.2f} |"
-        )
+        offset = f"{every['offset_ms']:+.0f} ({every['record_sd_ms']}; {every['pooled_sd_ms']})"
+        scores = (every["se"], every["ppv"], every["f1"], one["DS1"]["f1"], one["DS2"]["f1"])
+        cells = [one["detector"], *(f"{score:.2f}" for score in scores), offset, worst]
+        lines.append(f"| {' | '.join(cells)} | {one['cpu_s_per_record']:.2f} |")
     return "\n".join(lines)
 
 

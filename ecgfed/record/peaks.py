@@ -27,7 +27,7 @@ class Detector:
     Attributes:
         find: takes (leads, samples) millivolt, fs in Hz, the lead in use and the mains frequency in Hz; returns peaks.
         every_lead: it looks at all leads, not only at the one in use.
-        module: the package it needs that does not come with ecgfed, where there is one; also the extra's name.
+        module: the package it needs that does not come with ecgfed, where there is one; its extra has its own name.
         source: who wrote it.
     """
 
@@ -85,13 +85,14 @@ def _bridged(signals_mv: Signal, lead: int) -> Signal:
 _NEUROKIT = {
     "neurokit": "neurokit", "pantompkins1985": "pantompkins1985", "hamilton2002": "hamilton2002",
     "elgendi2010": "elgendi2010", "engzeemod2012": "engzeemod2012", "manikandan2012": "neurokit",
-    "rodrigues2021": "neurokit", "nabian2018": "neurokit", "emrich2023": "emrich2023",
+    "rodrigues2021": "neurokit", "nabian2018": "neurokit",
 }  # fmt: skip
 DETECTORS: dict[str, Detector] = {
     OURS: Detector(_ours, "ecgfed", every_lead=True),
     "xqrs": Detector(_xqrs, "wfdb"),
     "gqrs": Detector(_gqrs, "wfdb"),
     **{name: Detector(_neurokit(name, cleaning), "neurokit2") for name, cleaning in _NEUROKIT.items()},
+    "emrich2023": Detector(_neurokit("emrich2023", "emrich2023"), "neurokit2", module="ts2vg"),
     "sleepecg": Detector(_sleepecg, "sleepecg", module="sleepecg"),
 }
 
@@ -107,7 +108,7 @@ def detector_by_name(name: str) -> Detector:
     detector = DETECTORS[name]
     if detector.module and find_spec(detector.module) is None:
         raise OptionError(
-            "--detector", f"{name} is not installed", action=f"pip install 'ecgfed[{detector.module}]', or name another"
+            "--detector", f"{name} is not installed", action=f"pip install 'ecgfed[{name}]', or name another"
         )
     return detector
 

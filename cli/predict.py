@@ -61,7 +61,8 @@ def predict_command(
     found = classifier.predict(recording.signal_mv, recording.fs_hz, r_samples)
     about = {
         "record": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
-        "duration_s": round(recording.duration_s, 3), "patient": patient, "peaks": peaks, "bundle": str(bundle_path),
+        "duration_s": round(recording.duration_s, 3), "patient": patient, "peaks": peaks,
+        "detector": detector if peaks == "detected" else None, "bundle": str(bundle_path),
         "method": bundle.manifest["method"], "classes": list(bundle.classes),
         "intended_use": bundle.manifest["intended_use"],
     }  # fmt: skip

@@ -40,7 +40,7 @@ def _root(
 
 
 def _register() -> None:
-    from . import evaluate, export, methods, personalize, predict, prepare, runs, train
+    from . import detect, ec57, evaluate, export, methods, personalize, predict, prepare, runs, train
 
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
@@ -48,6 +48,8 @@ def _register() -> None:
     app.command("export")(export.export_command)
     app.command("personalize")(personalize.personalize_command)
     app.command("predict")(predict.predict_command)
+    app.command("detect")(detect.detect_command)
+    app.command("ec57")(ec57.ec57_command)
     app.command("methods")(methods.methods_command)
     app.add_typer(runs.app, name="runs")
 

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import io
 import json
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +25,7 @@ def predict_command(
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the bundle's.")] = None,
     peaks: Annotated[str, typer.Option(help="detected or annotated R peaks.")] = "detected",
+    detector: Annotated[str, typer.Option(help="For detected peaks: ecgfed, xqrs, ... (docs/qrs.md).")] = "ecgfed",
     annotator: Annotated[str, typer.Option(help="Suffix of the annotation file, for annotated peaks.")] = "atr",
     strip: Annotated[bool, typer.Option("--strip", help="Also draw 10 s on ECG paper, RECORD.png.")] = False,
     strip_at: Annotated[
@@ -37,6 +37,7 @@ def predict_command(
 ) -> None:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis."""
     from ecgfed.device import open_bundle
+    from ecgfed.record.peaks import detector_by_name
     from ecgfed.record.wfdb_files import read_recording
 
     if peaks not in ("detected", "annotated"):
@@ -47,10 +48,11 @@ def predict_command(
     leads = bundle.leads if lead is None else tuple(name.strip() for name in lead.split(",") if name.strip())
     if not leads:
         raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
-    recording = read_recording(record, leads)
+    every_lead = detector_by_name(detector).every_lead and peaks == "detected"
+    recording = read_recording(record, leads, every_lead=every_lead)
     if strip_at is not None and strip_at >= recording.duration_s:
         raise OptionError("--strip-at", f"{strip_at:g}", f"less than {recording.duration_s:.1f} s, the record's length")
-    r_samples = _r_peaks(recording, peaks, annotator)
+    r_samples = _r_peaks(recording, peaks, detector, annotator)
     with_strip = strip or strip_at is not None
     targets = [out / f"{recording.name}.{suffix}" for suffix in (SUFFIX, "csv", "json", *["png"] * with_strip)]
     taken = [target.name for target in targets if target.exists()]
@@ -59,7 +61,8 @@ def predict_command(
     found = classifier.predict(recording.signal_mv, recording.fs_hz, r_samples)
     about = {
         "record": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
-        "duration_s": round(recording.duration_s, 3), "patient": patient, "peaks": peaks, "bundle": str(bundle_path),
+        "duration_s": round(recording.duration_s, 3), "patient": patient, "peaks": peaks,
+        "detector": detector if peaks == "detected" else None, "bundle": str(bundle_path),
         "method": bundle.manifest["method"], "classes": list(bundle.classes),
         "intended_use": bundle.manifest["intended_use"],
     }  # fmt: skip
@@ -78,14 +81,15 @@ def predict_command(
     _print(summary, quiet)
 
 
-def _r_peaks(recording: Any, peaks: str, annotator: str) -> Any:
+def _r_peaks(recording: Any, peaks: str, detector: str, annotator: str) -> Any:
     """Return the R positions of a recording, detected or annotated."""
     from ecgfed.record.peaks import detect_r_peaks
     from ecgfed.record.wfdb_files import read_annotation
 
     if peaks == "detected":
         name = f"{recording.path} lead {recording.lead}"
-        return detect_r_peaks(recording.signal_mv, recording.fs_hz, name=name)
+        lead = recording.leads.index(recording.lead)
+        return detect_r_peaks(recording.signals_mv, recording.fs_hz, lead=lead, detector=detector, name=name)
     r_samples = read_annotation(recording.path, annotator, samples=len(recording.signal_mv)).beats().sample
     if not len(r_samples):
         marks = recording.path.with_name(f"{recording.name}.{annotator}")
@@ -161,24 +165,12 @@ def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any
 def _annotation(beats: list[dict[str, Any]], fs_hz: float, target: Path) -> bytes:
     """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
     import numpy as np
-    import wfdb
+
+    from ecgfed.record.wfdb_write import annotation_bytes
 
     samples = np.array([beat["sample"] for beat in beats])
     notes = ["" if beat["class"] == beat["symbol"] else _note_text(beat["class"]) for beat in beats]
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            written = Path(folder, "record")  # wfdb takes plain names only, and writes files only
-            wfdb.wrann(
-                written.name, SUFFIX, samples, [beat["symbol"] for beat in beats], aux_note=notes, fs=fs_hz,
-                write_dir=folder,
-            )  # fmt: skip
-            data = written.with_suffix(f".{SUFFIX}").read_bytes()
-            with contextlib.suppress(Exception):  # a full disk cuts wfdb's file short without a word
-                if np.array_equal(wfdb.rdann(str(written), SUFFIX).sample, samples):
-                    return data
-    except OSError as problem:
-        raise StorageError(target, f"could not be written ({problem})", action="free space in TMPDIR") from None
-    raise StorageError(target, "could not be written (a temporary file was cut short)", action="free space in TMPDIR")
+    return annotation_bytes(samples, [beat["symbol"] for beat in beats], fs_hz, target, notes)
 
 
 def _note_text(name: str) -> str:

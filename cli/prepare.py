@@ -29,6 +29,9 @@ OutOption = Annotated[Path, typer.Option("--out", help="The cohort folder to mak
 SplitOption = Annotated[str, typer.Option(help="random (stratified by class) or chronological.")]
 ClassesOption = Annotated[str, typer.Option(help="mitbih12, aami5, aami5-bxb, or a JSON or TOML file.")]
 PeaksOption = Annotated[str, typer.Option(help="annotated or detected R peaks.")]
+DetectorOption = Annotated[
+    str, typer.Option(help="For detected peaks: ecgfed, xqrs, gqrs, sleepecg, neurokit or a NeuroKit method (docs).")
+]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
 PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
@@ -61,6 +64,7 @@ def mitbih(
     by: Annotated[str, typer.Option(help="record (46 clients) or patient (201 and 202 joined).")] = "record",
     classes: ClassesOption = "mitbih12",
     peaks: PeaksOption = "annotated",
+    detector: DetectorOption = "ecgfed",
     holdout: HoldoutOption = "",
     lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII",
     seed: SeedOption = 0,
@@ -80,7 +84,7 @@ def mitbih(
             raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
         source = Path("mitdb")
     options = _options(
-        lead, classes, split=split, peaks=peaks, holdout=_names(holdout), seed=seed
+        lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed
     )  # fmt: skip
     started = time.perf_counter()
     with progress_bar(quiet) as bar:
@@ -116,6 +120,7 @@ def folder(
     split: SplitOption = "random",
     classes: ClassesOption = "mitbih12",
     peaks: PeaksOption = "annotated",
+    detector: DetectorOption = "ecgfed",
     holdout: HoldoutOption = "",
     lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII,II",
     seed: SeedOption = 0,
@@ -130,7 +135,8 @@ def folder(
     from ecgfed.cohort.folder import folder_sources
 
     options = _options(
-        lead, classes, split=split, peaks=peaks, holdout=_names(holdout), seed=seed, annotator=annotator
+        lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed,
+        annotator=annotator,
     )  # fmt: skip
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")

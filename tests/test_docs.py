@@ -37,7 +37,7 @@ def test_every_option_the_docs_name_exists() -> None:
     known = {"--help"}
     commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
                 ("train",), ("evaluate",),
-                ("export",), ("personalize",), ("predict",), ("methods",), ("runs", "list"),
+                ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("methods",), ("runs", "list"),
                 ("runs", "show")]  # fmt: skip
     for command in commands:
         said = subprocess.run(
@@ -93,7 +93,7 @@ def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitd
         assert done.returncode == 0, f"{line}: {done.stderr}"
     assert (
         len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700
-    )  # 2,955 annotated; xqrs finds 2,731
+    )  # 2,955 annotated
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
     given = (
         "from ecgfed.record.wfdb_files import read_annotation, read_recording\n"
@@ -103,3 +103,22 @@ def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitd
     done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "'V'" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.mitdb
+def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitdb: Path, tmp_path: Path) -> None:
+    (tmp_path / "mitdb").symlink_to(mitdb)
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    (block,) = blocks(ROOT / "docs" / "qrs.md", "sh")
+    for line in block.splitlines():
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    (snippet,) = blocks(ROOT / "docs" / "qrs.md", "python")
+    given = (
+        "from ecgfed.record.wfdb_files import read_recording\n"
+        "signals_mv = read_recording('mitdb/119', ('MLII',), every_lead=True).signals_mv[:, :36000]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1] == "3.2"

@@ -18,7 +18,7 @@ ALLOWED = {
     "nets": set(),
     "methods": {"nets"},
     "federation": {"nets", "methods", "cohort"},
-    "evaluation": {"beats", "nets", "methods", "cohort", "federation"},
+    "evaluation": {"record", "beats", "nets", "methods", "cohort", "federation"},
     "device": {"record", "beats"},
     "bundle": {"nets", "methods", "cohort", "federation", "evaluation", "beats", "device"},
     "report": set(),

@@ -20,7 +20,7 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.record import filters
-from ecgfed.record.peaks import detect_r_peaks
+from ecgfed.record.peaks import OURS, detect_r_peaks, detector_by_name
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 
 Progress = Callable[[str, int, int], None]
@@ -45,7 +45,7 @@ class PrepareOptions:
     labels: LabelMap = field(default_factory=lambda: BUILT_IN["mitbih12"])
     split: SplitKind = "random"
     peaks: str = "annotated"
-    detector: str = "xqrs"
+    detector: str = OURS
     annotator: str = "atr"
     holdout: tuple[str, ...] = ()
     seed: int = 0
@@ -55,6 +55,12 @@ class PrepareOptions:
             raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
         if self.peaks not in ("annotated", "detected"):
             raise OptionError("--peaks", f"{self.peaks!r}", "annotated or detected")
+        detector_by_name(self.detector)
+
+    @property
+    def every_lead(self) -> bool:
+        """Whether all leads of a record are read, for a detector that looks at them."""
+        return self.peaks == "detected" and detector_by_name(self.detector).every_lead
 
 
 @dataclass(frozen=True)
@@ -81,13 +87,14 @@ class _Read:
 
 
 def _read_record(path: Path, options: PrepareOptions) -> _Read:
-    recording = read_recording(path, options.leads)
-    annotation = read_annotation(path, options.annotator, samples=len(recording.signal_mv))
+    recording = read_recording(path, options.leads, every_lead=options.every_lead)
+    annotation = read_annotation(path, options.annotator, samples=recording.signals_mv.shape[1])
     detected = None
     if options.peaks == "detected":
         detected = detect_r_peaks(
-            recording.signal_mv, recording.fs_hz, detector=options.detector, name=f"{path} lead {recording.lead}"
-        )
+            recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead),
+            detector=options.detector, name=f"{path} lead {recording.lead}",
+        )  # fmt: skip
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected)
     files = sorted(path.parent.glob(f"{path.name}.*"))
     wanted = {".hea", ".dat", f".{options.annotator}"}

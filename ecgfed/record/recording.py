@@ -51,12 +51,19 @@ class Annotation:
     Attributes:
         sample: (marks,) int64, sample number in the recording.
         symbol: (marks,) one-letter WFDB symbols.
+        subtype: (marks,) int64 WFDB subtypes, where they were read: a ``~`` says by them which leads are bad.
     """
 
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
+    subtype: NDArray[np.int64] | None = None
+
+    @property
+    def subtypes(self) -> NDArray[np.int64]:
+        """The subtypes, 0 where none were read."""
+        return np.zeros(len(self.sample), np.int64) if self.subtype is None else self.subtype
 
     def beats(self) -> "Annotation":
         """Return the marks that are beats, leaving out rhythm, noise and waveform marks."""
         keep = np.isin(self.symbol, sorted(BEAT_SYMBOLS))
-        return Annotation(self.sample[keep], self.symbol[keep])
+        return Annotation(self.sample[keep], self.symbol[keep], self.subtypes[keep])

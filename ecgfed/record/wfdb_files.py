@@ -275,6 +275,7 @@ def read_annotation(record: Path | str, extension: str = "atr", *, samples: int 
         marks = wfdb.rdann(str(base), extension)
         sample = np.asarray(marks.sample, dtype=np.int64)
         symbol = np.asarray(marks.symbol, dtype=np.str_)
+        subtype = np.asarray(marks.subtype, dtype=np.int64)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
@@ -291,4 +292,4 @@ def read_annotation(record: Path | str, extension: str = "atr", *, samples: int 
             f"0 to {samples - 1}, the recording's length",
             "check that the annotation belongs to this record",
         )
-    return Annotation(sample, symbol)
+    return Annotation(sample, symbol, subtype[order])

@@ -165,7 +165,7 @@ def test_no_source_at_all_is_refused(tmp_path: Path) -> None:
 
 def test_detected_peaks_are_labelled_by_the_annotation(records: Path, tmp_path: Path) -> None:
     cohort = build(records, tmp_path / "c", PrepareOptions(peaks="detected"))
-    assert (cohort.meta["peaks"], cohort.meta["detector"]) == ("detected", "xqrs")
+    assert (cohort.meta["peaks"], cohort.meta["detector"]) == ("detected", "ecgfed")
     for record in cohort.meta["records"]:
         missed, symbols = record["annotations_without_peak"], PATIENTS[record["name"]]
         assert record["beats"] + missed == len(symbols)

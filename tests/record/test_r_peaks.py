@@ -1,5 +1,8 @@
 """R-peak detection against where the beats were put, and against the reference annotation of record 100."""
 
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +11,7 @@ from record_files import r_waves
 from wfdb.processing import compare_annotations
 
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.peaks import detect_r_peaks
+from ecgfed.record.peaks import DETECTORS, detect_r_peaks
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 
 
@@ -26,11 +29,67 @@ def test_each_beat_of_a_clean_record_is_found_once_within_150_ms(fs_hz: float) -
     assert np.abs(peaks / fs_hz - times).max() < 0.150
 
 
-def test_a_gap_is_bridged_and_the_beats_beside_it_are_found() -> None:
+@pytest.mark.parametrize(
+    "detector", [name for name, one in DETECTORS.items() if not one.module or find_spec(one.module)]
+)
+def test_every_detector_finds_the_beats_of_the_lead_in_use(detector: str) -> None:
+    times = beat_times(60)
+    lead = r_waves(250.0, times, 50.0) + 0.01 * np.random.default_rng(0).normal(size=12_500)
+    other = np.random.default_rng(1).normal(size=12_500)
+    peaks = detect_r_peaks(np.stack([other, lead]), 250.0, lead=1, detector=detector) / 250
+    found = sum(np.abs(peaks - at).min() < 0.150 for at in times)
+    assert found >= 58  # the first and the last may lie in a filter's reach
+    assert len(peaks) <= 62
+
+
+def test_the_others_see_the_lead_in_use_alone_and_neurokit_is_told_the_mains(monkeypatch: pytest.MonkeyPatch) -> None:
+    import neurokit2
+
+    told: list[dict[str, object]] = []
+    clean = neurokit2.ecg_clean
+    monkeypatch.setattr(neurokit2, "ecg_clean", lambda signal, **about: told.append(about) or clean(signal, **about))
+    signal = r_waves(250.0, beat_times(30), 26.0) + 0.01 * np.random.default_rng(0).normal(size=6500)
+    both = np.stack([signal, np.zeros(6500)])
+    np.testing.assert_array_equal(
+        detect_r_peaks(both, 250.0, detector="neurokit"), detect_r_peaks(signal, 250.0, detector="neurokit")
+    )
+    assert told[0]["powerline"] == 60.0
+    detect_r_peaks(signal, 250.0, detector="neurokit", mains_hz=50.0)
+    assert told[-1]["powerline"] == 50.0
+    with pytest.raises(RecordError, match="flat"):
+        detect_r_peaks(both, 250.0, lead=1, detector="neurokit")
+
+
+def test_a_detector_that_is_not_installed_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ecgfed.record.peaks.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match=r"--detector: sleepecg is not installed; pip install 'ecgfed\[sleepecg\]'"):
+        detect_r_peaks(np.zeros(10_000), 360.0, detector="sleepecg")
+
+
+def test_ours_needs_neither_wfdb_nor_torch() -> None:
+    """Where a device runs it: numpy and scipy alone."""
+    code = (
+        "import sys, numpy as np\n"
+        "from ecgfed.device import detect_qrs\n"
+        "t = np.arange(3600) / 360\n"
+        "assert len(detect_qrs(np.exp(-(((t % 0.8) - 0.4) / 0.02) ** 2), 360.0)) >= 10\n"
+        "assert not {'wfdb', 'torch', 'neurokit2', 'pandas'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("fs_hz", "words"), [(99.0, "at least 100 Hz"), (50.0, "at least 100 Hz")])
+def test_a_sampling_frequency_too_low_is_refused(fs_hz: float, words: str) -> None:
+    with pytest.raises(RecordError, match=words):
+        detect_r_peaks(r_waves(fs_hz, beat_times(30), 26.0), fs_hz)
+
+
+@pytest.mark.parametrize("detector", ["ecgfed", "xqrs"])
+def test_the_beats_beside_a_gap_are_found(detector: str) -> None:
     times = beat_times(30)
     signal = r_waves(360.0, times, 26.0) + 0.01 * np.random.default_rng(0).normal(size=26 * 360)
     signal[10 * 360 : 11 * 360] = np.nan
-    peaks = detect_r_peaks(signal, 360.0) / 360
+    peaks = detect_r_peaks(signal, 360.0, detector=detector) / 360
     outside = [at for at in times if not 9.8 < at < 11.2]
     assert all(np.abs(peaks - at).min() < 0.150 for at in outside)
 
@@ -74,7 +133,7 @@ def test_whatever_the_signal_there_are_peaks_in_order_or_our_own_error(seed: int
 
 
 def test_an_unknown_detector_lists_the_known_ones() -> None:
-    with pytest.raises(OptionError, match=r"--detector: 'magic'; expected one of xqrs"):
+    with pytest.raises(OptionError, match=r"--detector: 'magic'; expected one of ecgfed, xqrs, gqrs, neurokit"):
         detect_r_peaks(np.zeros(10_000), 360.0, detector="magic")
 
 

@@ -1,0 +1,79 @@
+"""``ecgfed detect``: recordings in, their R peaks out, as WFDB annotation files."""
+
+import re
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ecgfed.errors import OptionError
+
+from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
+from .records import record_paths
+
+
+def detect_command(
+    records: Annotated[list[Path], typer.Argument(metavar="RECORDS", help="WFDB records, or folders of them.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the annotation files, RECORD.SUFFIX.")],
+    detector: Annotated[str, typer.Option(help="ecgfed, xqrs, ... (docs/qrs.md).")] = "ecgfed",
+    lead: Annotated[
+        str | None, typer.Option(help="Lead to put the peaks on, in order of preference; default MLII, II, the first.")
+    ] = None,
+    suffix: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "qrs",
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find the R peaks of recordings, each marked N; 'ecgfed ec57' and WFDB's bxb score the files."""
+    from ecgfed.files import write_bytes
+    from ecgfed.record.peaks import detector_by_name
+
+    detector_by_name(detector)
+    if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
+        raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
+    paths = record_paths(records)
+    targets = [out / f"{path.name}.{suffix}" for path in paths]
+    taken = [target.name for target in targets if target.exists()]
+    if taken and not overwrite:
+        raise OptionError("--out", f"{out} holds {', '.join(taken[:3])}", "no such files", "or pass --overwrite")
+    if len(set(targets)) < len(targets):
+        raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
+    started = time.perf_counter()
+    found, files = [], []
+    with progress_bar(quiet) as bar:
+        task = bar.add_task("records", total=len(paths), about="")
+        for path, target in zip(paths, targets, strict=True):
+            about, data = _detect(path, target, detector, lead)
+            found.append(about)
+            files.append(data)
+            bar.update(task, advance=1, about=path.name)
+    out.mkdir(parents=True, exist_ok=True)
+    for target, data in zip(targets, files, strict=True):
+        write_bytes(target, data)
+    if json_output:
+        print_json({"detector": detector, "records": found})
+        return
+    for about in found:
+        note(f"{about['record']}: {about['beats']:,} beats on {about['lead']}, {about['file']}", quiet=quiet)
+    note(f"{len(found)} records in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+
+
+def _detect(path: Path, target: Path, detector: str, lead: str | None) -> tuple[dict[str, Any], bytes]:
+    """Return what is to be said of a record, and its annotation file."""
+    from ecgfed.record.peaks import detect_r_peaks, detector_by_name
+    from ecgfed.record.wfdb_files import read_header, read_recording
+    from ecgfed.record.wfdb_write import annotation_bytes
+
+    header = read_header(path)
+    names = ("MLII", "II", str(header.sig_name[0])) if lead is None else tuple(n.strip() for n in lead.split(","))
+    recording = read_recording(path, names, every_lead=detector_by_name(detector).every_lead)
+    peaks = detect_r_peaks(
+        recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead), detector=detector,
+        name=f"{path} lead {recording.lead}",
+    )  # fmt: skip
+    about = {
+        "record": path.name, "lead": recording.lead, "beats": len(peaks), "file": str(target),
+        "duration_s": round(recording.duration_s, 3),
+    }  # fmt: skip
+    return about, annotation_bytes(peaks, ["N"] * len(peaks), recording.fs_hz, target)

@@ -1,0 +1,132 @@
+"""``ecgfed detect`` and ``ecgfed ec57``: from a recording to its scores, and what they refuse."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wfdb
+from conftest import write_record
+from support import Command, assert_refused, snapshot
+
+LONG = "NNNNV" * 100  # 6 minutes 40 s
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    write_record(folder, "r1", LONG, seed=1)
+    write_record(folder, "r2", "NNANN" * 100, seed=2)
+    return folder
+
+
+def annotate(folder: Path, name: str, samples: np.ndarray, symbols: list[str], suffix: str = "test") -> None:
+    wfdb.wrann(name, suffix, samples, symbols, write_dir=str(folder))
+
+
+def test_detect_then_score(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "peaks"
+    said = ecgfed("detect", recorded, "--out", out, "--json")
+    assert said.code == 0
+    about = json.loads(said.out)
+    assert [one["record"] for one in about["records"]] == ["r1", "r2"]
+    assert {one["lead"] for one in about["records"]} == {"MLII"}
+    marks = wfdb.rdann(str(out / "r1"), "qrs")
+    assert set(marks.symbol) == {"N"}
+    assert marks.fs == 360
+    assert len(marks.sample) == about["records"][0]["beats"]
+
+    said = ecgfed("ec57", recorded, "--test", "qrs", "--test-folder", out, "--json")
+    assert said.code == 0
+    scores = json.loads(said.out)
+    assert scores["match_s"] == 0.15
+    assert [one["record"] for one in scores["records"]] == ["r1", "r2"]
+    assert scores["gross"]["scores"]["qrs_se"]["percent"] > 99
+    assert scores["gross"]["scores"]["qrs_ppv"]["percent"] > 99
+    assert scores["gross"]["scores"]["veb_se"]["percent"] == 0  # a detector says N to all
+
+
+def test_the_table_by_hand(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    """One N missed and one V called N after 5:00, the rest right."""
+    truth = wfdb.rdann(str(recorded / "r1"), "atr")
+    late = np.flatnonzero(truth.sample >= 300 * 360)
+    symbols = np.array(truth.symbol)
+    keep = np.ones(len(symbols), bool)
+    keep[late[symbols[late] == "N"][3]] = False
+    symbols[late[symbols[late] == "V"][0]] = "N"
+    annotate(tmp_path, "r1", truth.sample[keep], symbols[keep].tolist())
+    said = ecgfed("ec57", recorded / "r1", "--test", "test", "--test-folder", tmp_path, "--json")
+    gross = json.loads(said.out)["gross"]
+    veb = int((np.array(truth.symbol)[late] == "V").sum())
+    assert gross["counts"][0] == [len(late) - veb - 1, 0, 0, 0, 0, 1, 0]
+    assert gross["counts"][2] == [1, 0, veb - 1, 0, 0, 0, 0]
+    assert gross["scores"]["veb_se"] == {"percent": round(100 * (veb - 1) / veb, 4), "part": veb - 1, "whole": veb}
+
+    said = ecgfed("ec57", recorded / "r1", "--test", "test", "--test-folder", tmp_path)
+    assert said.code == 0
+    for words in ("Q Se", "S +P", "average", "gross", "r1", f"{len(late):,}", "missed or extra"):
+        assert words in said.out
+    assert ecgfed("ec57", recorded / "r1", "--test", "test", "--test-folder", tmp_path, "--quiet").out == ""
+
+
+def test_start_counts_from_there(ecgfed: Command, recorded: Path) -> None:
+    def beats(*more: object) -> int:
+        said = ecgfed("ec57", recorded / "r1", "--test", "atr", "--json", *more)
+        return int(json.loads(said.out)["gross"]["scores"]["qrs_se"]["whole"])
+
+    truth = wfdb.rdann(str(recorded / "r1"), "atr").sample / 360
+    assert beats() == (truth >= 300).sum()
+    assert beats("--start", "0") == len(truth)
+    assert beats("--start", "1:30") == beats("--start", "90") == (truth >= 90).sum()
+
+
+def test_mapping_moves_the_escape_beats(ecgfed: Command, tmp_path: Path) -> None:
+    path = write_record(tmp_path, "j1", "N" * 450, annotate=False)
+    annotate(tmp_path, "j1", np.arange(450) * 280 + 300, ["N", "j", "e"] * 150, "atr")
+    for mapping, sveb in (("aami5", 0), ("aami5-bxb", 2 / 3)):
+        said = ecgfed("ec57", path, "--test", "atr", "--mapping", mapping, "--json")
+        scores = json.loads(said.out)["gross"]["scores"]
+        assert scores["sveb_se"]["whole"] == pytest.approx(sveb * scores["qrs_se"]["whole"], abs=1)
+
+
+def test_records_without_test_annotations_are_named(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    truth = wfdb.rdann(str(recorded / "r1"), "atr")
+    annotate(tmp_path, "r1", truth.sample, truth.symbol)
+    said = ecgfed("ec57", recorded, "--test", "test", "--test-folder", tmp_path, "--json")
+    assert json.loads(said.out)["not_scored"] == ["r2"]
+    assert "not scored, without .test: r2" in said.err
+
+
+def test_ec57_refuses(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    assert_refused(ecgfed("ec57", recorded / "r1", "--test", "nope"), "r1.nope", "does not exist")
+    assert_refused(ecgfed("ec57", recorded, "--test", "nope"), "no record has annotations .nope")
+    assert_refused(ecgfed("ec57", recorded / "none", "--test", "atr"), "none.hea", "does not exist")
+    assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--mapping", "x"), "--mapping", "aami5-bxb")
+    assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--start", "soon"), "--start", "'soon'")
+    assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--start", "9:00"), "--start", "540 s")
+    assert_refused(ecgfed("ec57", tmp_path, "--test", "atr"), "holds no record")
+
+
+def test_detect_refuses_and_leaves_what_was_there(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "peaks"
+    assert ecgfed("detect", recorded / "r1", "--out", out, "--quiet").out == ""
+    before = snapshot(out)
+    assert_refused(ecgfed("detect", recorded / "r1", "--out", out), "r1.qrs", "--overwrite")
+    assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--overwrite", "--lead", "V9"), "V9", "MLII, V1")
+    assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--detector", "magic"), "--detector", "xqrs")
+    assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--suffix", "atr"), "--suffix")
+    assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--suffix", "q1"), "--suffix")
+    assert snapshot(out) == before
+    assert ecgfed("detect", recorded / "r1", "--out", out, "--overwrite", "--detector", "xqrs").code == 0
+    assert snapshot(out) != before
+
+
+def test_detected_peaks_of_prepare_name_their_detector(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    for detector in ("ecgfed", "pantompkins1985"):
+        out = tmp_path / detector
+        said = ecgfed("prepare", "folder", recorded, "--out", out, "--peaks", "detected", "--detector", detector)
+        assert said.code == 0, said.err
+        assert json.loads((out / "cohort.json").read_text())["detector"] == detector
+    assert_refused(
+        ecgfed("prepare", "folder", recorded, "--out", tmp_path / "x", "--detector", "magic"), "--detector", "'magic'"
+    )

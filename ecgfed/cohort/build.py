@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed import __version__
-from ecgfed.beats.extract import LabelledBeats, labelled_beats
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats, labelled_beats
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
@@ -20,7 +20,8 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.record import filters
-from ecgfed.record.peaks import detect_r_peaks
+from ecgfed.record.around_gaps import detect_around_gaps
+from ecgfed.record.quality import lead_quality
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 
 Progress = Callable[[str, int, int], None]
@@ -83,12 +84,13 @@ class _Read:
 def _read_record(path: Path, options: PrepareOptions) -> _Read:
     recording = read_recording(path, options.leads)
     annotation = read_annotation(path, options.annotator, samples=len(recording.signal_mv))
-    detected = None
+    quality, detected = lead_quality(recording.signal_mv, recording.fs_hz), None
     if options.peaks == "detected":
-        detected = detect_r_peaks(
-            recording.signal_mv, recording.fs_hz, detector=options.detector, name=f"{path} lead {recording.lead}"
+        name = f"{path} lead {recording.lead}"
+        detected = detect_around_gaps(
+            recording.signal_mv, recording.fs_hz, quality, detector=options.detector, name=name
         )
-    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected)
+    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected, quality)
     files = sorted(path.parent.glob(f"{path.name}.*"))
     wanted = {".hea", ".dat", f".{options.annotator}"}
     about = {
@@ -98,6 +100,11 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
         "duration_s": round(recording.duration_s, 3),
         "beats": len(beats.label),
         "left_out": beats.left_out,
+        "poor_quality": {
+            "usable_s": round(quality.usable_s, 3),
+            "seconds": quality.seconds(),
+            "beats": int((beats.windows.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+        },
         "sha256": {file.name: sha256(file) for file in files if file.suffix in wanted},
     }
     if detected is not None:

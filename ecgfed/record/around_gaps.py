@@ -1,0 +1,70 @@
+"""R peaks of a lead that has bad stretches: found on both sides of each, never across it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.record.peaks import MIN_DURATION_S, detect_r_peaks
+from ecgfed.record.quality import NO_SIGNAL, LeadQuality, lead_quality, runs
+
+#: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
+#: need not learn the beats anew after each spike.
+SPLIT_S = 1.0
+
+
+def usable_pieces(quality: LeadQuality) -> tuple[list[tuple[int, int]], NDArray[np.bool_]]:
+    """Part a lead at its long stretches without signal.
+
+    Returns:
+        Start and stop of the pieces that are long enough to find beats in, and (samples,) bool, true where there is
+        no signal, in the short stretches too.
+    """
+    lost = quality.bad(NO_SIGNAL)
+    apart = np.zeros_like(lost)
+    for start, stop in runs(lost):
+        apart[start:stop] = stop - start >= SPLIT_S * quality.fs_hz
+    pieces = [(a, b) for a, b in runs(~apart) if b - a >= MIN_DURATION_S * quality.fs_hz]
+    return pieces, lost
+
+
+def detect_around_gaps(
+    signal_mv: NDArray[np.floating], fs_hz: float, quality: LeadQuality | None = None, *,
+    detector: str | None = None, name: str = "signal",
+) -> NDArray[np.int64]:  # fmt: skip
+    """Find the R peaks of one lead piece by piece; a lead without bad stretches is one piece.
+
+    Args:
+        signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
+        fs_hz: sampling frequency in Hz.
+        quality: the lead's bad stretches, where they are known already.
+        detector: a name from ``ecgfed.record.peaks.DETECTORS``; default: theirs.
+        name: what to call the signal in an error.
+
+    Returns:
+        (peaks,) int64 sample numbers in increasing order; none of them where there is no signal.
+
+    Raises:
+        OptionError: unknown detector.
+        RecordError: no beat in any piece, or no piece long enough.
+    """
+    signal = np.array(signal_mv, dtype=np.float64)
+    quality = quality or lead_quality(signal, fs_hz)
+    pieces, lost = usable_pieces(quality)
+    signal[lost] = np.nan
+    options = {} if detector is None else {"detector": detector}
+    found, problem = [], None
+    for start, stop in pieces:
+        try:
+            found.append(start + detect_r_peaks(signal[start:stop], fs_hz, name=name, **options))
+        except RecordError as error:  # no beat in this piece; there may be some in another
+            problem = error
+    peaks = np.concatenate(found) if found else np.empty(0, np.int64)
+    peaks = peaks[~lost[peaks]]
+    if len(peaks):
+        return peaks
+    if problem is not None:
+        raise problem
+    raise RecordError(
+        name, f"has no stretch of {MIN_DURATION_S:g} s without a gap, a flat line or the recorder's limit",
+        "a signal to find beats in", "see 'ecgfed inspect'",
+    )  # fmt: skip

@@ -32,7 +32,7 @@ class PatientScores:
 
 def evaluate(
     run: Run, cohort: Cohort, state: State, split: int, *, protocol: str = "ensemble", workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None, leave_out: str = "nothing",
 ) -> dict[str, Any]:  # fmt: skip
     """Score a run on one split of its cohort.
 
@@ -48,16 +48,18 @@ def evaluate(
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         workers: threads.
         progress: called with patients done and all.
+        leave_out: beats that are not scored, ``nothing`` or ``poor-quality``.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: the global
         answer's macro-F1 on each patient's beats, mean), ``T_p_variants`` (other personal answers), ``per_class``,
-        ``per_patient``, ``confusion``, ``beats``, ``accuracy``. Patients without beats in the split count nowhere.
+        ``per_patient``, ``confusion``, ``beats``, ``left_out`` (beats),
+        ``accuracy``. Patients without beats in the split count nowhere.
 
     Raises:
         CohortError: the split has no beats.
     """
-    rows = cohort.pool(split)
+    rows = cohort.kept(cohort.pool(split), leave_out)
     if not len(rows):
         raise CohortError(cohort.path, "has no beats in this split", action="prepare it from more recordings")
     data = training_data(cohort, rr=run.net.spec.rr)
@@ -89,7 +91,7 @@ def evaluate(
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
         "T_p_variants": {name: float(np.mean(found)) for name, found in variants.items()},
         "accuracy": float(np.trace(matrix) / matrix.sum()),
-        "beats": len(rows), "patients": len(patients),
+        "beats": len(rows), "patients": len(patients), "left_out": len(cohort.pool(split)) - len(rows),
         "per_class": class_table(matrix, cohort.classes),
         "per_patient": [_patient_row(patient) for patient in patients],
         "confusion": matrix.tolist(),

@@ -50,8 +50,10 @@ def detect_around_gaps(
     signal = np.array(signal_mv, dtype=np.float64)
     quality = quality or lead_quality(signal, fs_hz)
     pieces, lost = usable_pieces(quality)
-    signal[lost] = np.nan
     options = {} if detector is None else {"detector": detector}
+    if not lost.any():
+        return detect_r_peaks(signal, fs_hz, name=name, **options)
+    signal[lost] = np.nan
     found, problem = [], None
     for start, stop in pieces:
         try:
@@ -64,7 +66,8 @@ def detect_around_gaps(
         return peaks
     if problem is not None:
         raise problem
+    amiss = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
     raise RecordError(
-        name, f"has no stretch of {MIN_DURATION_S:g} s without a gap, a flat line or the recorder's limit",
-        "a signal to find beats in", "see 'ecgfed inspect'",
+        name, f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / fs_hz:.1f} s)",
+        "an ECG", "check the electrode or the lead",
     )  # fmt: skip

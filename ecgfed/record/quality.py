@@ -58,7 +58,8 @@ NOISE_BAND_HZ, NOISE_FILTER_S = (15.0, 40.0), 0.25
 NOISE_MV, NOISE_SHARE = 0.020, 0.04
 #: A running median over so long sees what is between the beats.
 NOISE_WINDOW_S = 2.0
-#: A jump: the baseline (median over a second) moves within half a second by so much and by a beat's height.
+#: A jump: the baseline (median over a second) moves within half a second by so much, and by a beat's height, more than
+#: in the half seconds before and after. Slow wander moves evenly, and the windows' filter takes it out.
 BASELINE_WINDOW_S, JUMP_S, JUMP_MV = 1.0, 0.5, 1.0
 #: The height of the beats: median of the highest deviations from the baseline of five stretches of 2 s.
 HEIGHT_S, HEIGHT_STRETCHES = 2.0, 5
@@ -281,9 +282,13 @@ def _noise(
 
 
 def _jumps(baseline: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark half seconds in which the baseline moves by much more than in the half seconds before and after."""
     step = round(JUMP_S / BLOCK_S)
+    moved = np.pad(baseline, step, mode="edge")
+    moved = moved[step:] - moved[:-step]  # moved[i]: from block i - step to block i
+    here, around = moved[step:-step], (moved[: -2 * step] + moved[2 * step :]) / 2
     jumped = np.zeros(len(baseline), dtype=bool)
-    for at in np.flatnonzero(np.abs(baseline[step:] - baseline[:-step]) > np.maximum(JUMP_MV, height[step:])):
+    for at in np.flatnonzero(np.abs(here - around) > np.maximum(JUMP_MV, height[step:])):
         jumped[at : at + step + 1] = True
     return jumped
 

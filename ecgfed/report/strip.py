@@ -128,4 +128,5 @@ def draw_paper(axes: Any, low: float, high: float) -> None:
 
 def clock(seconds: float) -> str:
     """Write a time in a recording: ``5:07.3``."""
+    seconds = round(seconds, 1)  # 59.96 s are 1:00.0
     return f"{int(seconds // 60)}:{seconds % 60:04.1f}"

@@ -1,5 +1,6 @@
 """Bad stretches of a lead: damage made by hand is found where it was made, and a clean ECG is left alone."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -200,7 +201,7 @@ def test_any_signal_has_a_verdict_on_every_sample(signal: NDArray[np.float64], f
     assert quality.usable_s * fs_hz == pytest.approx((~quality.bad()).sum())
     for reason in Reason:
         own = [part for part in quality.stretches if part.reason is reason]
-        assert all(a.stop < b.start for a, b in zip(own, own[1:], strict=False))  # one reason's stretches are apart
+        assert all(a.stop < b.start for a, b in pairwise(own))  # one reason's stretches are apart
 
 
 @given(st.lists(st.booleans(), max_size=60))

@@ -198,7 +198,7 @@ def _print(summary: dict[str, Any], quiet: bool) -> None:
     usable = Table("lead", "usable", "")
     usable.columns[1].justify = usable.columns[2].justify = "right"
     for about in summary["leads"]:
-        usable.add_row(about["lead"], seconds(about["usable_s"]), f"{about['usable_percent']:.2f}%")
+        usable.add_row(about["lead"], f"{about['usable_s']:.1f} s", f"{about['usable_percent']:.2f}%")
     console.print(usable)
     reasons = Table("lead", "reason", "seconds", "stretches", "where")
     reasons.columns[2].justify = reasons.columns[3].justify = "right"

@@ -129,7 +129,7 @@ def count_errors(folder: Path, recording: Recording, peaks: NDArray[np.int64], b
 
 def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> list[str]:
     turned = Recording(
-        recording.name, recording.path, recording.lead, recording.leads, recording.fs_hz, signals, ()
+        recording.name, recording.path, recording.lead, recording.leads, recording.fs_hz, signals, recording.comments
     )  # fmt: skip
     chosen = recording.leads.index(recording.lead)
     try:
@@ -144,7 +144,8 @@ def narrow_wave(signal: Signal, beats: NDArray[np.int64]) -> float:
     """Median over beats of the largest wave narrower than 7 ms in the 150 ms before R, over the QRS's height."""
     narrow = np.abs(signal - median_filter(signal, 5))
     inside = beats[(beats > 60) & (beats < len(signal) - 60)][:, None]
-    return float(np.median(narrow[inside + np.arange(-54, 0)].max(1) / np.ptp(signal[inside + np.arange(-40, 41)], 1)))
+    height = np.maximum(np.ptp(signal[inside + np.arange(-40, 41)], axis=1), 0.05)  # a beat lost at the rail has none
+    return float(np.median(narrow[inside + np.arange(-54, 0)].max(axis=1) / height))
 
 
 # Made damage: each takes 120 s of a clean record and damages some of it from 60 s on.

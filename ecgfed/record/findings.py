@@ -87,15 +87,18 @@ def record_findings(
         bad: (leads, samples) bool, where each lead is bad; what lies there is left out.
         annotation: the recording's reference annotation.
     """
-    findings = _paced(recording, annotation)
+    paced = _paced(recording, annotation)
     if len(peaks) < MIN_BEATS:
-        return [_no_beats(recording, len(peaks)), *findings]
+        return [_no_beats(recording, len(peaks)), *paced]
     signals = {
         lead: (band_pass(fill_gaps(signal)[0], recording.fs_hz), lost)
         for lead, signal, lost in zip(recording.leads, recording.signals_mv, bad, strict=True)
     }
     lost = signals[recording.lead][1]
-    findings = _rate(recording, peaks, lost) + _sampling(recording, peaks, lost) + findings
+    findings = _rate(recording, peaks, lost)
+    if not paced:  # a pacing spike is steeper than any QRS: 104's
+        findings += _sampling(recording, peaks, lost)
+    findings += paced
     waves = {lead: _qrs(*pair, recording.fs_hz, peaks) for lead, pair in _with_avr(signals).items()}
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
     return findings + _polarity(known) + _einthoven(signals) + _arms(known)

@@ -4,10 +4,10 @@ Every criterion looks at seconds, not at the record, so that a stream comes to t
 lead's own extreme. Quality is found beside the path to a window and never changes a window's samples.
 
 Noise is measured where windows keep it (15 to 40 Hz) between the beats, against the height of the beats. On MIT-BIH's
-own marks of noise (``~``, lead MLII) this separates with AUC 0.92; the published indices, computed on 2 s, with 0.49
-(pSQI, share of 5-15 Hz in 5-40 Hz: Li, Mark and Clifford, Physiol Meas 29:15-32, 2008), 0.78 (kSQI, kurtosis: same)
-and 0.73 (basSQI, power below 1 Hz: Clifford, Behar, Li and Rezek, Physiol Meas 33:1419-1433, 2012), all channels of
-index 0. See docs/quality.md.
+own marks of noise (``~``, lead MLII, pieces of 2 s) this separates with AUC 0.92; published indices on the same pieces
+with 0.48 (pSQI, share of 5-15 Hz in 5-40 Hz), 0.79 (kSQI, kurtosis: both Li, Mark and Clifford, Physiol Meas 29:15-32,
+2008) and 0.74 (basSQI, share of power below 1 Hz: Clifford, Behar, Li and Rezek, Physiol Meas 33:1419-1433, 2012).
+See docs/quality.md and benchmarks/quality.
 """
 
 from collections.abc import Iterable, Iterator

@@ -39,8 +39,10 @@ def evaluate_command(
             help="Score each client's model after local training too, where the method has one model for everybody.",
         ),
     ] = True,
+    leave_out: Annotated[str, typer.Option(help="nothing or poor-quality: beats in bad stretches.")] = "nothing",
     out: Annotated[
-        Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
+        Path | None,
+        typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time."),
     ] = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
@@ -48,6 +50,7 @@ def evaluate_command(
     quiet: QuietOption = False,
 ) -> None:
     """Score a run: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and learning curves beside the run."""
+    from ecgfed.cohort.cohort import LEAVE_OUT
     from ecgfed.cohort.split import SPLIT_NAMES, TRAIN
     from ecgfed.evaluation.scenarios import PROTOCOLS, evaluate
     from ecgfed.federation.callbacks import HISTORY, read_lines
@@ -59,21 +62,24 @@ def evaluate_command(
         raise OptionError("--split", f"{split!r}", "test or valid")
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    if leave_out not in LEAVE_OUT:
+        raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
     started = time.perf_counter()
     run, cohort = open_run_and_cohort(run_path, cohort_path)
     state = run.state()
-    folder = out or run_path / f"evaluation-{split}"
+    folder = out or run_path / (f"evaluation-{split}" + ("" if leave_out == "nothing" else f"-without-{leave_out}"))
     if out and not overwrite and out.is_dir() and any(out.iterdir()):
         raise OptionError("--out", f"{out} is not empty", "a new folder", "choose another, or pass --overwrite")
     with progress_bar(quiet) as bar:
         task = bar.add_task("patients", total=None, about="")
         result = evaluate(
             run, cohort, state, SPLIT_NAMES.index(split), protocol=protocol, workers=workers or available_cores(),
-            local=local, progress=lambda done, total: bar.update(task, completed=done, total=total),
+            local=local, leave_out=leave_out,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
     result = {
         "run": str(run_path), "method": run.method.name, "split": split, "round": state.round, "protocol": protocol,
-        **result,
+        "leave_out": leave_out, **result,
     }  # fmt: skip
     with replacing_folder(folder, overwrite=True) as partial:
         write_json(partial / "scores.json", result)
@@ -88,6 +94,8 @@ def evaluate_command(
         return
     if not quiet:
         _print(result)
+    if leave_out != "nothing":
+        note(f"Not scored, because of {leave_out}: {result['left_out']:,} beats.", quiet=quiet)
     note(f"Wrote {folder} in {seconds(time.perf_counter() - started)}.", quiet=quiet)
 
 

@@ -40,7 +40,7 @@ def _root(
 
 
 def _register() -> None:
-    from . import detect, ec57, evaluate, export, methods, personalize, predict, prepare, runs, train
+    from . import detect, ec57, evaluate, export, inspect, methods, personalize, predict, prepare, runs, train
 
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
@@ -50,6 +50,7 @@ def _register() -> None:
     app.command("predict")(predict.predict_command)
     app.command("detect")(detect.detect_command)
     app.command("ec57")(ec57.ec57_command)
+    app.command("inspect")(inspect.inspect_command)
     app.command("methods")(methods.methods_command)
     app.add_typer(runs.app, name="runs")
 

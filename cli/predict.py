@@ -38,6 +38,7 @@ def predict_command(
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis."""
     from ecgfed.device import open_bundle
     from ecgfed.record.peaks import detector_by_name
+    from ecgfed.record.quality import lead_quality
     from ecgfed.record.wfdb_files import read_recording
 
     if peaks not in ("detected", "annotated"):
@@ -52,25 +53,28 @@ def predict_command(
     recording = read_recording(record, leads, every_lead=every_lead)
     if strip_at is not None and strip_at >= recording.duration_s:
         raise OptionError("--strip-at", f"{strip_at:g}", f"less than {recording.duration_s:.1f} s, the record's length")
-    r_samples = _r_peaks(recording, peaks, detector, annotator)
+    quality = lead_quality(recording.signal_mv, recording.fs_hz)
+    r_samples = _r_peaks(recording, quality, peaks, detector, annotator)
     with_strip = strip or strip_at is not None
     targets = [out / f"{recording.name}.{suffix}" for suffix in (SUFFIX, "csv", "json", *["png"] * with_strip)]
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         raise OptionError("--out", f"{out} holds {', '.join(taken)}", "no such files", "choose another, or --overwrite")
-    found = classifier.predict(recording.signal_mv, recording.fs_hz, r_samples)
+    found = classifier.predict(recording.signal_mv, recording.fs_hz, r_samples, quality)
     about = {
         "record": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3), "patient": patient, "peaks": peaks,
         "detector": detector if peaks == "detected" else None, "bundle": str(bundle_path),
         "method": bundle.manifest["method"], "classes": list(bundle.classes),
         "intended_use": bundle.manifest["intended_use"],
+        "usable_s": round(quality.usable_s, 3), "poor_quality_s": quality.seconds(),
     }  # fmt: skip
-    beats = _beats(r_samples, recording.fs_hz, found, bundle.labels)
+    beats = _beats(r_samples, recording.fs_hz, found, bundle.labels, quality)
     _write(targets, about, beats, _strip(recording, about, beats, strip_at) if with_strip else None)
     counts = {name: int((found.label == i).sum()) for i, name in enumerate(bundle.classes)}
     summary = {
-        **about, "beats": len(beats), "counts": counts, "files": [str(t) for t in targets],
+        **about, "beats": len(beats), "counts": counts,
+        "poor_quality_beats": sum(bool(beat["poor_quality"]) for beat in beats), "files": [str(t) for t in targets],
         "seconds": round(time.perf_counter() - started, 2),
     }  # fmt: skip
     if recording.lead not in bundle.leads:
@@ -81,15 +85,17 @@ def predict_command(
     _print(summary, quiet)
 
 
-def _r_peaks(recording: Any, peaks: str, detector: str, annotator: str) -> Any:
+def _r_peaks(recording: Any, quality: Any, peaks: str, detector: str, annotator: str) -> Any:
     """Return the R positions of a recording, detected or annotated."""
-    from ecgfed.record.peaks import detect_r_peaks
+    from ecgfed.record.around_gaps import detect_around_gaps
     from ecgfed.record.wfdb_files import read_annotation
 
     if peaks == "detected":
         name = f"{recording.path} lead {recording.lead}"
         lead = recording.leads.index(recording.lead)
-        return detect_r_peaks(recording.signals_mv, recording.fs_hz, lead=lead, detector=detector, name=name)
+        return detect_around_gaps(
+            recording.signals_mv, recording.fs_hz, quality, lead=lead, detector=detector, name=name
+        )  # fmt: skip
     r_samples = read_annotation(recording.path, annotator, samples=len(recording.signal_mv)).beats().sample
     if not len(r_samples):
         marks = recording.path.with_name(f"{recording.name}.{annotator}")
@@ -119,14 +125,20 @@ def _strip(recording: Any, about: dict[str, Any], beats: list[dict[str, Any]], a
     return draw_strip(drawn, at)
 
 
-def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any) -> list[dict[str, Any]]:
+def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any, quality: Any) -> list[dict[str, Any]]:
+    from ecgfed.beats.extract import window_spans
+
+    start, stop = window_spans(fs_hz, r_samples)
+    poor = ["+".join(quality.reasons_in(*span)) for span in zip(start.tolist(), stop.tolist(), strict=True)]
     return [
         {
             "sample": int(sample), "time_s": round(int(sample) / fs_hz, 4), "class": labels.classes[label],
             "symbol": labels.symbol_of(labels.classes[label]), "probability": round(float(row[label]), 4),
-            "flags": int(flags),
+            "flags": int(flags), "poor_quality": reasons,
         }
-        for sample, label, row, flags in zip(r_samples, found.label, found.probability, found.flags, strict=True)
+        for sample, label, row, flags, reasons in zip(
+            r_samples, found.label, found.probability, found.flags, poor, strict=True
+        )
     ]  # fmt: skip
 
 
@@ -188,5 +200,8 @@ def _print(summary: dict[str, Any], quiet: bool) -> None:
         if count:
             table.add_row(name, f"{count:,}")
     console.print(table)
+    if poor := summary["poor_quality_beats"]:
+        why = ", ".join(f"{reason} {total:.1f} s" for reason, total in summary["poor_quality_s"].items())
+        note(f"{poor:,} beats lie in stretches of poor quality ({why}); see 'ecgfed inspect'.", quiet=quiet)
     note(f"{summary['intended_use']}", quiet=quiet)
     note(f"{summary['beats']:,} beats in {seconds(summary['seconds'])}: {', '.join(summary['files'])}", quiet=quiet)

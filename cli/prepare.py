@@ -252,7 +252,8 @@ def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> Non
     note(
         f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
         f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
-        f"{summary['classes_per_client']} classes a client; {summary['padded']} beats padded at an edge.",
+        f"{summary['classes_per_client']} classes a client; {summary['padded']} beats padded at an edge, "
+        f"{summary['poor_quality']:,} in stretches of poor quality.",
         quiet=quiet,
     )
     meta = cohort.meta

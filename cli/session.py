@@ -42,7 +42,7 @@ def run_session(
     from ecgfed.federation.plan import available_cores
     from ecgfed.federation.train import initial_state, train
 
-    data = training_data(cohort, rr=run.net.spec.rr)
+    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store = run.store
     state = store.load() if store.exists() else initial_state(run.method, run.plan)
     threads = workers or available_cores()

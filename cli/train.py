@@ -20,7 +20,7 @@ from .session import check_tensorboard, compute_of, run_session
 DEFAULTS: dict[str, Any] = {
     "method": "fedavg", "rounds": None, "passes": None, "local_epochs": None, "local_steps": None,
     "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": True, "net": "default", "norm": "group", "width": 1.0,
-    "device": "auto", "engine": "auto", "slots": None, "eval_every": None,
+    "device": "auto", "engine": "auto", "slots": None, "eval_every": None, "leave_out": "nothing",
 }  # fmt: skip
 DEFAULT_ROUNDS = 20
 #: Two ways to say one thing: where the command line says one of them, the file's other one does not count.
@@ -50,6 +50,9 @@ def train_command(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with the same names, and a table [set]; the command line wins.")
     ] = None,
+    leave_out: Annotated[
+        str | None, typer.Option(help="nothing or poor-quality: training beats in bad stretches; default nothing.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; default auto.")] = None,
     engine: Annotated[
         str | None, typer.Option(help="threads (a client a core) or batched (many at once); default by device.")
@@ -77,7 +80,7 @@ def train_command(
         "method": method, "rounds": rounds, "passes": passes, "local_epochs": local_epochs, "local_steps": local_steps,
         "clients_per_round": clients_per_round, "batch_size": batch_size, "seed": seed, "rr": rr, "net": net,
         "norm": norm, "width": width, "device": device, "engine": engine, "slots": slots,
-        "eval_every": eval_every,
+        "eval_every": eval_every, "leave_out": leave_out,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     settings = _settings(set_ or [])
@@ -199,10 +202,10 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
     plan_values = {
         "local_epochs": 1 if epochs is None and steps is None else epochs, "local_steps": steps,
         "clients_per_round": options["clients_per_round"], "batch_size": options["batch_size"],
-        "seed": options["seed"],
+        "seed": options["seed"], "leave_out": options["leave_out"],
     }  # fmt: skip
     plan = TrainPlan(rounds=DEFAULT_ROUNDS if options["rounds"] is None else options["rounds"], **plan_values)
-    data = training_data(opened, rr=options["rr"])
+    data = training_data(opened, rr=options["rr"], leave_out=plan.leave_out)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are, before anything is written
     if options["passes"] is not None:
         _check_passes(options["passes"])
@@ -250,7 +253,8 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     rounds = given.get("rounds")
     if "passes" in given:
         _check_passes(given["passes"])
-        rounds = run.plan.rounds_for_passes(given["passes"], training_data(cohort, rr=run.net.spec.rr).train_beats)
+        data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
+        rounds = run.plan.rounds_for_passes(given["passes"], data.train_beats)
     if rounds is not None and rounds != run.plan.rounds:
         run = extend_run(run, rounds)
     return run, cohort

@@ -1,5 +1,6 @@
 """Every command in the README and the docs is run, in order, on the real recordings; and links lead somewhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -37,8 +38,8 @@ def test_every_option_the_docs_name_exists() -> None:
     known = {"--help"}
     commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
                 ("train",), ("evaluate",),
-                ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("methods",), ("runs", "list"),
-                ("runs", "show")]  # fmt: skip
+                ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("inspect",), ("methods",),
+                ("runs", "list"), ("runs", "show")]  # fmt: skip
     for command in commands:
         said = subprocess.run(
             [BIN / "ecgfed", *command, "--help"], capture_output=True, text=True, check=True, env=environment
@@ -67,6 +68,18 @@ def test_the_own_method_of_the_docs_trains(cohort_path: Path, tmp_path: Path) ->
     assert len((tmp_path / "trimmed" / "history.jsonl").read_text().splitlines()) == 2
 
 
+def test_the_commands_of_the_page_on_quality_run(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    commands = [line for block in blocks(ROOT / "docs" / "quality.md", "sh") for line in block.splitlines() if line]
+    assert len(commands) >= 4
+    for line in commands:
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert (tmp_path / "demo02.png").is_file()
+    told = json.loads((tmp_path / "demo02.json").read_text())
+    assert told["lead"] == "MLII"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["clinicians.md", "researchers.md"])
 def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:
@@ -91,9 +104,7 @@ def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitd
     for line in ran:
         done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{line}: {done.stderr}"
-    assert (
-        len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700
-    )  # 2,955 annotated
+    assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
     given = (
         "from ecgfed.record.wfdb_files import read_annotation, read_recording\n"

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, rr_features
 from ecgfed.record.filters import band_pass, fill_gaps
+from ecgfed.record.quality import LeadQuality, lead_quality
 from ecgfed.record.recording import Annotation
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
-FLAG_POOR_QUALITY = 2  # the window holds samples that were not recorded
+FLAG_POOR_QUALITY = 2  # the window overlaps a bad stretch of the lead (ecgfed.record.quality)
 #: Half-width of the match between a detected peak and an annotated beat (EC57).
 MATCH_S = 0.150
 
@@ -31,24 +32,32 @@ class Windows:
     flags: NDArray[np.uint8]
 
 
-def windows_around(signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64]) -> Windows:
+def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each beat's window starts and stops (not included) in a recording's own samples, (beats,) each."""
+    before, after = round(R_INDEX * fs_hz / FS_HZ), round((WINDOW_SAMPLES - R_INDEX) * fs_hz / FS_HZ)
+    return r_samples - before, r_samples + after
+
+
+def windows_around(
+    signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64], quality: LeadQuality | None = None
+) -> Windows:
     """Filter a signal and cut a window and RR features for each R peak.
 
     Args:
         signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
         fs_hz: its sampling frequency in Hz.
         r_samples: (beats,) int64 increasing positions of all R peaks in it.
+        quality: the lead's bad stretches, where they are known already. They decide flags and change no window.
     """
-    signal, gap = fill_gaps(signal_mv)
+    bad = (quality or lead_quality(signal_mv, fs_hz)).bad()
+    signal, _ = fill_gaps(signal_mv)
     filtered = resample(band_pass(signal, fs_hz), fs_hz)
     at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
     window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))
     flags = np.where(padded, FLAG_PADDED, 0).astype(np.uint8)
-    if gap.any():
-        gaps_before = np.concatenate([[0], np.cumsum(gap)])
-        start = np.clip(r_samples - round(R_INDEX * fs_hz / FS_HZ), 0, len(gap))
-        stop = np.clip(r_samples + round((WINDOW_SAMPLES - R_INDEX) * fs_hz / FS_HZ), 0, len(gap))
-        flags[gaps_before[stop] > gaps_before[start]] |= FLAG_POOR_QUALITY
+    bad_before = np.concatenate([[0], np.cumsum(bad)])
+    start, stop = (np.clip(edge, 0, len(bad)) for edge in window_spans(fs_hz, r_samples))
+    flags[bad_before[stop] > bad_before[start]] |= FLAG_POOR_QUALITY
     return Windows(window_mv, rr_features(r_samples / fs_hz), flags)
 
 
@@ -78,6 +87,7 @@ def labelled_beats(
     annotation: Annotation,
     labels: LabelMap,
     detected: NDArray[np.int64] | None = None,
+    quality: LeadQuality | None = None,
 ) -> LabelledBeats:
     """Cut and label the beats of one recording.
 
@@ -88,6 +98,7 @@ def labelled_beats(
         labels: symbols to classes; beats of other symbols count for the RR intervals and are then left out.
         detected: R peaks to use instead of the annotated positions; each takes the label of the annotated beat it
             matches one to one within 150 ms, and is left out where there is none.
+        quality: the lead's bad stretches, where they are known already.
     """
     beats = annotation.beats()
     sample, symbol, unmatched = beats.sample, beats.symbol, (0, 0)
@@ -97,7 +108,7 @@ def labelled_beats(
         mine, theirs = match_peaks(detected, sample, round(MATCH_S * fs_hz))
         unmatched = (len(detected) - len(mine), len(sample) - len(mine))
         r_all, use, symbol = detected, mine, symbol[theirs]
-    windows = windows_around(signal_mv, fs_hz, r_all)
+    windows = windows_around(signal_mv, fs_hz, r_all, quality)
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)

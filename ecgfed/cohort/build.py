@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed import __version__
-from ecgfed.beats.extract import LabelledBeats, labelled_beats
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats, labelled_beats
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
@@ -20,7 +20,9 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.record import filters
-from ecgfed.record.peaks import OURS, detect_r_peaks, detector_by_name
+from ecgfed.record.around_gaps import detect_around_gaps
+from ecgfed.record.peaks import OURS, detector_by_name
+from ecgfed.record.quality import lead_quality
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 
 Progress = Callable[[str, int, int], None]
@@ -89,13 +91,13 @@ class _Read:
 def _read_record(path: Path, options: PrepareOptions) -> _Read:
     recording = read_recording(path, options.leads, every_lead=options.every_lead)
     annotation = read_annotation(path, options.annotator, samples=recording.signals_mv.shape[1])
-    detected = None
+    quality, detected = lead_quality(recording.signal_mv, recording.fs_hz), None
     if options.peaks == "detected":
-        detected = detect_r_peaks(
-            recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead),
+        detected = detect_around_gaps(
+            recording.signals_mv, recording.fs_hz, quality, lead=recording.leads.index(recording.lead),
             detector=options.detector, name=f"{path} lead {recording.lead}",
         )  # fmt: skip
-    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected)
+    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected, quality)
     files = sorted(path.parent.glob(f"{path.name}.*"))
     wanted = {".hea", ".dat", f".{options.annotator}"}
     about = {
@@ -105,6 +107,11 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
         "duration_s": round(recording.duration_s, 3),
         "beats": len(beats.label),
         "left_out": beats.left_out,
+        "poor_quality": {
+            "usable_s": round(quality.usable_s, 3),
+            "seconds": quality.seconds(),
+            "beats": int((beats.windows.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+        },
         "sha256": {file.name: sha256(file) for file in files if file.suffix in wanted},
     }
     if detected is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
 from ecgfed.beats.labels import LabelMap
 from ecgfed.cohort.split import TRAIN
 from ecgfed.errors import CohortError
@@ -17,6 +18,8 @@ from ecgfed.files import read_folder_document
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
+#: What --leave-out knows.
+LEAVE_OUT = ("nothing", "poor-quality")
 #: name -> (dtype, shape of one beat)
 ARRAYS: dict[str, tuple[str, tuple[int, ...]]] = {
     "beats": ("float32", (1, 256)),
@@ -109,6 +112,10 @@ class Cohort:
         parts = [self.rows(client, split) for client in self.federation]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
+    def kept(self, rows: NDArray[np.int64], leave_out: str) -> NDArray[np.int64]:
+        """Return the rows that are left without what ``LEAVE_OUT`` names: ``nothing`` or ``poor-quality``."""
+        return rows if leave_out == "nothing" else rows[self.flags[rows] & FLAG_POOR_QUALITY == 0]
+
     def class_counts(self, client: Client, split: int = TRAIN) -> NDArray[np.int64]:
         """Return beats per class (classes,) of one client and split."""
         return np.bincount(self.label[self.rows(client, split)], minlength=len(self.classes))
@@ -191,6 +198,6 @@ def summarise(cohort: Cohort) -> dict[str, Any]:
         "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
         "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
         "holdout": [client.id for client in cohort.clients if client.holdout],
-        "padded": int((cohort.flags & 1).astype(bool).sum()),
-        "poor_quality": int((cohort.flags & 2).astype(bool).sum()),
+        "padded": int((cohort.flags & FLAG_PADDED).astype(bool).sum()),
+        "poor_quality": int((cohort.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
     }

@@ -13,6 +13,7 @@ from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.files import read_folder_document, sha256
+from ecgfed.record.quality import LeadQuality
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -109,7 +110,8 @@ class Classifier:
         return np.asarray(value, dtype=np.float32)
 
     def predict(
-        self, signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64]
+        self, signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64],
+        quality: LeadQuality | None = None,
     ) -> Predictions:  # fmt: skip
         """Classify the beats of a recording as it was recorded.
 
@@ -117,6 +119,7 @@ class Classifier:
             signal_mv: (samples,) one lead in millivolt, NaN where there is no sample.
             fs_hz: its sampling frequency in Hz.
             r_samples: (beats,) int64 increasing positions of *all* R peaks, since RR intervals count.
+            quality: the lead's bad stretches, where they are known already; they decide the flags.
 
         Raises:
             RecordError: a signal that is not one lead, or R peaks out of order or outside it.
@@ -126,7 +129,7 @@ class Classifier:
             raise RecordError("signal", f"shape {signal_mv.shape}", "(samples,) of one lead")
         if r_samples.ndim != 1 or (np.diff(r_samples, prepend=0) < 0).any() or (r_samples >= len(signal_mv)).any():
             raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
-        windows = windows_around(signal_mv, fs_hz, r_samples)
+        windows = windows_around(signal_mv, fs_hz, r_samples, quality)
         probability = softmax(self.logits(windows.window_mv, windows.rr_s))
         return Predictions(probability.argmax(1), probability, windows.flags)
 

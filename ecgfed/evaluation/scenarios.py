@@ -69,7 +69,7 @@ class _Pool:
 
 def evaluate(
     run: Run, cohort: Cohort, state: State, split: int, *, protocol: str = "ensemble", workers: int = 1,
-    local: bool = True, progress: Callable[[int, int], None] | None = None,
+    local: bool = True, leave_out: str = "nothing", progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Score a run on one split of its cohort.
 
@@ -87,18 +87,19 @@ def evaluate(
         local: score each client's model after local training too, where the global model is everybody's answer; it
             takes the time of a round.
         progress: called with patients done and all.
+        leave_out: beats that are not scored, ``nothing`` or ``poor-quality``.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: the global
         answer's macro-F1 on each patient's beats, mean), ``T_p_variants`` (other personal answers), ``accuracies`` (of
         Fed-RoD and FedABC, see ``_accuracies``), ``fairness`` (how macro-F1 and accuracy are spread over patients),
         ``local_models`` (the same scores for local models as personal ones, or None), ``per_class``, ``per_patient``,
-        ``confusion``, ``beats``, ``accuracy``. Patients without beats in the split count nowhere.
+        ``confusion``, ``beats``, ``left_out`` (beats), ``accuracy``. Patients without beats in the split count nowhere.
 
     Raises:
         CohortError: the split has no beats.
     """
-    pool = _open_pool(run, cohort, state, split, protocol, workers)
+    pool = _open_pool(run, cohort, state, split, protocol, workers, leave_out)
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     generic: list[Client] = []
@@ -127,16 +128,18 @@ def evaluate(
         "accuracy": accuracy(matrix), "accuracies": {"G_FL": accuracy(matrix), **_accuracies(patients)},
         "fairness": _fairness(patients),
         "local_models": _local_summary(locals_) if locals_ else None,
-        "beats": len(pool.rows), "patients": len(patients),
+        "beats": len(pool.rows), "patients": len(patients), "left_out": len(cohort.pool(split)) - len(pool.rows),
         "per_class": class_table(matrix, cohort.classes),
         "per_patient": _patient_rows(patients, locals_),
         "confusion": matrix.tolist(),
     }  # fmt: skip
 
 
-def _open_pool(run: Run, cohort: Cohort, state: State, split: int, protocol: str, workers: int) -> _Pool:
+def _open_pool(
+    run: Run, cohort: Cohort, state: State, split: int, protocol: str, workers: int, leave_out: str
+) -> _Pool:  # fmt: skip
     """Gather the split's beats and predict them with the global answer."""
-    rows = cohort.pool(split)
+    rows = cohort.kept(cohort.pool(split), leave_out)
     if not len(rows):
         raise CohortError(cohort.path, "has no beats in this split", action="prepare it from more recordings")
     data = training_data(cohort, rr=run.net.spec.rr)

@@ -56,13 +56,18 @@ class TrainingData:
         return Batch(Inputs(window, rr), torch.from_numpy(self.label[rows].astype(np.int64)))
 
 
-def training_data(cohort: Cohort, *, rr: bool) -> TrainingData:
+def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> TrainingData:
     """Return the training beats of a cohort's clients; held-out clients and clients without any take no part.
+
+    Args:
+        cohort: the cohort.
+        rr: whether the net takes RR features.
+        leave_out: training beats that take no part, as in ``TrainPlan``; validation beats are all kept.
 
     Raises:
         CohortError: no client has a training beat.
     """
-    rows = {client.index: cohort.rows(client, TRAIN) for client in cohort.federation}
+    rows = {client.index: cohort.kept(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
     rows = {index: own for index, own in rows.items() if len(own)}
     if not rows:
         raise CohortError(cohort.path, "no client has a training beat", action="prepare it from more recordings")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.cohort.cohort import LEAVE_OUT
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
 
@@ -22,6 +23,7 @@ class TrainPlan:
         clients_per_round: participants m, or None for all clients.
         batch_size: beats of a step; a client with fewer takes what it has.
         seed: decides initial parameters, order of beats and participants.
+        leave_out: training beats that take no part, one of ``LEAVE_OUT``: ``nothing`` or ``poor-quality``.
     """
 
     rounds: int = 20
@@ -30,6 +32,7 @@ class TrainPlan:
     clients_per_round: int | None = None
     batch_size: int = 64
     seed: int = 0
+    leave_out: str = "nothing"
 
     def __post_init__(self) -> None:
         if (self.local_epochs is None) == (self.local_steps is None):
@@ -40,6 +43,8 @@ class TrainPlan:
         ):  # fmt: skip
             if value is not None and value < 1:
                 raise OptionError(option, f"{value}", "1 or more")
+        if self.leave_out not in LEAVE_OUT:
+            raise OptionError("--leave-out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
         if not 0 <= self.seed < 2**63:
             raise OptionError("--seed", f"{self.seed}", "0 or more")
 

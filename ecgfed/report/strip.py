@@ -5,16 +5,19 @@ Minor grid 0.04 s and 0.1 mV (1 mm), major grid 0.2 s and 0.5 mV (5 mm), a 1 mV 
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 STRIP_S = 10.0
 MM_PER_S, MM_PER_MV = 25.0, 10.0
-_MARGIN_MM, _TITLE_MM, _FOOT_MM = 6.0, 9.0, 8.0
-_PULSE_S = 0.6
-_INK, _MINOR, _MAJOR, _MARK = "#1a1a1a", "#f6d5d5", "#e8a5a5", "#1b4f9c"
-_MM_PER_INCH = 25.4
+MARGIN_MM, TITLE_MM, FOOT_MM = 6.0, 9.0, 8.0
+#: Paper in front of the strip, for the calibration pulse.
+PULSE_S = 0.6
+MM_PER_INCH = 25.4
+INK, GREY = "#1a1a1a", "#444444"
+_MINOR, _MAJOR, _MARK = "#f6d5d5", "#e8a5a5", "#1b4f9c"
 
 
 @dataclass(frozen=True)
@@ -71,20 +74,16 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
     first = round(start_s * strip.fs_hz)
     piece = np.asarray(strip.signal_mv[first : first + round(STRIP_S * strip.fs_hz)], dtype=np.float64)
     piece = piece - np.median(piece)
-    low = np.floor(min(piece.min() - 0.3, -0.5) * 2) / 2
-    high = np.ceil(max(piece.max() + 0.5, 1.0) * 2) / 2
-    width_mm, height_mm = (STRIP_S + _PULSE_S) * MM_PER_S, (high - low) * MM_PER_MV
-    page_mm = (width_mm + 2 * _MARGIN_MM, height_mm + _TITLE_MM + _FOOT_MM)
-    figure = Figure(figsize=(page_mm[0] / _MM_PER_INCH, page_mm[1] / _MM_PER_INCH), facecolor="white")
+    low, high = paper_range(piece)
+    width_mm, height_mm = (STRIP_S + PULSE_S) * MM_PER_S, (high - low) * MM_PER_MV
+    page_mm = (width_mm + 2 * MARGIN_MM, height_mm + TITLE_MM + FOOT_MM)
+    figure = Figure(figsize=(page_mm[0] / MM_PER_INCH, page_mm[1] / MM_PER_INCH), facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes(
-        (_MARGIN_MM / page_mm[0], _FOOT_MM / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+        (MARGIN_MM / page_mm[0], FOOT_MM / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
     )
-    axes.set(xlim=(-_PULSE_S, STRIP_S), ylim=(low, high), facecolor="#fffafa")
-    _grid(axes, low, high)
-    pulse = np.array([-0.5, -0.4, -0.4, -0.2, -0.2, -0.1])
-    axes.plot(pulse, [0, 0, 1, 1, 0, 0], color=_INK, linewidth=0.9)
-    axes.plot(np.arange(len(piece)) / strip.fs_hz, piece, color=_INK, linewidth=0.8)
+    draw_paper(axes, low, high)
+    axes.plot(np.arange(len(piece)) / strip.fs_hz, piece, color=INK, linewidth=0.8)
     for sample, name in zip(strip.r_samples, strip.label, strict=True):
         at = sample / strip.fs_hz - start_s
         if 0 <= at <= STRIP_S:
@@ -95,25 +94,39 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
             )  # fmt: skip
             if not quiet:
                 axes.axvline(at, ymin=0.02, ymax=1 - 0.5 / (high - low), color=_MARK, linewidth=0.6, alpha=0.5)
-    left = _MARGIN_MM / page_mm[0]
-    figure.text(left, 1 - 0.4 * _TITLE_MM / page_mm[1], strip.title, fontsize=9, va="center")
-    scale = f"25 mm/s, 10 mm/mV · from {_clock(start_s)} · {strip.footer}"
-    figure.text(left, 0.45 * _FOOT_MM / page_mm[1], scale, fontsize=7, va="center", color="#444444")
+    left = MARGIN_MM / page_mm[0]
+    figure.text(left, 1 - 0.4 * TITLE_MM / page_mm[1], strip.title, fontsize=9, va="center")
+    scale = f"25 mm/s, 10 mm/mV · from {clock(start_s)} · {strip.footer}"
+    figure.text(left, 0.45 * FOOT_MM / page_mm[1], scale, fontsize=7, va="center", color=GREY)
     png = io.BytesIO()
     figure.savefig(png, dpi=dpi, format="png")
     return png.getvalue()
 
 
-def _grid(axes: object, low: float, high: float) -> None:
+def paper_range(piece_mv: NDArray[np.float64], most_mv: float = np.inf) -> tuple[float, float]:
+    """Return the lowest and highest value (mV) of the paper for a piece around 0: whole large squares.
+
+    Args:
+        piece_mv: (samples,) millivolt; NaN where there is nothing to draw.
+        most_mv: the furthest the paper reaches up or down.
+    """
+    least, most = np.nanmin(piece_mv, initial=0.0), np.nanmax(piece_mv, initial=0.0)
+    low = np.floor(min(least - 0.3, -0.5) * 2) / 2
+    high = np.ceil(max(most + 0.5, 1.0) * 2) / 2
+    return max(float(low), -most_mv), min(float(high), most_mv)
+
+
+def draw_paper(axes: Any, low: float, high: float) -> None:
+    """Draw the grid of a 10 s strip and the calibration pulse in front of it."""
+    axes.set(xlim=(-PULSE_S, STRIP_S), ylim=(low, high), facecolor="#fffafa")
     for step_s, step_mv, colour, width in ((0.04, 0.1, _MINOR, 0.3), (0.2, 0.5, _MAJOR, 0.5)):
-        axes.vlines(  # type: ignore[attr-defined]
-            np.arange(-_PULSE_S, STRIP_S + 1e-9, step_s), low, high, color=colour, linewidth=width
-        )
-        axes.hlines(  # type: ignore[attr-defined]
-            np.arange(low, high + 1e-9, step_mv), -_PULSE_S, STRIP_S, color=colour, linewidth=width
-        )
-    axes.set_axis_off()  # type: ignore[attr-defined]
+        axes.vlines(np.arange(-PULSE_S, STRIP_S + 1e-9, step_s), low, high, color=colour, linewidth=width)
+        axes.hlines(np.arange(low, high + 1e-9, step_mv), -PULSE_S, STRIP_S, color=colour, linewidth=width)
+    axes.set_axis_off()
+    axes.plot(np.array([-0.5, -0.4, -0.4, -0.2, -0.2, -0.1]), [0, 0, 1, 1, 0, 0], color=INK, linewidth=0.9)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Write a time in a recording: ``5:07.3``."""
+    seconds = round(seconds, 1)  # 59.96 s are 1:00.0
     return f"{int(seconds // 60)}:{seconds % 60:04.1f}"

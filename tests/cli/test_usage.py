@@ -38,7 +38,7 @@ def test_no_command_shows_the_help(ecgfed: Command, group: tuple[str, ...]) -> N
     assert said.err == ecgfed(*group, "--help").out
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "methods", "prepare", "runs"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "inspect", "methods", "prepare", "runs"])
 def test_help(ecgfed: Command, command: str) -> None:
     said = ecgfed(command, "--help")
     assert (said.code, said.err) == (0, "")

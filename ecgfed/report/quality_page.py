@@ -1,0 +1,204 @@
+"""One page on a recording's quality: all of it on a line for each lead, and 10 s on ECG paper, bad stretches shaded."""
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.report.strip import (
+    FOOT_MM,
+    GREY,
+    INK,
+    MARGIN_MM,
+    MM_PER_INCH,
+    MM_PER_MV,
+    MM_PER_S,
+    PULSE_S,
+    STRIP_S,
+    TITLE_MM,
+    clock,
+    draw_paper,
+    paper_range,
+)
+
+FORMATS = ("png", "svg")
+#: The strip's paper reaches this far from the median; what lies beyond is cut off, and said to be.
+PAPER_MV = 4.0
+#: One colour a reason, told apart by colour-blind readers too (Okabe and Ito's palette); each is also written out.
+COLOURS = {
+    "gap": "#8c8c8c", "flat": "#0072b2", "rail": "#d55e00", "spike": "#cc79a7", "noise": "#e69f00",
+    "baseline": "#009e73",
+}  # fmt: skip
+_ROW_MM, _FEW_LEADS, _MANY_ROW_MM, _BETWEEN_MM, _AXIS_MM = 16.0, 3, 8.0, 12.0, 7.0
+_BINS = 2400
+#: A stretch is drawn at least this share of the overview wide, so that a spike in half an hour is seen.
+_LEAST_SHARE = 1 / 900
+#: Values of the overview's rows that may lie outside: the rest decides how high a row reaches.
+_OUTSIDE_PERCENT = 0.5
+
+
+@dataclass(frozen=True)
+class QualityPage:
+    """What is drawn.
+
+    Attributes:
+        signals_mv: (leads, samples) as recorded, millivolt, NaN where there is no sample.
+        leads: their names.
+        chosen: the lead on the strip.
+        fs_hz: sampling frequency in Hz.
+        stretches: lead name -> start (s), stop (s) and reason of its bad stretches.
+        title: what stands on top.
+        footer: what stands below.
+    """
+
+    signals_mv: NDArray[np.floating]
+    leads: tuple[str, ...]
+    chosen: str
+    fs_hz: float
+    stretches: dict[str, list[tuple[float, float, str]]]
+    title: str
+    footer: str
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the recording in seconds."""
+        return float(self.signals_mv.shape[1] / self.fs_hz)
+
+
+def worst_start(bad: NDArray[np.bool_], fs_hz: float) -> float:
+    """Return the start (s) of the 10 s that hold most bad samples, the bad ones in their middle as far as may be.
+
+    Args:
+        bad: (samples,) where the lead is bad.
+        fs_hz: sampling frequency in Hz.
+    """
+    width = min(len(bad), round(STRIP_S * fs_hz))
+    before = np.concatenate([[0], np.cumsum(bad)])
+    held = before[width:] - before[:-width]
+    if not held.any():
+        return 0.0
+    best = np.flatnonzero(held == held.max())
+    return float(best[len(best) // 2] / fs_hz)
+
+
+def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: int = 150) -> bytes:
+    """Draw the page, true to scale at its printed size, with the 10 s from ``start_s`` on; return a PNG or SVG."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    piece = _piece(page, start_s)
+    low, high = paper_range(piece, PAPER_MV)
+    row_mm = _ROW_MM if len(page.leads) <= _FEW_LEADS else _MANY_ROW_MM
+    width_mm, strip_mm, all_mm = (STRIP_S + PULSE_S) * MM_PER_S, (high - low) * MM_PER_MV, row_mm * len(page.leads)
+    page_mm = (width_mm + 2 * MARGIN_MM, TITLE_MM + all_mm + _AXIS_MM + _BETWEEN_MM + strip_mm + FOOT_MM)
+    figure = Figure(figsize=(page_mm[0] / MM_PER_INCH, page_mm[1] / MM_PER_INCH), facecolor="white")
+    FigureCanvasAgg(figure)
+
+    def axes_at(bottom_mm: float, height_mm: float) -> Any:
+        return figure.add_axes(
+            (MARGIN_MM / page_mm[0], bottom_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+        )
+
+    above_strip = FOOT_MM + strip_mm
+    for i, lead in enumerate(page.leads):
+        bottom = above_strip + _BETWEEN_MM + _AXIS_MM + row_mm * (len(page.leads) - 1 - i)
+        _draw_overview(axes_at(bottom, row_mm), page, lead, start_s, clocked=i == len(page.leads) - 1)
+    axes = axes_at(FOOT_MM, strip_mm)
+    draw_paper(axes, low, high)
+    _shade_strip(axes, page, start_s, low)
+    axes.plot(np.arange(len(piece)) / page.fs_hz, piece, color=INK, linewidth=0.8)
+    cut = f" · beyond ±{PAPER_MV:g} mV not drawn" if np.nanmax(np.abs(piece), initial=0.0) > PAPER_MV else ""
+    left = MARGIN_MM / page_mm[0]
+    figure.text(left, 1 - 0.5 * TITLE_MM / page_mm[1], page.title, fontsize=9, va="center")
+    _legend(figure, page, 1 - 0.5 * TITLE_MM / page_mm[1], 1 - left)
+    about = f"{page.chosen} from {clock(start_s)}, as recorded{cut}"
+    figure.text(left, (above_strip + 3.0) / page_mm[1], about, fontsize=8, va="center")
+    scale = f"25 mm/s, 10 mm/mV · {page.footer}"
+    figure.text(left, 0.45 * FOOT_MM / page_mm[1], scale, fontsize=7, va="center", color=GREY)
+    out = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "ecgfed", "svg.fonttype": "none"}):  # the same page, the same bytes
+        figure.savefig(out, dpi=dpi, format=form, metadata={"Date": None} if form == "svg" else None)
+    return out.getvalue()
+
+
+def _piece(page: QualityPage, start_s: float) -> NDArray[np.float64]:
+    """Return the strip's samples around their median, NaN where there is none."""
+    first = round(start_s * page.fs_hz)
+    signal = page.signals_mv[page.leads.index(page.chosen)]
+    piece = np.array(signal[first : first + round(STRIP_S * page.fs_hz)], dtype=np.float64)
+    piece[~np.isfinite(piece)] = np.nan
+    return piece - np.nanmedian(piece) if np.isfinite(piece).any() else piece
+
+
+def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, clocked: bool) -> None:
+    """Draw one lead's lowest and highest values over time."""
+    signal = np.array(page.signals_mv[page.leads.index(lead)], dtype=np.float64)
+    signal[~np.isfinite(signal)] = np.nan
+    size = max(1, int(np.ceil(len(signal) / _BINS)))
+    cut = np.pad(signal, (0, -len(signal) % size), constant_values=np.nan).reshape(-1, size)
+    there = np.isfinite(cut).any(axis=1)
+    low, high = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
+    low[there], high[there] = np.nanmin(cut[there], axis=1), np.nanmax(cut[there], axis=1)
+    at = (np.arange(len(cut)) + 0.5) * size / page.fs_hz
+    duration = page.duration_s
+    bottom, top = _row_range(low[there], high[there])
+    axes.set(xlim=(0, duration), ylim=(bottom, top), yticks=[])
+    for start, stop, reason in page.stretches[lead]:
+        width = max(stop - start, duration * _LEAST_SHARE)
+        axes.axvspan((start + stop - width) / 2, (start + stop + width) / 2, color=COLOURS[reason], alpha=0.55, lw=0)
+    axes.fill_between(at, low, high, color=INK, linewidth=0.3, alpha=0.75)
+    if lead == page.chosen:
+        axes.axvspan(start_s, min(start_s + STRIP_S, duration), fill=False, edgecolor=INK, linewidth=1.2)
+    axes.text(
+        0.004, 0.94, lead, transform=axes.transAxes, fontsize=7.5, fontweight="bold", va="top",
+        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1},
+    )  # fmt: skip
+    for side in ("top", "left", "right"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color("#bbbbbb")
+    step = next((s for s in (1, 5, 10, 30, 60, 300, 600, 1800, 3600) if duration / s <= 13), 7200)
+    ticks = np.arange(0, duration, step)
+    axes.set_xticks(ticks, [f"{int(t // 60)}:{int(t % 60):02d}" for t in ticks] if clocked else [], fontsize=7)
+    axes.tick_params(length=2, color="#bbbbbb")
+
+
+def _row_range(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[float, float]:
+    if not len(low):
+        return -1.0, 1.0
+    bottom, top = np.percentile(low, _OUTSIDE_PERCENT), np.percentile(high, 100 - _OUTSIDE_PERCENT)
+    room = max(0.1, 0.15 * float(top - bottom))
+    return float(bottom) - room, float(top) + room
+
+
+def _shade_strip(axes: Any, page: QualityPage, start_s: float, low: float) -> None:
+    """Shade the bad stretches and write the reason into each, one line higher where two overlap."""
+    written: list[float] = []
+    for start, stop, reason in page.stretches[page.chosen]:
+        begin, end = max(0.0, start - start_s), min(STRIP_S, stop - start_s)
+        if begin >= end:
+            continue
+        axes.axvspan(begin, end, color=COLOURS[reason], alpha=0.3, lw=0)
+        line = next((i for i, until in enumerate(written) if until <= begin), len(written))
+        until = max(end, begin + 0.085 * len(reason) + 0.1)
+        written[line : line + 1] = [until]
+        x, side = (begin + 0.04, "left") if until <= STRIP_S else (STRIP_S - 0.04, "right")
+        axes.text(
+            x, low + 0.08 + 0.28 * line, reason, fontsize=7.5, color=COLOURS[reason], fontweight="bold", ha=side,
+            bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.6},
+        )  # fmt: skip
+
+
+def _legend(figure: Any, page: QualityPage, y: float, right: float) -> None:
+    """Name the colours of the reasons that occur."""
+    from matplotlib.patches import Patch
+
+    found = {reason for stretches in page.stretches.values() for _, _, reason in stretches}
+    patches = [Patch(color=colour, alpha=0.6, label=name) for name, colour in COLOURS.items() if name in found]
+    if patches:
+        figure.legend(
+            handles=patches, loc="center right", bbox_to_anchor=(right, y), ncols=len(patches), fontsize=7.5,
+            frameon=False, handlelength=1.2, columnspacing=1.2, borderaxespad=0,
+        )  # fmt: skip

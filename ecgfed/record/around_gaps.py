@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.record.peaks import MIN_DURATION_S, OURS, detect_r_peaks, detector_by_name
-from ecgfed.record.quality import NO_SIGNAL, LeadQuality, lead_quality, runs
+from ecgfed.record.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
 
 #: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
 #: need not learn the beats anew after each spike.
@@ -43,20 +43,24 @@ def detect_around_gaps(
         name: what to call the signal in an error.
 
     Returns:
-        (peaks,) int64 sample numbers in increasing order.
+        (peaks,) int64 sample numbers in increasing order; a spike of the lead in use is none.
 
     Raises:
         OptionError: unknown detector.
         RecordError: no beat in any piece, or no piece long enough.
     """
-    signals = np.atleast_2d(signals_mv)
-    if detector_by_name(detector).every_lead:
-        return detect_r_peaks(signals, fs_hz, lead=lead, detector=detector, name=name)
-    signal = np.array(signals[lead], dtype=np.float64)
+    signals = np.atleast_2d(np.asarray(signals_mv, dtype=np.float64))
+    signal = signals[lead].copy()
     quality = quality or lead_quality(signal, fs_hz)
     pieces, lost = usable_pieces(quality)
-    if not lost.any():
-        return detect_r_peaks(signal, fs_hz, detector=detector, name=name)
+    every_lead = detector_by_name(detector).every_lead
+    if every_lead or not lost.any():
+        try:
+            peaks = detect_r_peaks(signals, fs_hz, lead=lead, detector=detector, name=name)
+            return peaks[~quality.bad([Reason.SPIKE])[peaks]]
+        except RecordError:
+            if pieces or len(signals) > 1 or not quality.stretches:
+                raise
     signal[lost] = np.nan
     found, problem = [], None
     for start, stop in pieces:

@@ -11,12 +11,14 @@ records twice). What is measured:
 - ``detector``: beats xqrs misses (not within 150 ms) and finds in excess, inside bad stretches and outside;
 - ``damage``: what is marked where damage was made over clean stretches of real records;
 - ``inverted``: records found inverted as they are, and when each is turned over;
+- ``frequency``: records whose frequency is doubted when their header states another one, first four minutes;
 - ``pacing``: whether a narrow wave before the QRS tells paced records from others.
 """
 
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +130,7 @@ def count_errors(folder: Path, recording: Recording, peaks: NDArray[np.int64], b
 
 
 def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> list[str]:
-    turned = Recording(
-        recording.name, recording.path, recording.lead, recording.leads, recording.fs_hz, signals, recording.comments
-    )  # fmt: skip
+    turned = replace(recording, signals_mv=signals)
     chosen = recording.leads.index(recording.lead)
     try:
         peaks = detect_around_gaps(turned.signal_mv, FS, quality[chosen])
@@ -138,6 +138,21 @@ def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> 
         return ["no-beats"]
     bad = np.stack([found.bad() for found in quality])
     return [found.kind for found in record_findings(turned, peaks, bad) if found.lead in (None, recording.lead)]
+
+
+def frequency(folder: Path, recordings: list[Recording]) -> dict[str, int]:
+    """Records that are doubted at each frequency a header may state; all were recorded at 360 Hz."""
+    doubted = dict.fromkeys(("100", "128", "180", "250", "360", "500", "720", "1000", "2000"), 0)
+    for recording in recordings:
+        signals = recording.signals_mv[:, : 240 * FS]
+        bad = np.stack([lead_quality(signal, FS).bad() for signal in signals])
+        peaks = detect_around_gaps(signals[recording.leads.index(recording.lead)], FS)
+        annotation = read_annotation(folder / recording.name)
+        for stated in doubted:
+            misread = replace(recording, signals_mv=signals, fs_hz=float(stated))
+            found = {finding.kind for finding in record_findings(misread, peaks, bad, annotation)}
+            doubted[stated] += bool(found & {"heart-rate", "sampling-frequency"})
+    return doubted
 
 
 def narrow_wave(signal: Signal, beats: NDArray[np.int64]) -> float:
@@ -275,6 +290,7 @@ def main() -> None:
         }
         for where, row in zip(("inside", "outside"), errors, strict=True)
     }  # fmt: skip
+    result["frequency"] = frequency(options.mitdb, recordings)
     result["damage"] = damage(recordings, quality)
     paced = [value for name in PACED for value in result["pacing"][name]]
     others = [value for name in names if name not in PACED for value in result["pacing"][name]]

@@ -92,7 +92,7 @@ class Run:
         """
         cohort = self.cohort(path)
         for name, digest in cohort.meta.get("sha256", {}).items():
-            array = np.ascontiguousarray(getattr(cohort, name))
+            array = np.ascontiguousarray(cohort.arrays[name])
             if hashlib.sha256(array.data if array.size else b"").hexdigest() != digest:
                 raise CohortError(
                     cohort.path / f"{name}.npy", "has changed since the cohort was prepared (SHA-256 differs)",

@@ -107,7 +107,7 @@ def long_tailed_counts(
         left = left - asked[i]
     with np.errstate(divide="ignore"):
         total = np.min(stock / asked.sum(0))
-    return np.floor(asked * total + 1e-9).astype(np.int64)  # a whole number stays one
+    return np.asarray(np.floor(asked * total + 1e-9), dtype=np.int64)  # a whole number stays one
 
 
 def dirichlet_counts(
@@ -134,9 +134,9 @@ def dirichlet_counts(
 
 
 def imbalanced_stock(stock: NDArray[np.int64], imbalance: float) -> NDArray[np.int64]:
-    """Images of each class after an exponential decay from the first class to the last (Cao et al. 2019), (classes,)."""
-    decay = imbalance ** -(np.arange(len(stock)) / (len(stock) - 1))
-    return np.floor(stock * decay).astype(np.int64)
+    """Images of each class when they decay exponentially from the first to the last, (classes,); Cao et al. 2019."""
+    decay: NDArray[np.float64] = imbalance ** -(np.arange(len(stock)) / (len(stock) - 1))
+    return np.asarray(np.floor(stock * decay), dtype=np.int64)
 
 
 def drawn_counts(mix: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -146,7 +146,7 @@ def drawn_counts(mix: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         times = np.where(mix > 0, stock / mix, np.inf).min()
-    return np.minimum(np.floor(mix * times + 0.5).astype(np.int64), stock)
+    return np.asarray(np.minimum(np.floor(mix * times + 0.5), stock), dtype=np.int64)
 
 
 class _Dealer:

@@ -275,7 +275,8 @@ def summarise(cohort: Cohort) -> dict[str, Any]:
     owned = cohort.client != NOBODY
     np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
     if cohort.modality == "image":
-        np.add.at(table, (cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]], TEST), 1)
+        client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
+        np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
     flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
     present = table.sum(2) > 0
     missing = np.argwhere(present & (table[:, :, 2] == 0))

@@ -73,12 +73,12 @@ def evaluate(
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     for i, client in enumerate(cohort.federation):
-        own = cohort.client[rows] == client.index
+        own = np.searchsorted(rows, cohort.rows(client, split))  # clients of an image cohort share test images
         kept = run.kept(state, client.index)
         mine = predictor.labels(run.method.personal_answer(state.server, kept))
         if progress:
             progress(i + 1, len(cohort.federation))
-        if own.any():
+        if len(own):
             patients.append(_patient_scores(client.id, truth, mine, everyone, own, classes))
             for name, chain in run.method.personal_variants(state.server, kept).items():
                 labels = Predictor(run.net, data, rows[own], 1).labels(chain)
@@ -97,7 +97,7 @@ def evaluate(
 
 
 def _patient_scores(
-    client: str, truth: NDArray[np.int64], mine: NDArray[np.int64], everyone: NDArray[np.int64], own: NDArray[np.bool_],
+    client: str, truth: NDArray[np.int64], mine: NDArray[np.int64], everyone: NDArray[np.int64], own: NDArray[np.int64],
     classes: int,
 ) -> PatientScores:  # fmt: skip
     """Score one patient: ``mine`` and ``everyone`` are the personal and the global answer's labels on the pool."""
@@ -107,7 +107,7 @@ def _patient_scores(
     )  # fmt: skip
     present = int((matrices[0].sum(1) > 0).sum())
     return PatientScores(
-        client, int(own.sum()), present, *({c: macro_f1(matrix, c) for c in CONVENTIONS} for matrix in matrices)
+        client, len(own), present, *({c: macro_f1(matrix, c) for c in CONVENTIONS} for matrix in matrices)
     )
 
 

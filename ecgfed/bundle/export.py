@@ -166,13 +166,12 @@ def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
     meta = cohort.meta
     about = {
         "schema_version": SCHEMA_VERSION, "tool_version": __version__, "intended_use": INTENDED_USE,
-        "modality": cohort.modality, "method": run.method.name, "settings": run.meta["settings"],
-        "rounds": state.round, "net": run.meta["net"],
+        "method": run.method.name, "settings": run.meta["settings"], "rounds": state.round, "net": run.meta["net"],
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
         "classes": list(cohort.classes), "label_map": cohort.labels.as_json(), "units": meta["units"],
     }  # fmt: skip
     if cohort.modality == "image":
-        return {**about, "normalisation": "by channel, in the graph"}
+        return {**about, "modality": "image", "normalisation": "by channel, in the graph"}
     return {
         **about, "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "lead": meta["lead"],
         "filter": meta["filter"], "normalisation": "each window by its own mean and standard deviation, in the graph",

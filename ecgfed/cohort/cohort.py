@@ -242,11 +242,12 @@ def open_cohort(path: Path | str) -> Cohort:
     if layout is IMAGE_ARRAYS:
         arrays |= {name: _load_array(path, DRAWN_ARRAYS, name, drawn) for name in DRAWN_ARRAYS}
         first = NOBODY
-        _check_drawn(path, arrays, len(clients))
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
     if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
         raise CohortError(path / "label.npy", "holds a label outside the classes", action="prepare the cohort again")
+    if layout is IMAGE_ARRAYS:
+        _check_drawn(path, arrays, len(clients))
     return Cohort(path, meta, clients, labels, arrays)
 
 

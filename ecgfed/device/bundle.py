@@ -114,6 +114,9 @@ class Classifier:
         return self._in_batches({"image": np.ascontiguousarray(image)}, len(image))
 
     def _in_batches(self, feeds: dict[str, NDArray[Any]], count: int) -> NDArray[np.float32]:
+        wanted = [entry.name for entry in self.sessions[0].get_inputs()]
+        if not set(wanted) <= set(feeds):
+            raise RecordError("inputs", f"are {', '.join(feeds)}", f"{', '.join(wanted)} for this bundle")
         parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, count, BATCH)]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)), np.float32)
 

@@ -1,6 +1,6 @@
 """Does every registered method train on CIFAR-10? Two rounds of each on a subset, by the command line.
 
-    python benchmarks/cifar/run.py --source CIFAR --work DIR [--net resnet30] [--images 2000] [--clients 10] [--rounds 2]
+    python benchmarks/cifar/run.py --source CIFAR --work DIR [--net resnet30] [--images 1000] [--clients 10]
 
 CIFAR is what ``ecgfed prepare cifar10 --source`` takes. It shows that methods run and stay finite on images; two rounds
 on a subset say nothing about which is better. Every method has its own default settings, which were chosen on ECG.
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--source", required=True)
     parser.add_argument("--work", required=True, type=Path)
     parser.add_argument("--net", default="resnet30")
-    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=1)

@@ -213,7 +213,7 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
         raise CohortError(
             file, f"holds {array.dtype} {array.shape}", f"{dtype} {(beats, *tail)}", "prepare the cohort again"
         )
-    return array if tail and name != "rr" else np.asarray(array)
+    return array if len(tail) > 1 else np.asarray(array)  # beats and images stay on the disk
 
 
 def open_cohort(path: Path | str) -> Cohort:

@@ -61,4 +61,5 @@ def export_command(
         f"{manifest['parity']['beats']:,} beats.",
         quiet=quiet,
     )
-    note(f"Wrote {out} in {seconds(elapsed)}. Next: ecgfed predict {out} RECORD --out predictions", quiet=quiet)
+    after = f" Next: ecgfed predict {out} RECORD --out predictions" if cohort.modality == "ecg" else ""
+    note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)

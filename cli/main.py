@@ -40,8 +40,22 @@ def _root(
 
 
 def _register() -> None:
-    from . import detect, ec57, evaluate, export, inspect, methods, personalize, predict, prepare, runs, train
+    from . import (
+        detect,
+        ec57,
+        evaluate,
+        export,
+        inspect,
+        methods,
+        personalize,
+        predict,
+        prepare,
+        prepare_cifar,
+        runs,
+        train,
+    )
 
+    prepare.app.command("cifar10")(prepare_cifar.cifar10)
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
     app.command("evaluate")(evaluate.evaluate_command)

@@ -55,6 +55,8 @@ def personalize_command(
     name = _check(record, minutes, class_mix, patient)
     started = time.perf_counter()
     run, cohort = open_run_and_cohort(run_path, cohort_path)
+    if record is not None and cohort.modality != "ecg":
+        raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
     state = run.state()
     mix = None if class_mix is None else _read_class_mix(class_mix, cohort.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
@@ -67,7 +69,9 @@ def personalize_command(
         assert first is not None
         chain = adapted(run, cohort, state, first, epochs)
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(run, cohort, state, first, chain)
-    model = _model(name, chain, cohort, first, {"minutes": length, **scores, **scores.get("personal", {})})
+    model = _model(
+        name, chain, cohort, first, {"minutes": length, **scores, **scores.get("personal", {})}, rr=run.net.spec.rr
+    )
     manifest = write_bundle(run, cohort, state, out, [model], None, overwrite=overwrite)
     summary = {
         "run": str(run_path), "method": run.method.name, "patient": name, "record": None if not record else str(record),
@@ -130,15 +134,15 @@ def _scores(run: Any, cohort: Any, state: Any, first: Any, chain: Any) -> dict[s
     return compare(run, first, {"global": everyone, "personal": chain})
 
 
-def _model(name: str, chain: Any, cohort: Any, first: Any, scores: dict[str, Any]) -> Any:
+def _model(name: str, chain: Any, cohort: Any, first: Any, scores: dict[str, Any], *, rr: bool) -> Any:
     """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
     from ecgfed.bundle.export import PARITY_BEATS, PatientModel
+    from ecgfed.evaluation.newcomer import inputs_of
 
     if first is None:
-        return PatientModel(name, name, chain, cohort.beats[:PARITY_BEATS], cohort.rr[:PARITY_BEATS], None)
-    windows, rr = first.some(PARITY_BEATS)
+        return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
     own = {key: value for key, value in scores.items() if key not in ("global", "personal")}
-    return PatientModel(name, name, chain, windows, rr, own)
+    return PatientModel(name, name, chain, first.some(PARITY_BEATS), own)
 
 
 def _learned_from(first: Any, cohort: Any, minutes: float, epochs: int, mix: Any) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def predict_command(
         raise OptionError("--peaks", f"{peaks!r}", "detected or annotated")
     started = time.perf_counter()
     bundle = open_bundle(bundle_path)
+    bundle.require_ecg()
     classifier = bundle.classifier(patient)
     leads = bundle.leads if lead is None else tuple(name.strip() for name in lead.split(",") if name.strip())
     if not leads:

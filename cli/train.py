@@ -19,10 +19,12 @@ from .session import check_tensorboard, compute_of, run_session
 #: What a run is made of when neither the command line nor the file says otherwise.
 DEFAULTS: dict[str, Any] = {
     "method": "fedavg", "rounds": None, "passes": None, "local_epochs": None, "local_steps": None,
-    "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": True, "net": "default", "norm": "group", "width": 1.0,
+    "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": None, "net": None, "norm": None, "width": 1.0,
     "device": "auto", "engine": "auto", "slots": None, "eval_every": None, "leave_out": "nothing",
 }  # fmt: skip
 DEFAULT_ROUNDS = 20
+#: Of those without a default value here: what kind of value a configuration file has to hold.
+KINDS: dict[str, type] = {"passes": float, "rr": bool, "net": str, "norm": str}
 #: Two ways to say one thing: where the command line says one of them, the file's other one does not count.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
 
@@ -39,9 +41,13 @@ def train_command(
     local_steps: Annotated[int | None, typer.Option(help="Or a client's optimizer steps in a round.")] = None,
     clients_per_round: Annotated[int | None, typer.Option(help="Participants of a round; default all.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Beats of a step; default 64.")] = None,
-    rr: Annotated[bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on.")] = None,
-    net: Annotated[str | None, typer.Option(help="default or reference.")] = None,
-    norm: Annotated[str | None, typer.Option(help="group, batch or none.")] = None,
+    rr: Annotated[
+        bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on for ECG.")
+    ] = None,
+    net: Annotated[
+        str | None, typer.Option(help="ECG: default or reference. Images: resnet30 (default), convnet3 or convnet2.")
+    ] = None,
+    norm: Annotated[str | None, typer.Option(help="group, batch or none; default by net.")] = None,
     width: Annotated[float | None, typer.Option(help="Scales the net's channels; default 1.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides everything random; default 0.")] = None,
     set_: Annotated[
@@ -169,7 +175,7 @@ def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, value in values.items():
         if name not in DEFAULTS:
             raise OptionError(f"--config {path}", f"unknown name {name!r}", f"one of {', '.join(DEFAULTS)}, [set]")
-        example = 1.0 if name == "passes" else 1 if DEFAULTS[name] is None else DEFAULTS[name]
+        example = KINDS.get(name, int)() if DEFAULTS[name] is None else DEFAULTS[name]
         fits = isinstance(value, type(example)) or (isinstance(example, float) and isinstance(value, int))
         if not fits or (isinstance(value, bool) and not isinstance(example, bool)):
             raise OptionError(f"--config {path}", f"{name} = {value!r}", f"a value of type {type(example).__name__}")
@@ -192,7 +198,8 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
     from ecgfed.federation.run import create_run
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
-    from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+    from ecgfed.nets.build import make_net
+    from ecgfed.nets.net import net_spec
 
     device, engine = choose_engine(options["device"], options["engine"], options["slots"])
     kind = method_by_name(options["method"])
@@ -205,15 +212,16 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
         "seed": options["seed"], "leave_out": options["leave_out"],
     }  # fmt: skip
     plan = TrainPlan(rounds=DEFAULT_ROUNDS if options["rounds"] is None else options["rounds"], **plan_values)
-    data = training_data(opened, rr=options["rr"], leave_out=plan.leave_out)
+    spec = net_spec(
+        len(opened.classes), opened.modality, plan=options["net"], norm=options["norm"], rr=options["rr"],
+        width=options["width"],
+    )  # fmt: skip
+    data = training_data(opened, rr=spec.rr, leave_out=plan.leave_out)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are, before anything is written
     if options["passes"] is not None:
         _check_passes(options["passes"])
         plan = TrainPlan(rounds=plan.rounds_for_passes(options["passes"], data.train_beats), **plan_values)
-    net = ResNet1d(
-        NetSpec(len(opened.classes), options["net"], options["norm"], options["rr"], options["width"])
-    )  # fmt: skip
-    method = kind(net, made)
+    method = kind(make_net(spec), made)
     check_needs(method.needs, plan, len(data.clients))
     every = max(1, plan.rounds // 20) if options["eval_every"] is None else options["eval_every"]
     compute = {"device": device, "engine": engine, "slots": options["slots"]}

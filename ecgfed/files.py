@@ -133,6 +133,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def md5(path: Path) -> str:
+    """Return the MD5 of a file as 32 hexadecimal digits: to compare with published ones, never for security."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
 def append_line(path: Path, line: str) -> None:
     """Append one line and hand it to the operating system at once; raises StorageError."""
     try:

@@ -11,6 +11,9 @@ import pytest
 import wfdb
 
 MITDB = "ECGFED_MITDB"
+CIFAR10 = "ECGFED_CIFAR10"
+#: marker of tests on real data -> the variable that says where it lies
+REAL_DATA = {"mitdb": MITDB, "cifar10": CIFAR10}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,13 +30,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Where the real recordings are, a test on them that skips has failed."""
+    """Where the real recordings or images are, a test on them that skips has failed."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     slow_off = item.get_closest_marker("slow") and call.when == "setup" and "slow: run" in str(report.longrepr)
-    if report.skipped and item.get_closest_marker("mitdb") and os.environ.get(MITDB) and not slow_off:
-        report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} skipped although {MITDB} is set: {report.longrepr}"
+    for marker, variable in REAL_DATA.items():
+        if report.skipped and item.get_closest_marker(marker) and os.environ.get(variable) and not slow_off:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid} skipped although {variable} is set: {report.longrepr}"
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +48,16 @@ def mitdb() -> Path:
         pytest.skip(f"{MITDB} is not set: needs the 48 MIT-BIH records (see docs/data.md)")
     assert (Path(folder) / "100.hea").is_file(), f"{MITDB}={folder} holds no 100.hea"
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def cifar10() -> Path:
+    """The folder (or archive) of the real CIFAR-10, from ECGFED_CIFAR10: what --source takes."""
+    source = os.environ.get(CIFAR10)
+    if not source:
+        pytest.skip(f"{CIFAR10} is not set: needs CIFAR-10 (see docs/data.md)")
+    assert Path(source).exists(), f"{CIFAR10}={source} does not exist"
+    return Path(source)
 
 
 @dataclass(frozen=True)

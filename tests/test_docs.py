@@ -37,6 +37,7 @@ def test_every_option_the_docs_name_exists() -> None:
     environment = {**os.environ, "COLUMNS": "300", "TERM": "dumb"}
     known = {"--help"}
     commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
+                ("prepare", "cifar10"),
                 ("train",), ("evaluate",),
                 ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("inspect",), ("methods",),
                 ("runs", "list"), ("runs", "show")]  # fmt: skip
@@ -133,3 +134,15 @@ def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitd
     done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[1] == "3.2"
+
+
+@pytest.mark.slow
+@pytest.mark.cifar10
+def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_path: Path) -> None:
+    (tmp_path / "cifar10").symlink_to(cifar10)
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    (block,) = blocks(ROOT / "docs" / "cifar10.md", "sh")
+    for line in block.splitlines():
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert (tmp_path / "cifar-bundle" / "manifest.json").is_file()

@@ -26,7 +26,7 @@ from ecgfed.federation.trees import save_tree
 from ecgfed.files import read_json, replacing_folder, sha256, write_bytes, write_json
 from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import Inputs, ResNet1d
+from ecgfed.nets.net import Inputs, Net
 
 #: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
 LOGIT_TOLERANCE = 1e-4
@@ -41,7 +41,7 @@ class _Writer:
     """Writes graphs into a folder, each part once."""
 
     folder: Path
-    net: ResNet1d
+    net: Net
     properties: dict[str, str]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     templates: dict[str, GraphTemplate] = field(default_factory=dict)
@@ -131,11 +131,9 @@ def export_bundle(
 
     def patients() -> Iterator[PatientModel]:
         for i, client in enumerate(clients):
-            rows = _evenly(_some_rows(cohort, client))
             chain = method.personal_answer(state.server, run.kept(state, client.index))
-            yield PatientModel(
-                client.id, client.patient, chain, cohort.beats[rows], cohort.rr[rows], scores.get(client.id)
-            )
+            inputs = _some_inputs(cohort, _some_rows(cohort, client), run.net)
+            yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id))
             if progress:
                 progress(i + 1, len(clients))
 
@@ -150,16 +148,14 @@ class PatientModel:
         id: names the files.
         patient: whose it is.
         chain: the personal model.
-        window_mv: (beats, 1, 256) float32 millivolt, some of the patient's beats for the proof.
-        rr_s: (beats, 4) float32 their RR features.
+        inputs: some of the patient's beats, for the proof.
         scores: for the manifest, or None.
     """
 
     id: str
     patient: str
     chain: Chain
-    window_mv: NDArray[np.float32]
-    rr_s: NDArray[np.float32]
+    inputs: Inputs
     scores: dict[str, Any] | None
 
 
@@ -193,12 +189,11 @@ def write_bundle(
         writer = _Writer(folder, net, _properties(run, cohort))
         parity = _Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
-        rows = _evenly(cohort.pool(VALID))
-        parity.check("global", global_chain, answer, _parity_inputs(cohort.beats[rows], cohort.rr[rows], net.spec.rr))
+        parity.check("global", global_chain, answer, _parity_inputs(_some_inputs(cohort, cohort.pool(VALID), net), net))
         chains = {}
         for own in patients:
             names = writer.patient_chain(own.chain, own.id, own.patient)
-            parity.check(own.id, names, own.chain, _parity_inputs(own.window_mv, own.rr_s, net.spec.rr))
+            parity.check(own.id, names, own.chain, _parity_inputs(own.inputs, net))
             chains[own.id] = {"patient": own.patient, "chain": names, "scores": own.scores}
         weights = None
         if isinstance(answer, Chain):
@@ -221,12 +216,16 @@ def _protocol(run: Run, protocol: str) -> str:
 
 def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
     meta = cohort.meta
-    return {
+    about = {
         "schema_version": SCHEMA_VERSION, "tool_version": __version__, "intended_use": INTENDED_USE,
         "method": run.method.name, "settings": run.meta["settings"], "rounds": state.round, "net": run.meta["net"],
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
-        "classes": list(cohort.classes), "label_map": cohort.labels.as_json(),
-        "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "lead": meta["lead"], "units": "mV",
+        "classes": list(cohort.classes), "label_map": cohort.labels.as_json(), "units": meta["units"],
+    }  # fmt: skip
+    if cohort.modality == "image":
+        return {**about, "modality": "image", "normalisation": "by channel, in the graph"}
+    return {
+        **about, "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "lead": meta["lead"],
         "filter": meta["filter"], "normalisation": "each window by its own mean and standard deviation, in the graph",
     }  # fmt: skip
 
@@ -235,11 +234,17 @@ def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
     """Metadata of every graph: JSON strings, so that a graph found alone says what it is."""
     meta = cohort.meta
     values = {
-        "schema_version": SCHEMA_VERSION, "classes": list(cohort.classes), "symbols": cohort.labels.symbols,
-        "fs_hz": FS_HZ, "samples_before_r": R_INDEX, "samples_after_r": WINDOW_SAMPLES - R_INDEX, "lead": meta["lead"],
-        "units": "mV", "filter": meta["filter"], "normalisation": "in the graph, by window", "method": run.method.name,
-        "cohort_fingerprint": cohort.fingerprint,
+        "schema_version": SCHEMA_VERSION, "classes": list(cohort.classes), "units": meta["units"],
+        "method": run.method.name, "cohort_fingerprint": cohort.fingerprint,
     }  # fmt: skip
+    if cohort.modality == "image":
+        values |= {"normalisation": "in the graph, by channel"}
+    else:
+        values |= {
+            "symbols": cohort.labels.symbols, "fs_hz": FS_HZ, "samples_before_r": R_INDEX,
+            "samples_after_r": WINDOW_SAMPLES - R_INDEX, "lead": meta["lead"], "filter": meta["filter"],
+            "normalisation": "in the graph, by window",
+        }  # fmt: skip
     plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
 
@@ -272,35 +277,40 @@ def _some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
     return rows if len(rows) else cohort.rows(client, TRAIN)
 
 
-def _evenly(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return up to 64 rows, evenly taken."""
-    return rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+def _some_inputs(cohort: Cohort, rows: NDArray[np.int64], net: Net) -> Inputs:
+    """Return up to 64 beats or images of a cohort, evenly taken."""
+    rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+    rr = torch.from_numpy(cohort.rr[rows]) if net.spec.rr else None
+    return Inputs(torch.from_numpy(np.take(cohort.examples, rows, axis=0)), rr)
 
 
-def _parity_inputs(window_mv: NDArray[np.float32], rr_s: NDArray[np.float32], rr: bool) -> Inputs:
-    """Return real beats and windows at the edges of what can come."""
+def _parity_inputs(real: Inputs, net: Net) -> Inputs:
+    """Return real beats or images, and some at the edges of what can come."""
+    if net.spec.modality == "image":
+        flat = np.zeros((2, *net.input_shape), np.uint8)
+        flat[1] = 255
+        noise = np.random.default_rng(0).integers(0, 256, (2, *net.input_shape), dtype=np.uint8)
+        return Inputs(torch.cat([real.window, torch.from_numpy(flat), torch.from_numpy(noise)]))
     edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
     edge[1, 0, R_INDEX] = 10.0
     edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
     edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
-    windows = np.concatenate([window_mv, edge])
     rr_edge = np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
-    features = torch.from_numpy(np.concatenate([rr_s, rr_edge])) if rr else None
-    return Inputs(torch.from_numpy(windows), features)
+    features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(rr_edge)])
+    return Inputs(torch.cat([real.window, torch.from_numpy(edge)]), features)
 
 
 class _Parity:
     """Compares what a device will compute with what was trained."""
 
-    def __init__(self, net: ResNet1d, folder: Path, classes: tuple[str, ...]) -> None:
+    def __init__(self, net: Net, folder: Path, classes: tuple[str, ...]) -> None:
         self.net, self.folder, self.classes = net, folder, classes
         self.worst, self.beats, self.chains = 0.0, 0, 0
 
     def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
         """Compare one chain on some beats; raises BundleError past the tolerance."""
         device = Classifier([self.folder / file for file in chain], self.classes, inputs.rr is not None)
-        rr = None if inputs.rr is None else inputs.rr.numpy()
-        found = device.logits(inputs.window.numpy(), rr)
+        found = self._found(device, inputs)
         expected = self._expected(answer, inputs)
         if not np.isfinite(expected).all():
             raise BundleError(
@@ -320,6 +330,11 @@ class _Parity:
                 "nothing was exported; report this",
             )
         self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
+
+    def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
+        if self.net.spec.modality == "image":
+            return device.image_logits(inputs.window.numpy())
+        return device.logits(inputs.window.numpy(), None if inputs.rr is None else inputs.rr.numpy())
 
     def _expected(self, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
         with torch.inference_mode():

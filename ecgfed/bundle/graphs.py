@@ -10,9 +10,9 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.beats.windows import RR_FEATURES
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import Inputs, ResNet1d
+from ecgfed.nets.net import Inputs, Net
 
 #: InstanceNormalization and Reduce* with axes as inputs; read by every ONNX Runtime since 1.14.
 OPSET = 18
@@ -23,21 +23,22 @@ TINY_PROBABILITY = 1e-30
 class _Traced(torch.nn.Module):
     """A role as a module whose parameters are inputs, so that the exporter cannot fold them into constants."""
 
-    def __init__(self, net: ResNet1d, role: str, names: Sequence[str]) -> None:
+    def __init__(self, net: Net, role: str, names: Sequence[str]) -> None:
         super().__init__()
         self.net, self.role, self.names = net, role, tuple(names)
 
     def forward(self, inputs: dict[str, torch.Tensor], params: list[torch.Tensor]) -> torch.Tensor:
         named = dict(zip(self.names, params, strict=True))
-        value = inputs["features"] if "features" in inputs else Inputs(inputs["window"], inputs.get("rr"))
+        first = inputs.get("features")
+        value = Inputs(inputs[self.net.input_name], inputs.get("rr")) if first is None else first
         return self.net.roles[self.role](named, value)
 
 
-def input_shapes(net: ResNet1d, role: str) -> dict[str, tuple[int, ...]]:
+def input_shapes(net: Net, role: str) -> dict[str, tuple[int, ...]]:
     """Return the shape of each input of a role for one beat."""
     if role == "head":
         return {"features": (net.features,)}
-    shapes: dict[str, tuple[int, ...]] = {"window": (1, WINDOW_SAMPLES)}
+    shapes = {net.input_name: net.input_shape}
     if net.spec.rr:
         shapes["rr"] = (len(RR_FEATURES),)
     return shapes
@@ -52,11 +53,12 @@ class GraphTemplate:
         params: parameters of the shapes to expect; values do not matter.
     """
 
-    def __init__(self, net: ResNet1d, role: str, params: Params) -> None:
+    def __init__(self, net: Net, role: str, params: Params) -> None:
         self.names = tuple(sorted(params))  # a checkpoint's order is any; a run's bytes shall be the same
         shapes = input_shapes(net, role)
         self.output = "features" if role == "extractor" else "logits"
-        examples = {name: torch.zeros(2, *shape) for name, shape in shapes.items()}
+        types = {net.input_name: net.input_type}
+        examples = {n: torch.zeros(2, *shape, dtype=types.get(n, torch.float32)) for n, shape in shapes.items()}
         batch = torch.export.Dim("beats")
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
 from ecgfed.beats.labels import LabelMap
-from ecgfed.cohort.split import TRAIN
+from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
 
@@ -20,8 +20,9 @@ SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
-#: name -> (dtype, shape of one beat)
-ARRAYS: dict[str, tuple[str, tuple[int, ...]]] = {
+Layout = dict[str, tuple[str, tuple[int, ...]]]
+#: name -> (dtype, shape of one beat); the first is what a net sees
+ARRAYS: Layout = {
     "beats": ("float32", (1, 256)),
     "rr": ("float32", (4,)),
     "label": ("int16", ()),
@@ -31,6 +32,20 @@ ARRAYS: dict[str, tuple[str, tuple[int, ...]]] = {
     "split": ("uint8", ()),
     "flags": ("uint8", ()),
 }
+#: the same of a cohort of images
+IMAGE_ARRAYS: Layout = {
+    "images": ("uint8", (3, 32, 32)),
+    "label": ("int16", ()),
+    "client": ("int32", ()),
+    "sample": ("int64", ()),
+    "split": ("uint8", ()),
+}
+#: modality -> arrays of one row a beat or image; the one place that names them (docs/decisions/0015)
+MODALITIES: dict[str, Layout] = {"ecg": ARRAYS, "image": IMAGE_ARRAYS}
+#: Which images of the common test pool stand for which client: arrays of a cohort of images, of a length of their own.
+DRAWN_ARRAYS: Layout = {"test_client": ("int32", ()), "test_row": ("int64", ())}
+#: ``client`` of the rows that are nobody's: the common test pool of a cohort of images.
+NOBODY = -1
 
 
 @dataclass(frozen=True)
@@ -61,23 +76,69 @@ class Cohort:
         meta: the contents of ``cohort.json``.
         clients: all clients, held-out ones included, in order of ``client.npy``.
         labels: classes and the symbols behind them.
-        beats: (N, 1, 256) float32 millivolt, filtered, not normalised.
-        rr: (N, 4) float32, seconds (see ``ecgfed.beats.windows.rr_features``).
-        label, client, record, sample, split, flags: (N,), see the cohort contract in docs/cohort.md.
+        arrays: all arrays by name: ``MODALITIES``, of images ``DRAWN_ARRAYS`` too. See docs/cohort.md.
     """
 
     path: Path
     meta: dict[str, Any]
     clients: tuple[Client, ...]
     labels: LabelMap
-    beats: NDArray[np.float32]
-    rr: NDArray[np.float32]
-    label: NDArray[np.int16]
-    client: NDArray[np.int32]
-    record: NDArray[np.int32]
-    sample: NDArray[np.int64]
-    split: NDArray[np.uint8]
-    flags: NDArray[np.uint8]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def label(self) -> NDArray[np.int16]:
+        """(N,) class numbers, in order of ``classes``."""
+        return self.arrays["label"]
+
+    @property
+    def client(self) -> NDArray[np.int32]:
+        """(N,) index into ``clients``, increasing; ``NOBODY`` first, in a cohort of images."""
+        return self.arrays["client"]
+
+    @property
+    def sample(self) -> NDArray[np.int64]:
+        """(N,) R position in the recording; of an image, its row in the official order of train or test images."""
+        return self.arrays["sample"]
+
+    @property
+    def split(self) -> NDArray[np.uint8]:
+        """(N,) 0 train, 1 valid, 2 test."""
+        return self.arrays["split"]
+
+    @property
+    def modality(self) -> str:
+        """``ecg`` or ``image``."""
+        return modality_of(self.meta)
+
+    @property
+    def examples(self) -> NDArray[Any]:
+        """What a net sees: the beats (N, 1, 256) float32 millivolt, or the images (N, 3, 32, 32) uint8."""
+        return self.arrays[next(iter(MODALITIES[self.modality]))]
+
+    @property
+    def beats(self) -> NDArray[np.float32]:
+        """(N, 1, 256) float32 millivolt, filtered, not normalised; raises CohortError in a cohort of images."""
+        return self._of_beats("beats")
+
+    @property
+    def rr(self) -> NDArray[np.float32]:
+        """(N, 4) float32, seconds (``ecgfed.beats.windows.rr_features``); raises CohortError in a cohort of images."""
+        return self._of_beats("rr")
+
+    @property
+    def record(self) -> NDArray[np.int32]:
+        """(N,) index into ``records``; raises CohortError in a cohort of images."""
+        return self._of_beats("record")
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        """(N,) bits, see docs/cohort.md; raises CohortError in a cohort of images."""
+        return self._of_beats("flags")
+
+    def _of_beats(self, name: str) -> NDArray[Any]:
+        if name not in self.arrays:
+            raise CohortError(self.path, f"holds images, and so no {name}", "a cohort of ECG beats")
+        return self.arrays[name]
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -97,18 +158,31 @@ class Cohort:
     @cached_property
     def _rows(self) -> tuple[tuple[NDArray[np.int64], ...], ...]:
         """Rows of each client (outer) and split (inner)."""
-        edges = np.searchsorted(self.client, np.arange(len(self.clients) + 1))
-        return tuple(
-            tuple(start + np.flatnonzero(self.split[start:stop] == part) for part in range(3))
+        numbers = np.arange(len(self.clients) + 1)
+        edges = np.searchsorted(self.client, numbers)
+        own = [
+            [start + np.flatnonzero(self.split[start:stop] == part) for part in range(3)]
             for start, stop in pairwise(edges)
-        )
+        ]
+        if self.modality == "image":
+            for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
+                own[i][TEST] = self.arrays["test_row"][start:stop]
+        return tuple(tuple(parts) for parts in own)
 
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
-        """Return the rows (beats,) int64 of one client and one split (0 train, 1 valid, 2 test)."""
+        """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
+
+        Clients of a cohort of images share test images: these are the rows drawn to the client's mix of classes.
+        """
         return self._rows[client.index][split]
 
     def pool(self, split: int) -> NDArray[np.int64]:
-        """Return the rows of one split of all clients that take part in training, in order."""
+        """Return the rows of one split of all clients that take part in training, increasing.
+
+        Of a cohort of images the test pool is every test image, once, whether drawn for a client or not.
+        """
+        if split == TEST and self.modality == "image":
+            return np.flatnonzero(self.client == NOBODY)
         parts = [self.rows(client, split) for client in self.federation]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
@@ -128,8 +202,13 @@ class Cohort:
         raise CohortError(self.path, f"has no client {client_id!r}", f"one of {', '.join(c.id for c in self.clients)}")
 
 
-def _load_array(path: Path, name: str, beats: int) -> NDArray[Any]:
-    dtype, tail = ARRAYS[name]
+def modality_of(meta: dict[str, Any]) -> str:
+    """Return the modality that ``cohort.json`` says: ``ecg`` where it says none, as before there were images."""
+    return str(meta.get("modality", "ecg"))
+
+
+def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
+    dtype, tail = layout[name]
     file = path / f"{name}.npy"
     try:
         array = np.load(file, mmap_mode="r" if beats else None, allow_pickle=False)
@@ -141,7 +220,7 @@ def _load_array(path: Path, name: str, beats: int) -> NDArray[Any]:
         raise CohortError(
             file, f"holds {array.dtype} {array.shape}", f"{dtype} {(beats, *tail)}", "prepare the cohort again"
         )
-    return array if name == "beats" else np.asarray(array)
+    return array if len(tail) > 1 else np.asarray(array)  # beats and images stay on the disk
 
 
 def open_cohort(path: Path | str) -> Cohort:
@@ -153,7 +232,8 @@ def open_cohort(path: Path | str) -> Cohort:
     path = Path(path)
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
     try:
-        count = int(meta["beats"])
+        layout = MODALITIES[modality_of(meta)]
+        count, drawn = int(meta[next(iter(layout))]), int(meta.get("drawn", 0))
         clients = tuple(
             Client(i, str(c["id"]), str(c["patient"]), tuple(c["records"]), bool(c["holdout"]))
             for i, c in enumerate(meta["clients"])
@@ -164,32 +244,54 @@ def open_cohort(path: Path | str) -> Cohort:
         raise CohortError(path / FILE_NAME, f"lacks {problem}", action="prepare the cohort again") from problem
     if not count or not clients:
         raise CohortError(path, "is empty", "at least one labelled beat", "prepare it from other recordings")
-    arrays = {name: _load_array(path, name, count) for name in ARRAYS}
-    client = arrays["client"]
-    if (np.diff(client) < 0).any() or client.min() < 0 or client.max() >= len(clients):
+    arrays = {name: _load_array(path, layout, name, count) for name in layout}
+    client, first = arrays["client"], 0
+    if layout is IMAGE_ARRAYS:
+        arrays |= {name: _load_array(path, DRAWN_ARRAYS, name, drawn) for name in DRAWN_ARRAYS}
+        first = NOBODY
+    if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
     if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
         raise CohortError(path / "label.npy", "holds a label outside the classes", action="prepare the cohort again")
-    return Cohort(path, meta, clients, labels, **arrays)
+    if layout is IMAGE_ARRAYS:
+        _check_drawn(path, arrays, len(clients))
+    return Cohort(path, meta, clients, labels, arrays)
+
+
+def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:
+    """Refuse test rows that are not ordered by client and row, or are no rows of the common pool."""
+    client, row, pool = arrays["test_client"], arrays["test_row"], int((arrays["client"] == NOBODY).sum())
+    order = np.diff(client.astype(np.int64) * max(1, pool) + row)  # the pool's rows come first, so row < pool
+    inside = not len(row) or (row.min() >= 0 and row.max() < pool and client.min() >= 0 and client.max() < clients)
+    if not inside or (order <= 0).any():
+        raise CohortError(path / "test_row.npy", "names no rows of the test pool", action="prepare the cohort again")
+    if (arrays["split"][:pool] != TEST).any():
+        raise CohortError(path / "split.npy", "has the test pool in another split", action="prepare the cohort again")
 
 
 def summarise(cohort: Cohort) -> dict[str, Any]:
     """Count what a cohort holds: beats per class and split, and what to say beside every score.
 
     Returns:
-        JSON-ready: ``clients``, ``beats``, ``classes`` (beats per class), ``splits``, ``classes_per_client``,
+        JSON-ready: ``clients``, ``beats`` (or ``images``), ``classes`` (beats per class), ``splits``,
+        ``classes_per_client``,
         ``cells_without_test`` ((client, class) pairs that no test beat represents), ``one_class`` and ``no_test``
         (clients of one class, and without any test beat), ``padded``.
     """
     per_class = np.bincount(cohort.label, minlength=len(cohort.classes))
     table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
-    np.add.at(table, (cohort.client, cohort.label, cohort.split), 1)
+    owned = cohort.client != NOBODY
+    np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
+    if cohort.modality == "image":
+        client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
+        np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
+    flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
     present = table.sum(2) > 0
     missing = np.argwhere(present & (table[:, :, 2] == 0))
     ids: Sequence[str] = [client.id for client in cohort.clients]
     return {
         "clients": len(cohort.clients),
-        "beats": len(cohort.label),
+        next(iter(MODALITIES[cohort.modality])): len(cohort.label),
         "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
         "splits": {name: int((cohort.split == i).sum()) for i, name in enumerate(("train", "valid", "test"))},
         "classes_per_client": round(float(present.sum(1).mean()), 2),
@@ -198,6 +300,6 @@ def summarise(cohort: Cohort) -> dict[str, Any]:
         "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
         "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
         "holdout": [client.id for client in cohort.clients if client.holdout],
-        "padded": int((cohort.flags & FLAG_PADDED).astype(bool).sum()),
-        "poor_quality": int((cohort.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+        "padded": int((flags & FLAG_PADDED).astype(bool).sum()),
+        "poor_quality": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
     }

@@ -1,4 +1,4 @@
-"""Fetching MIT-BIH from PhysioNet: resumable, and kept only when the published SHA-256 agrees."""
+"""Fetching published files, MIT-BIH from PhysioNet: resumable, and kept only when the published digest agrees."""
 
 import http.client
 import urllib.error
@@ -8,11 +8,14 @@ from pathlib import Path
 
 from ecgfed.cohort.mitbih import published_sha256
 from ecgfed.errors import StorageError
-from ecgfed.files import sha256
+from ecgfed.files import md5, sha256
 
 PHYSIONET = "https://physionet.org/files/mitdb/1.0.0/"
 TIMEOUT_S = 60.0
 _BLOCK = 1 << 16
+_DIGESTS = {"SHA-256": sha256, "MD5": md5}
+#: Called with a file's name, bytes fetched and bytes of all (0 where the server does not say).
+ByteProgress = Callable[[str, int, int], None]
 
 
 def download_mitbih(
@@ -34,33 +37,52 @@ def download_mitbih(
     Raises:
         StorageError: no connection, no such file, a wrong checksum, or a disk that refuses to write.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(folder, f"cannot be made ({error.strerror})", action="choose another folder") from error
+    make_folder(folder)
     wanted = published_sha256()
     fetched = 0
     for number, (name, digest) in enumerate(sorted(wanted.items()), start=1):
         target = folder / name
         if not target.is_file() or sha256(target) != digest:
-            _fetch(base_url.rstrip("/") + "/" + name, target, digest)
+            fetch(base_url.rstrip("/") + "/" + name, target, digest)
             fetched += 1
         if progress:
             progress(name, number, len(wanted))
     return fetched
 
 
-def _fetch(url: str, target: Path, digest: str) -> None:
-    part = target.with_name(target.name + ".part")
+def make_folder(folder: Path) -> None:
+    """Make a folder to download into; raises StorageError."""
     try:
-        resumed = _transfer(url, part)
-        if resumed and sha256(part) != digest:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(folder, f"cannot be made ({error.strerror})", action="choose another folder") from error
+
+
+def fetch(
+    url: str, target: Path, digest: str, *, kind: str = "SHA-256", progress: ByteProgress | None = None
+) -> None:  # fmt: skip
+    """Fetch one file by way of ``NAME.part``, going on where a part is there; kept only when its digest agrees.
+
+    Args:
+        url: where it is.
+        target: where it shall be.
+        digest: the published one, hexadecimal.
+        kind: ``SHA-256`` or ``MD5``.
+        progress: called while bytes come.
+
+    Raises:
+        StorageError: no connection, no such file, another digest, or a disk that refuses to write.
+    """
+    part, of = target.with_name(target.name + ".part"), _DIGESTS[kind]
+    try:
+        resumed = _transfer(url, part, progress)
+        if resumed and of(part) != digest:
             # A stale part may have been continued from another file: once more from the start.
             part.unlink()
-            _transfer(url, part)
-        if sha256(part) != digest:
+            _transfer(url, part, progress)
+        if of(part) != digest:
             part.unlink()
-            raise StorageError(url, "is not the published file (SHA-256 differs)", action="try again or use a mirror")
+            raise StorageError(url, f"is not the published file ({kind} differs)", action="try again or use a mirror")
         part.replace(target)
     except (
         urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ValueError
@@ -75,7 +97,7 @@ def _fetch(url: str, target: Path, digest: str) -> None:
         raise StorageError(target, f"cannot be fetched ({error.strerror or error})", action="run it again") from error
 
 
-def _transfer(url: str, part: Path) -> bool:
+def _transfer(url: str, part: Path, progress: ByteProgress | None) -> bool:
     """Fetch ``url`` into ``part``, the rest only where some of it is there; return whether some was."""
     start = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
@@ -87,10 +109,13 @@ def _transfer(url: str, part: Path) -> bool:
         return start > 0
     resumed = bool(response.status == 206)
     promised, received = response.headers.get("Content-Length"), 0
+    before = start if resumed else 0
     with response, part.open("ab" if resumed else "wb") as stream:
         while block := response.read(_BLOCK):
             stream.write(block)
             received += len(block)
+            if progress:
+                progress(part.stem, before + received, before + int(promised or 0))
     if promised is not None and received < int(promised):  # http.client reads a broken connection as an end
         raise ConnectionError(f"the connection closed after {received} of {promised} bytes")
     return resumed

@@ -18,7 +18,10 @@ def _share(count: int, share: float) -> int:
     return int(np.floor(count * share + 0.5))
 
 
-def split_beats(label: NDArray[np.integer], kind: SplitKind, seed: int) -> NDArray[np.uint8]:
+def split_beats(
+    label: NDArray[np.integer], kind: SplitKind, seed: int, *, test_share: float = TEST_SHARE,
+    valid_share: float = VALID_SHARE,
+) -> NDArray[np.uint8]:  # fmt: skip
     """Split one client's beats.
 
     Args:
@@ -26,22 +29,24 @@ def split_beats(label: NDArray[np.integer], kind: SplitKind, seed: int) -> NDArr
         kind: ``random`` stratifies by class, so that of a class with one or two beats all go to train;
             ``chronological`` takes the last fifth of the beats for the test and the last tenth before it for valid.
         seed: decides the random split; the same seed gives the same split.
+        test_share: of the beats, for the test.
+        valid_share: of what the test leaves.
 
     Returns:
         (beats,) uint8: 0 train, 1 valid, 2 test.
     """
     split = np.full(len(label), TRAIN, dtype=np.uint8)
     if kind == "chronological":
-        test = _share(len(label), TEST_SHARE)
-        valid = _share(len(label) - test, VALID_SHARE)
+        test = _share(len(label), test_share)
+        valid = _share(len(label) - test, valid_share)
         split[len(label) - test :] = TEST
         split[len(label) - test - valid : len(label) - test] = VALID
         return split
     rng = np.random.default_rng(seed)
     for cls in np.unique(label):
         beats = rng.permutation(np.flatnonzero(label == cls))
-        test = _share(len(beats), TEST_SHARE)
-        valid = _share(len(beats) - test, VALID_SHARE)
+        test = _share(len(beats), test_share)
+        valid = _share(len(beats) - test, valid_share)
         split[beats[:test]] = TEST
         split[beats[test : test + valid]] = VALID
     return split

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.cohort import ARRAYS, FILE_NAME, SCHEMA_VERSION
+from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, MODALITIES, SCHEMA_VERSION, Layout
 from ecgfed.files import write_json
 
 
@@ -52,11 +52,19 @@ class CohortWriter:
     """Writes a cohort into an existing empty folder; a context manager.
 
     Call ``append`` for one client after the other, then ``finish`` with what ``cohort.json`` shall say.
+
+    Args:
+        folder: where to.
+        modality: ``ecg`` or ``image``; the latter takes the common test pool first, as client ``NOBODY``, and ``draw``.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.arrays = {name: _ArrayWriter(folder / f"{name}.npy", *ARRAYS[name]) for name in ARRAYS}
+    def __init__(self, folder: Path, modality: str = "ecg") -> None:
+        self.folder, self.modality = folder, modality
+        self.arrays = self._open(MODALITIES[modality])
+        self.drawn = self._open(DRAWN_ARRAYS) if modality == "image" else {}
+
+    def _open(self, layout: Layout) -> dict[str, _ArrayWriter]:
+        return {name: _ArrayWriter(self.folder / f"{name}.npy", *kind) for name, kind in layout.items()}
 
     def __enter__(self) -> "CohortWriter":
         return self
@@ -64,7 +72,7 @@ class CohortWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for writer in self.arrays.values():
+        for writer in (*self.arrays.values(), *self.drawn.values()):
             if error is None:
                 writer.stream.close()
             else:  # a full disk refuses what is still buffered, too: what went wrong first is what to report
@@ -77,24 +85,37 @@ class CohortWriter:
         return self.arrays["label"].rows
 
     def append(self, **rows: NDArray[Any]) -> None:
-        """Append the beats of one client: every array of ``ARRAYS`` by name, all of the same length."""
-        if set(rows) != set(ARRAYS) or len({len(part) for part in rows.values()}) != 1:
-            raise ValueError(f"append needs {sorted(ARRAYS)} of one length")
+        """Append the beats of one client: every array of the modality by name, all of the same length."""
+        self._append(self.arrays, rows)
+
+    def draw(self, **rows: NDArray[Any]) -> None:
+        """Append one client's rows of the common test pool: ``test_client`` and ``test_row``, of one length."""
+        self._append(self.drawn, rows)
+
+    @staticmethod
+    def _append(arrays: dict[str, _ArrayWriter], rows: dict[str, NDArray[Any]]) -> None:
+        if set(rows) != set(arrays) or len({len(part) for part in rows.values()}) != 1:
+            raise ValueError(f"append needs {sorted(arrays)} of one length")
         for name, part in rows.items():
-            self.arrays[name].append(part)
+            arrays[name].append(part)
 
     def finish(self, meta: dict[str, Any]) -> None:
         """Close the arrays and write ``cohort.json`` with ``meta``, the counts and the fingerprint."""
-        for writer in self.arrays.values():
+        every = {**self.arrays, **self.drawn}
+        for writer in every.values():
             writer.close()
-        hashes = {name: writer.digest.hexdigest() for name, writer in self.arrays.items()}
+        hashes = {name: writer.digest.hexdigest() for name, writer in every.items()}
         fingerprint = hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
+        counts = {next(iter(self.arrays)): self.beats}
+        if self.drawn:
+            counts["drawn"] = self.drawn["test_row"].rows
         write_json(
             self.folder / FILE_NAME,
             {
                 "schema_version": SCHEMA_VERSION,
+                "modality": self.modality,
                 **meta,
-                "beats": self.beats,
+                **counts,
                 "sha256": hashes,
                 "fingerprint": fingerprint,
             },

@@ -19,6 +19,8 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 #: Beats a graph is given at once: bounds memory, and is as fast as more on one core.
 BATCH = 256
+#: One image of a bundle that was trained on images.
+IMAGE_SHAPE = (3, 32, 32)
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,26 @@ class Classifier:
             if rr_s.shape != (len(window_mv), len(RR_FEATURES)):
                 raise RecordError("rr", f"shape {rr_s.shape}", f"({len(window_mv)}, {len(RR_FEATURES)}) for this net")
             feeds["rr"] = _real_numbers("rr", rr_s, "seconds")
-        parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, len(window_mv), BATCH)]
+        return self._in_batches(feeds, len(window_mv))
+
+    def image_logits(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return logits (images, classes) of a bundle of images, for pixels (images, 3, 32, 32) uint8.
+
+        Raises:
+            RecordError: another shape or type.
+        """
+        if image.dtype != np.uint8 or image.ndim != 4 or image.shape[1:] != IMAGE_SHAPE:
+            raise RecordError("image", f"{image.dtype} of shape {image.shape}", f"uint8 (images, {IMAGE_SHAPE})")
+        return self._in_batches({"image": np.ascontiguousarray(image)}, len(image))
+
+    def _in_batches(self, feeds: dict[str, NDArray[Any]], count: int) -> NDArray[np.float32]:
+        wanted = [entry.name for entry in self.sessions[0].get_inputs()]
+        if not set(wanted) <= set(feeds):
+            raise RecordError("inputs", f"are {', '.join(feeds)}", f"{', '.join(wanted)} for this bundle")
+        parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, count, BATCH)]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)), np.float32)
 
-    def _run(self, feeds: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+    def _run(self, feeds: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
         for session in self.sessions:
             (value,) = session.run(None, {entry.name: feeds[entry.name] for entry in session.get_inputs()})
             feeds = {session.get_outputs()[0].name: value}
@@ -157,6 +175,16 @@ class Bundle:
         return self.labels.classes
 
     @property
+    def modality(self) -> str:
+        """``ecg``, or ``image`` of a bundle that takes no recordings."""
+        return str(self.manifest.get("modality", "ecg"))
+
+    def require_ecg(self) -> None:
+        """Raise BundleError where this bundle is of images."""
+        if self.modality != "ecg":
+            raise BundleError(self.path, "was trained on images", "a bundle of ECG beats", "it takes no recording")
+
+    @property
     def leads(self) -> tuple[str, ...]:
         """The lead names it was trained on, in order of preference."""
         return tuple(str(self.manifest["lead"]).split("|"))
@@ -206,8 +234,9 @@ def open_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
         chains = [manifest["global"]["chain"], *(entry["chain"] for entry in manifest["patients"].values())]
         known = all(isinstance(chain, list) and chain and set(chain) <= set(files) for chain in chains)
         inside = all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in files)
-        needed = {"lead", "inputs", "method", "intended_use"} - set(manifest)
-        nameless = set(bundle.classes) - set(bundle.labels.symbols.values())
+        ecg = bundle.modality == "ecg"
+        needed = {"inputs", "method", "intended_use", *(["lead"] if ecg else [])} - set(manifest)
+        nameless = set(bundle.classes) - set(bundle.labels.symbols.values()) if ecg else set()
         if needed or nameless:
             raise KeyError(", ".join(sorted(needed)) or f"a symbol for class {', '.join(sorted(nameless))}")
     except (KeyError, TypeError, AttributeError, ValueError) as problem:

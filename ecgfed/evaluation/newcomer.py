@@ -24,6 +24,7 @@ from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.run import Run
 from ecgfed.federation.train import client_work
 from ecgfed.methods.answers import Answer, Chain
+from ecgfed.nets.net import Inputs
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,9 @@ class FirstBeats:
     data: TrainingData
     rest: NDArray[np.int64]
 
-    def some(self, count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return windows (beats, 1, 256) mV and RR features (beats, 4) s of the first beats; zeros where none."""
-        windows = self.data.windows[:count]
-        return windows, np.zeros((len(windows), 4), np.float32) if self.data.rr is None else self.data.rr[:count]
+    def some(self, count: int) -> Inputs:
+        """Return the first beats as a net sees them, at most ``count``."""
+        return self.data.batch(np.arange(min(count, len(self.data.label)))).inputs
 
 
 def first_beats(beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool) -> FirstBeats:
@@ -92,6 +92,11 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     personal = run.method.personal_answer(state.server, result.kept)
     local = run.method.local_answer(result.returned)
     return local if local is not None and all(part.shared for part in personal.parts) else personal
+
+
+def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:
+    """Return the first rows of a cohort as a net sees them, at most ``count``."""
+    return training_data(cohort, rr=rr).batch(np.arange(min(count, len(cohort.label)))).inputs
 
 
 def from_class_mix(run: Run, state: State, mix: NDArray[np.floating]) -> Chain | None:

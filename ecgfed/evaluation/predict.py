@@ -12,14 +12,14 @@ from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.trees import tree_bytes
 from ecgfed.methods.answers import Answer, Chain
-from ecgfed.nets.resnet1d import Inputs, ResNet1d
+from ecgfed.nets.net import Inputs, Net
 
 BATCH = 512
 #: What a predictor remembers: all clients' answers on MIT-BIH's pool take 30 MB.
 REMEMBERED = 128 << 20
 
 
-def chain_logits(net: ResNet1d, chain: Chain, inputs: Inputs) -> torch.Tensor:
+def chain_logits(net: Net, chain: Chain, inputs: Inputs) -> torch.Tensor:
     """Logits (B, classes) of a chain: its parts applied one after the other."""
     value: Inputs | torch.Tensor = inputs
     for part in chain.parts:
@@ -29,7 +29,7 @@ def chain_logits(net: ResNet1d, chain: Chain, inputs: Inputs) -> torch.Tensor:
     return value
 
 
-def _chain_probabilities(net: ResNet1d, chain: Chain, inputs: Inputs) -> NDArray[np.float32]:
+def _chain_probabilities(net: Net, chain: Chain, inputs: Inputs) -> NDArray[np.float32]:
     with torch.inference_mode():
         out: NDArray[np.float32] = torch.softmax(chain_logits(net, chain, inputs), dim=1).numpy()
     return out
@@ -47,7 +47,7 @@ class Predictor:
     """
 
     def __init__(
-        self, net: ResNet1d, data: TrainingData, rows: NDArray[np.int64], workers: int, memory_bytes: int = REMEMBERED
+        self, net: Net, data: TrainingData, rows: NDArray[np.int64], workers: int, memory_bytes: int = REMEMBERED
     ) -> None:
         self.net, self.data, self.rows, self.workers, self.memory_bytes = net, data, rows, workers, memory_bytes
         # a chain's identity -> (the chain, held so that the identity stays its own; what it predicts; bytes of both)

@@ -46,16 +46,18 @@ class _Pool:
     """The split's beats of all clients, and who predicts them."""
 
     cohort: Cohort
+    split: int
+    leave_out: str
     data: TrainingData
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
     predictor: Predictor
     everyone: NDArray[np.int64]
 
-    def own(self, client: Client) -> NDArray[np.bool_]:
-        """Return which of the pool's beats are the client's, (beats,)."""
-        mine: NDArray[np.bool_] = self.cohort.client[self.rows] == client.index
-        return mine
+    def own(self, client: Client) -> NDArray[np.int64]:
+        """Return where the client's beats stand in the pool; clients of an image cohort share test images."""
+        mine = self.cohort.kept(self.cohort.rows(client, self.split), self.leave_out)
+        return np.asarray(np.searchsorted(self.rows, mine), dtype=np.int64)
 
     def scores(self, client: Client, answer: Chain) -> PatientScores:
         """Score one client's own answer."""
@@ -142,12 +144,12 @@ def _open_pool(
     rows = cohort.kept(cohort.pool(split), leave_out)
     if not len(rows):
         raise CohortError(cohort.path, "has no beats in this split", action="prepare it from more recordings")
-    data = training_data(cohort, rr=run.net.spec.rr)
+    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     predictor = Predictor(run.net, data, rows, workers)
     # a generator: a method with a global model asks for nobody's, and clients are read one by one
     kept = (run.kept(state, client.index) for client in cohort.federation)
     everyone = predictor.labels(run.method.global_answer(state.server, kept, protocol))
-    return _Pool(cohort, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
+    return _Pool(cohort, split, leave_out, data, rows, cohort.label[rows].astype(np.int64), predictor, everyone)
 
 
 def _local_scores(run: Run, state: State, pool: _Pool, clients: list[Client], workers: int) -> list[PatientScores]:

@@ -24,7 +24,7 @@ from ecgfed.federation.replay import Flat, Recording, StackedStep
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.methods.base import Batch, Losses, Method, Tree
 from ecgfed.nets.layers import mapped_over_clients
-from ecgfed.nets.resnet1d import Inputs
+from ecgfed.nets.net import Inputs
 
 #: Slots where nothing else is asked for: enough for the 46 patients of MIT-BIH at once.
 DEFAULT_SLOTS = 64

@@ -13,7 +13,7 @@ from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.errors import CohortError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.base import Batch
-from ecgfed.nets.resnet1d import Inputs
+from ecgfed.nets.net import Inputs
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class TrainingData:
     Attributes:
         clients: (M,) int64 client numbers that take part.
         rows: client number -> (beats,) rows of the arrays below.
-        windows: (N, 1, 256) float32 millivolt, often memory-mapped.
+        windows: (N, 1, 256) float32 millivolt, or images (N, 3, 32, 32) uint8; often memory-mapped.
         rr: (N, 4) float32, or None for a net without RR.
         label: (N,) class numbers.
         classes: number of classes.
@@ -33,7 +33,7 @@ class TrainingData:
 
     clients: NDArray[np.int64]
     rows: dict[int, NDArray[np.int64]]
-    windows: NDArray[np.float32]
+    windows: NDArray[np.float32] | NDArray[np.uint8]
     rr: NDArray[np.float32] | None
     label: NDArray[np.integer]
     classes: int
@@ -73,7 +73,7 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
         raise CohortError(cohort.path, "no client has a training beat", action="prepare it from more recordings")
     return TrainingData(
         clients=np.array(sorted(rows), dtype=np.int64), rows=rows,
-        windows=np.asarray(cohort.beats), rr=cohort.rr if rr else None, label=cohort.label,
+        windows=np.asarray(cohort.examples), rr=cohort.rr if rr else None, label=cohort.label,
         classes=len(cohort.classes),
         ids={client.index: client.id for client in cohort.federation},
         valid_rows={c.index: own for c in cohort.federation if len(own := cohort.rows(c, VALID))},

@@ -20,7 +20,8 @@ from ecgfed.files import read_folder_document, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name, name_of
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.build import make_net
+from ecgfed.nets.net import Net, NetSpec
 
 SCHEMA_VERSION = 1
 FILE_NAME = "run.json"
@@ -47,7 +48,7 @@ class Run:
     meta: dict[str, Any]
 
     @property
-    def net(self) -> ResNet1d:
+    def net(self) -> Net:
         """The net the method trains."""
         return self.method.net
 
@@ -92,7 +93,7 @@ class Run:
         """
         cohort = self.cohort(path)
         for name, digest in cohort.meta.get("sha256", {}).items():
-            array = np.ascontiguousarray(getattr(cohort, name))
+            array = np.ascontiguousarray(cohort.arrays[name])
             if hashlib.sha256(array.data if array.size else b"").hexdigest() != digest:
                 raise CohortError(
                     cohort.path / f"{name}.npy", "has changed since the cohort was prepared (SHA-256 differs)",
@@ -151,7 +152,7 @@ def open_run(path: Path | str) -> Run:
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
     try:
         kind = method_by_name(meta["method"])
-        net = ResNet1d(NetSpec(**meta["net"]))
+        net = make_net(NetSpec(**meta["net"]))
         method = kind(net, make_settings(kind.settings_type, meta["settings"]))
         return Run(
             path, method, TrainPlan(**meta["plan"]), Path(meta["cohort"]["path"]),

@@ -24,7 +24,7 @@ from ecgfed.methods.fedavg import LossFirst
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.nets.net import Net
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Afl(AflFedAvg):
 
     needs = Needs(survey=True, one_step=True, all_clients=True)
 
-    def __init__(self, net: ResNet1d, settings: AflSettings) -> None:
+    def __init__(self, net: Net, settings: AflSettings) -> None:
         super().__init__(net, settings)
         if settings.momentum:
             raise OptionError("--set momentum", f"{settings.momentum}", "0 with afl", "or choose afl-fedavg")

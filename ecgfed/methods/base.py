@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ecgfed.methods.answers import Answer, Chain
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import Inputs, ResNet1d
+from ecgfed.nets.net import Inputs, Net
 
 Tree = dict[str, Any]
 Losses = dict[str, Tensor]
@@ -156,7 +156,7 @@ class Method(ABC):
     has_global_model: ClassVar[bool] = True
     settings_type: ClassVar[type]
 
-    def __init__(self, net: ResNet1d, settings: Any) -> None:
+    def __init__(self, net: Net, settings: Any) -> None:
         self.net = net
         self.settings = settings
 

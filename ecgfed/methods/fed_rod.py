@@ -42,7 +42,7 @@ from ecgfed.methods.scaffold import Scaffold
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.hypernetwork import initial_hypernetwork, made_head
 from ecgfed.nets.layers import Params, linear
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.nets.net import Net
 
 GENERIC: dict[str, type[FedAvg]] = {"fedavg": FedAvg, "fedprox": FedProx, "scaffold": Scaffold, "feddyn": FedDyn}
 #: The hypernetwork's own seed; every client starts from the same one.
@@ -91,7 +91,7 @@ class FedRod(Method):
     )
     settings_type: ClassVar[type] = FedRodSettings
 
-    def __init__(self, net: ResNet1d, settings: FedRodSettings) -> None:
+    def __init__(self, net: Net, settings: FedRodSettings) -> None:
         super().__init__(net, settings)
         self.generic = GENERIC[settings.generic](net, settings.of_the_generic_branch())
 

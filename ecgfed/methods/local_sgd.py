@@ -14,7 +14,7 @@ from ecgfed.methods.base import Batch, Losses, Tree
 from ecgfed.methods.risks import RiskSettings, risk
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params, is_buffer, is_mapped, trainable
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.nets.net import Net
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def sgd_step(
 
 
 def train_whole_model(
-    net: ResNet1d,
+    net: Net,
     state: Tree,
     batch: Batch,
     settings: SgdSettings,

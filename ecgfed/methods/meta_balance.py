@@ -31,7 +31,7 @@ from ecgfed.methods.answers import Answer, Chain
 from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, cross_entropy
 from ecgfed.methods.risks import learned_risk
 from ecgfed.nets.layers import Initialiser, Params, trainable
-from ecgfed.nets.resnet1d import Inputs
+from ecgfed.nets.net import Inputs
 
 #: Hidden features of the weighing net (Shu et al. 2019, section 3.2).
 WEIGHER_HIDDEN = 100

@@ -26,7 +26,7 @@ from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.layers import Params, trainable
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.nets.net import Net
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PerFedAvg(FedAvgUniform):
     )
     settings_type: ClassVar[type] = PerFedAvgSettings
 
-    def __init__(self, net: ResNet1d, settings: PerFedAvgSettings) -> None:
+    def __init__(self, net: Net, settings: PerFedAvgSettings) -> None:
         super().__init__(net, settings)
         self.needs = Needs(batches_per_step=3 if settings.form == "hf" else 2)
 

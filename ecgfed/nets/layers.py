@@ -84,6 +84,20 @@ def conv(params: Params, name: str, x: Tensor, *, stride: int = 1) -> Tensor:
     return F.conv2d(x, channels_last(weight), stride=(1, stride), padding=(0, weight.shape[-1] // 2))
 
 
+def conv2d(params: Params, name: str, x: Tensor, *, stride: int = 1) -> Tensor:
+    """2-D convolution, 'same' padding of an odd kernel; (B, Cin, H, W) -> (B, Cout, ceil(H/stride), ceil(W/stride)).
+
+    The weight is (Cout, Cin, kernel, kernel); a bias is added where there is one.
+    """
+    weight = params[f"{name}.weight"]
+    return F.conv2d(x, weight, params.get(f"{name}.bias"), stride=stride, padding=weight.shape[-1] // 2)
+
+
+def mean_over_pixels(x: Tensor) -> Tensor:
+    """(B, C, H, W) -> (B, C)."""
+    return x.mean((2, 3))
+
+
 def mean_over_time(x: Tensor) -> Tensor:
     """(B, C, 1, T) -> (B, C). A product with 1/T, because its gradient is dense where that of ``mean`` is a view."""
     steps = x.shape[-1]
@@ -98,7 +112,7 @@ def linear(params: Params, name: str, x: Tensor) -> Tensor:
 def norm(
     params: Params, name: str, x: Tensor, kind: str, stats: Params | None, rows: Tensor | None = None
 ) -> Tensor:  # fmt: skip
-    """Normalise (B, C, 1, T); may be changed in place by the caller.
+    """Normalise (B, C, 1, T) or (B, C, H, W); may be changed in place by the caller.
 
     Args:
         params: holds ``name.weight`` and ``name.bias``, with BatchNorm also the running statistics.
@@ -154,11 +168,15 @@ class Initialiser:
         """Standard normal numbers, drawn on the CPU whatever the default device, so that they are the same."""
         return torch.randn(shape, generator=self.generator, device="cpu")
 
-    def conv(self, name: str, channels_in: int, channels_out: int, kernel: int) -> None:
-        """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10)."""
-        scale = math.sqrt(2.0 / (channels_in * kernel))
-        shape = (channels_out, channels_in, kernel)
+    def conv(
+        self, name: str, channels_in: int, channels_out: int, kernel: int, *, axes: int = 1, bias: bool = False
+    ) -> None:  # fmt: skip
+        """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10); a bias, where asked for, is zero."""
+        scale = math.sqrt(2.0 / (channels_in * kernel**axes))
+        shape = (channels_out, channels_in, *[kernel] * axes)
         self.params[f"{name}.weight"] = self._normal(shape) * scale
+        if bias:
+            self.params[f"{name}.bias"] = torch.zeros(channels_out)
 
     def linear(self, name: str, features_in: int, features_out: int, *, gain: float = 2.0) -> None:
         """Normal weights of variance ``gain / features_in``, zero bias."""

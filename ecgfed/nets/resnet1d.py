@@ -3,17 +3,14 @@
 After the GRP-FED paper's "5-layer 1D ResNet" (He et al. 2016); widths and strides are ours (shared design).
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from ecgfed.errors import OptionError
 from ecgfed.nets.layers import (
-    GROUPS,
     Initialiser,
     Params,
     channels_last,
@@ -24,8 +21,9 @@ from ecgfed.nets.layers import (
     part_of,
     standardise,
 )
+from ecgfed.nets.net import Inputs, Net, NetSpec
 
-NORMS = ("group", "batch", "none")
+__all__ = ["Inputs", "NetSpec", "ResNet1d", "count_parameters", "extractor_of", "head_of"]
 
 
 @dataclass(frozen=True)
@@ -47,79 +45,20 @@ RR_SCALE = (0.3, 0.3, 0.3, 0.3)
 RR_LIMIT = 5.0
 
 
-@dataclass(frozen=True)
-class NetSpec:
-    """Everything that decides a net's shape; written into runs and bundles.
+class ResNet1d(Net):
+    """The 1-D ResNet of a plan: windows (B, 1, 256) in millivolt, and RR features where it was built with them."""
 
-    Attributes:
-        classes: number of classes.
-        plan: ``default`` or ``reference``.
-        norm: ``group``, ``batch`` or ``none``.
-        rr: whether RR features are a second input.
-        width: scales all channels (to a multiple of 8).
-    """
-
-    classes: int
-    plan: str = "default"
-    norm: str = "group"
-    rr: bool = False
-    width: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.plan not in PLANS:
-            raise OptionError("--net", f"{self.plan!r}", f"one of {', '.join(PLANS)}")
-        if self.norm not in NORMS:
-            raise OptionError("--norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}")
-        if not 0.1 <= self.width <= 16:
-            raise OptionError("--width", f"{self.width}", "0.1 to 16")
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a net sees of a batch.
-
-    Attributes:
-        window: (B, 1, 256) float32 millivolt, filtered, not normalised.
-        rr: (B, 4) float32, or None for a net without RR.
-        weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts. BatchNorm's
-            statistics and the risks look at it.
-    """
-
-    window: Tensor
-    rr: Tensor | None = None
-    weight: Tensor | None = None
-
-
-class ResNet1d:
-    """The functions of one net. It holds no parameters: they are ``Params`` with names ``extractor.*``, ``head.*``.
-
-    The parts of a net, by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
-    (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
-    the generic one, Fed-RoD).
-    """
+    input_name: ClassVar[str] = "window"
+    input_shape: ClassVar[tuple[int, ...]] = (1, 256)
+    input_type: ClassVar[torch.dtype] = torch.float32
 
     def __init__(self, spec: NetSpec) -> None:
-        self.spec = spec
         plan = PLANS[spec.plan]
+        self.stem = (spec.scaled(plan.stem[0]), *plan.stem[1:])
+        self.blocks = tuple((spec.scaled(channels), kernel, stride) for channels, kernel, stride in plan.blocks)
+        super().__init__(spec, self.blocks[-1][0], spec.scaled(plan.hidden))
 
-        def scaled(channels: int) -> int:
-            return max(GROUPS, round(channels * spec.width / GROUPS) * GROUPS)
-
-        self.stem = (scaled(plan.stem[0]), *plan.stem[1:])
-        self.blocks = tuple((scaled(channels), kernel, stride) for channels, kernel, stride in plan.blocks)
-        self.features = self.blocks[-1][0]
-        self.hidden = scaled(plan.hidden)
-        self.roles: dict[str, Callable[..., Tensor]] = {
-            "extractor": self.extract, "head": self.classify, "model": self.logits, "decoupled": self.decoupled_logits,
-        }  # fmt: skip
-
-    def initial(self, seed: int) -> Params:
-        """Draw initial parameters, float32; the same seed gives the same bits."""
-        draw = Initialiser(seed)
+    def draw_extractor(self, draw: Initialiser) -> None:  # noqa: D102
         channels, kernel, _ = self.stem
         draw.conv("extractor.stem", 1, channels, kernel)
         draw.norm("extractor.stem_norm", channels, self.spec.norm)
@@ -133,12 +72,8 @@ class ResNet1d:
             channels = out
         if self.spec.rr:
             draw.linear("extractor.rr", len(RR_CENTRE), self.features, gain=1.0)
-        draw.linear("head.hidden", self.features, self.hidden)
-        draw.linear("head.out", self.hidden, self.spec.classes, gain=1.0)
-        return draw.params
 
-    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Features (B, features) of a batch; ``stats``: see ``ecgfed.nets.layers.norm``."""
+    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:  # noqa: D102
         kind, rows = self.spec.norm, inputs.weight
         x = conv(params, "extractor.stem", channels_last(standardise(inputs.window)), stride=self.stem[2])
         x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats, rows))
@@ -158,19 +93,6 @@ class ResNet1d:
             rr = ((inputs.rr - centre) / scale).clamp(-RR_LIMIT, RR_LIMIT)
             features = features + linear(params, "extractor.rr", rr)
         return features
-
-    def classify(self, params: Params, features: Tensor) -> Tensor:
-        """Logits (B, classes) of features (B, features)."""
-        return linear(params, "head.out", F.relu(linear(params, "head.hidden", features)))
-
-    def logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Logits (B, classes) of a batch, extractor and head in one."""
-        return self.classify(params, self.extract(params, inputs, stats))
-
-    def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
-        """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""
-        features = self.extract(params, inputs, stats)
-        return self.classify(params, features) + linear(params, "personal", features)
 
 
 def extractor_of(params: Params) -> Params:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.cohort import download
+from ecgfed.cohort import cifar_files, download
 from ecgfed.errors import StorageError
 
 FILES = {
@@ -189,3 +189,27 @@ def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "mitdb"):
         assert "cannot be made" in fails(server, folder)
     assert server.asked == []
+
+
+def test_the_cifar_archive_is_resumed_and_compared_with_its_md5(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, body = cifar_files.BINARY_ARCHIVE, np.random.default_rng(1).bytes(200_000)
+    monkeypatch.setitem(cifar_files.ARCHIVE_MD5, name, hashlib.md5(body).hexdigest())
+    server.files[name] = body
+    server.break_off_after = 70_000
+    told: list[tuple[str, int, int]] = []
+    with pytest.raises(StorageError, match="closed after 70000 of 200000"):
+        cifar_files.download_cifar10(tmp_path / "new", base_url=server.url)
+    server.break_off_after = None
+    found = cifar_files.download_cifar10(tmp_path / "new", base_url=server.url, progress=lambda *a: told.append(a))
+    assert found.read_bytes() == body
+    assert server.asked[-1] == (name, "bytes=70000-")
+    assert told[-1] == (name, 200_000, 200_000)
+    asked = len(server.asked)
+    cifar_files.download_cifar10(tmp_path / "new", base_url=server.url)
+    assert len(server.asked) == asked  # it is there, and right
+    monkeypatch.setitem(cifar_files.ARCHIVE_MD5, name, "0" * 32)
+    with pytest.raises(StorageError, match=r"is not the published file \(MD5 differs\)"):
+        cifar_files.download_cifar10(tmp_path / "other", base_url=server.url)
+    assert held(tmp_path / "other") == {}

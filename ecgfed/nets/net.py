@@ -1,0 +1,155 @@
+"""What every net is to a method: a specification, its inputs, and functions by role over parameter dictionaries."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from ecgfed.errors import OptionError
+from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
+
+NORMS = ("group", "batch", "none")
+#: modality of a cohort -> plans of the nets for it, the first where nothing else is asked for
+NETS: dict[str, tuple[str, ...]] = {
+    "ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2"),
+}  # fmt: skip
+#: plan -> normalisation where nothing else is asked for, if not ``group``; the papers' ConvNets have none
+DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
+
+
+@dataclass(frozen=True)
+class NetSpec:
+    """Everything that decides a net's shape; written into runs and bundles.
+
+    Attributes:
+        classes: number of classes.
+        plan: a name of ``NETS``.
+        norm: ``group``, ``batch`` or ``none``.
+        rr: whether RR features are a second input; ECG only.
+        width: scales all channels (to a multiple of 8).
+    """
+
+    classes: int
+    plan: str = "default"
+    norm: str = "group"
+    rr: bool = False
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        plans = [plan for of_modality in NETS.values() for plan in of_modality]
+        if self.plan not in plans:
+            raise OptionError("--net", f"{self.plan!r}", f"one of {', '.join(plans)}")
+        if self.norm not in NORMS:
+            raise OptionError("--norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}")
+        if not 0.1 <= self.width <= 16:
+            raise OptionError("--width", f"{self.width}", "0.1 to 16")
+        if self.rr and self.modality != "ecg":
+            raise OptionError("--rr", f"given for {self.plan}, a net for images", "a net for ECG", "leave it out")
+
+    @property
+    def modality(self) -> str:
+        """What the net is for: ``ecg`` or ``image``."""
+        return next(modality for modality, plans in NETS.items() if self.plan in plans)
+
+    def scaled(self, channels: int) -> int:
+        """Channels after ``width``, a multiple of 8."""
+        return max(GROUPS, round(channels * self.width / GROUPS) * GROUPS)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+def net_spec(
+    classes: int, modality: str, *, plan: str | None = None, norm: str | None = None, rr: bool | None = None,
+    width: float = 1.0,
+) -> NetSpec:  # fmt: skip
+    """Choose a net for a cohort; what is None is the modality's default.
+
+    Raises:
+        OptionError: a net of the other modality, or what ``NetSpec`` refuses.
+    """
+    chosen = NETS[modality][0] if plan is None else plan
+    usual = DEFAULT_NORM.get(chosen, "group")
+    made = NetSpec(classes, chosen, norm or usual, (modality == "ecg") if rr is None else rr, width)
+    if made.modality != modality:
+        raise OptionError("--net", f"{chosen!r} is for {_WHAT[made.modality]}", f"one of {', '.join(NETS[modality])}",
+                          f"the cohort holds {_WHAT[modality]}")  # fmt: skip
+    return made
+
+
+_WHAT = {"ecg": "ECG beats", "image": "images"}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a net sees of a batch.
+
+    Attributes:
+        window: (B, 1, 256) float32 millivolt, filtered, not normalised; of a net for images the images,
+            (B, 3, 32, 32) uint8.
+        rr: (B, 4) float32, or None for a net without RR.
+        weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts. BatchNorm's
+            statistics and the risks look at it.
+    """
+
+    window: Tensor
+    rr: Tensor | None = None
+    weight: Tensor | None = None
+
+
+class Net(ABC):
+    """The functions of one net. It holds no parameters: they are ``Params`` with names ``extractor.*``, ``head.*``.
+
+    The parts of a net, by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
+    (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
+    the generic one, Fed-RoD). A subclass says the extractor; ``features``, and ``hidden``, the hidden features of the
+    two-layer head or 0 for a head of one layer.
+    """
+
+    #: name, shape and type of one row of the first input, as an exported graph has them
+    input_name: ClassVar[str]
+    input_shape: ClassVar[tuple[int, ...]]
+    input_type: ClassVar[torch.dtype]
+
+    def __init__(self, spec: NetSpec, features: int, hidden: int) -> None:
+        self.spec, self.features, self.hidden = spec, features, hidden
+        self.roles: dict[str, Callable[..., Tensor]] = {
+            "extractor": self.extract, "head": self.classify, "model": self.logits, "decoupled": self.decoupled_logits,
+        }  # fmt: skip
+
+    def initial(self, seed: int) -> Params:
+        """Draw initial parameters, float32; the same seed gives the same bits."""
+        draw = Initialiser(seed)
+        self.draw_extractor(draw)
+        if self.hidden:
+            draw.linear("head.hidden", self.features, self.hidden)
+        draw.linear("head.out", self.hidden or self.features, self.spec.classes, gain=1.0)
+        return draw.params
+
+    @abstractmethod
+    def draw_extractor(self, draw: Initialiser) -> None:
+        """Draw the entries ``extractor.*``."""
+
+    @abstractmethod
+    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Features (B, features) of a batch; ``stats``: see ``ecgfed.nets.layers.norm``."""
+
+    def classify(self, params: Params, features: Tensor) -> Tensor:
+        """Logits (B, classes) of features (B, features)."""
+        if self.hidden:
+            features = F.relu(linear(params, "head.hidden", features))
+        return linear(params, "head.out", features)
+
+    def logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of a batch, extractor and head in one."""
+        return self.classify(params, self.extract(params, inputs, stats))
+
+    def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""
+        features = self.extract(params, inputs, stats)
+        return self.classify(params, features) + linear(params, "personal", features)

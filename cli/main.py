@@ -40,13 +40,14 @@ def _root(
 
 
 def _register() -> None:
-    from . import evaluate, export, methods, predict, prepare, runs, train
+    from . import convert, evaluate, export, methods, predict, prepare, runs, train
 
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
     app.command("evaluate")(evaluate.evaluate_command)
     app.command("export")(export.export_command)
     app.command("predict")(predict.predict_command)
+    app.command("convert")(convert.convert_command)
     app.command("methods")(methods.methods_command)
     app.add_typer(runs.app, name="runs")
 

@@ -21,7 +21,8 @@ from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.record import filters
 from ecgfed.record.peaks import detect_r_peaks
-from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.record.reader import annotation_file, read_annotation, read_recording, record_path
+from ecgfed.record.recording import ReadOptions
 
 Progress = Callable[[str, int, int], None]
 
@@ -39,6 +40,7 @@ class PrepareOptions:
         annotator: suffix of the annotation files.
         holdout: client ids kept out of training.
         seed: decides the random split.
+        how: what CSV and NumPy recordings leave open.
     """
 
     leads: tuple[str, ...] = ("MLII",)
@@ -49,6 +51,7 @@ class PrepareOptions:
     annotator: str = "atr"
     holdout: tuple[str, ...] = ()
     seed: int = 0
+    how: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
@@ -64,7 +67,7 @@ class Source:
     Attributes:
         id: client id, used in file names.
         patient: the patient's name.
-        records: paths of the recordings, without suffix, in order of time where that is known.
+        records: paths of the recordings, WFDB records without suffix, in order of time where that is known.
     """
 
     id: str
@@ -81,16 +84,15 @@ class _Read:
 
 
 def _read_record(path: Path, options: PrepareOptions) -> _Read:
-    recording = read_recording(path, options.leads)
-    annotation = read_annotation(path, options.annotator, samples=len(recording.signal_mv))
+    recording = read_recording(path, options.leads, how=options.how)
+    annotation = read_annotation(recording, options.annotator)
     detected = None
     if options.peaks == "detected":
         detected = detect_r_peaks(
             recording.signal_mv, recording.fs_hz, detector=options.detector, name=f"{path} lead {recording.lead}"
         )
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected)
-    files = sorted(path.parent.glob(f"{path.name}.*"))
-    wanted = {".hea", ".dat", f".{options.annotator}"}
+    files = sorted({*recording.files, annotation_file(recording.path, options.annotator)})
     about = {
         "name": recording.name,
         "lead": recording.lead,
@@ -98,7 +100,7 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
         "duration_s": round(recording.duration_s, 3),
         "beats": len(beats.label),
         "left_out": beats.left_out,
-        "sha256": {file.name: sha256(file) for file in files if file.suffix in wanted},
+        "sha256": {file.name: sha256(file) for file in files},
     }
     if detected is not None:
         about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
@@ -226,7 +228,7 @@ class _Build:
             split=split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)),
         )
         self.clients.append({
-            "id": source.id, "patient": source.patient, "records": [path.name for path in source.records],
+            "id": source.id, "patient": source.patient, "records": [record_path(path).name for path in source.records],
             "holdout": source.id in self.options.holdout, "beats": len(label),
         })  # fmt: skip
 
@@ -241,6 +243,7 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "lead": "|".join(options.leads), "units": "mV", "filter": filters.DESCRIPTION, "normalised": False,
         "split": options.split, "peaks": options.peaks,
         "detector": options.detector if options.peaks == "detected" else None, "seed": options.seed,
+        "reading": {"fs_hz": options.how.fs_hz, "units": options.how.units, "columns": list(options.how.columns)},
         "holdout": list(options.holdout), "class_counts": by_class, "clients": build.clients,
         "records": build.records, "without_beats": build.without_beats, **(about or {}),
     }  # fmt: skip

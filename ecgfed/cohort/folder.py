@@ -63,7 +63,9 @@ def _recordings(folder: Path, formats: tuple[str, ...], annotator: str, patients
         raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
     found = {kind: _files(folder, kind, f".{annotator}") for kind in formats or FORMATS}
     if patients is not None:
-        found = {kind: [path for path in paths if not path.samefile(patients)] for kind, paths in found.items()}
+        found = {
+            kind: [path for path in paths if path.resolve() != patients.resolve()] for kind, paths in found.items()
+        }
     held = {kind: len(paths) for kind, paths in found.items() if paths}
     if not held:
         wanted = ", ".join(suffix for kind in formats or FORMATS for suffix in FORMATS[kind] if suffix != ".txt")

@@ -30,14 +30,9 @@ _AS_ASKED = ReadOptions()
 
 
 def format_of(path: Path | str) -> str:
-    """Return the format that a path's suffix names, ``wfdb`` where it names none.
-
-    A WFDB record may have a dot in its name: where its header is there, it is that record.
-    """
-    path = Path(path)
-    if path.with_name(path.name + ".hea").is_file():
-        return "wfdb"
-    return next((kind for kind, suffixes in FORMATS.items() if path.suffix.casefold() in suffixes), "wfdb")
+    """Return the format that a path's suffix names, ``wfdb`` where it names none."""
+    suffix = Path(path).suffix.casefold()
+    return next((kind for kind, suffixes in FORMATS.items() if suffix in suffixes), "wfdb")
 
 
 def record_path(path: Path | str) -> Path:

@@ -95,7 +95,7 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
         np.where(np.isnan(signal), _GAP, np.rint(np.nan_to_num(signal) * gain) + zero).astype(np.int64)
         for signal, (gain, zero) in zip(signals, scales, strict=True)
     ], axis=1)  # fmt: skip
-    comments = [" ".join(c.split()) for c in recording.comments]
+    comments = [re.sub(r"\s", " ", comment).strip() for comment in recording.comments]
     wfdb.wrsamp(
         name, fs=recording.fs_hz, units=["mV"] * len(names), sig_name=names, d_signal=digital, fmt=["16"] * len(names),
         adc_gain=[gain for gain, _ in scales], baseline=[zero for _, zero in scales],

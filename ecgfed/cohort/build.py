@@ -21,7 +21,7 @@ from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.record import filters
 from ecgfed.record.peaks import detect_r_peaks
-from ecgfed.record.reader import annotation_file, read_annotation, read_recording, record_path
+from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording, record_path
 from ecgfed.record.recording import ReadOptions
 
 Progress = Callable[[str, int, int], None]
@@ -58,6 +58,7 @@ class PrepareOptions:
             raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
         if self.peaks not in ("annotated", "detected"):
             raise OptionError("--peaks", f"{self.peaks!r}", "annotated or detected")
+        check_annotator(self.annotator)
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,12 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
         return read_table(path).comments if kind == "csv" else ()
 
 
+def check_annotator(annotator: str) -> None:
+    """Refuse an annotator that is no suffix of a file; raises OptionError."""
+    if not annotator or "/" in annotator or annotator in (".", ".."):
+        raise OptionError("--annotator", f"{annotator!r}", "the suffix of an annotation file, such as atr")
+
+
 def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     """Return the file that holds a recording's annotation.
 
@@ -98,9 +104,8 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
         OptionError: an annotator that is no suffix.
         RecordError: none of them is there, or more than one.
     """
+    check_annotator(annotator)
     path = Path(path)
-    if not annotator or "/" in annotator or annotator in (".", ".."):
-        raise OptionError("--annotator", f"{annotator!r}", "the suffix of an annotation file, such as atr")
     base, inside = record_path(path), format_of(path) == "edf"
     if inside and annotator.casefold() == INSIDE_EDF:
         return path

@@ -146,12 +146,11 @@ def _decimal(body: list[str], separator: str | None) -> str:
     return "," if separator != "," and any("," in row for row in body) else "."
 
 
-def read_table(path: Path, columns: int = 0) -> Table:
+def read_table(path: Path) -> Table:
     """Read a text table.
 
     Args:
         path: the file, UTF-8, UTF-16 or Latin-1.
-        columns: how many it must have, where that is known.
 
     Raises:
         RecordError: no file, no text, no rows, or rows of different lengths (with the first such line).
@@ -172,7 +171,7 @@ def read_table(path: Path, columns: int = 0) -> Table:
     if not rows:
         raise RecordError(path, "is empty", "a table of numbers", "leave it out")
     separator = _separator(rows)
-    width = columns or len(rows[0].split(separator))
+    width = len(rows[0].split(separator))
     for number, row in zip(lines, rows, strict=True):
         found = len(row.split()) if separator is None else row.count(separator) + 1
         if found != width:

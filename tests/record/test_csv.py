@@ -70,6 +70,17 @@ def test_what_physionet_writes_is_read(tmp_path: Path) -> None:
     np.testing.assert_allclose(read.signals_mv, [MLII, V1], atol=5.1e-4)
 
 
+@pytest.mark.parametrize("row", ["{:7d}  {: 8.4f}   {: 8.4f}", "{:7d}\t{: 8.4f}\t{: 8.4f} ", "  {},\t{} , {}  "])
+def test_blanks_around_numbers_are_passed_over(tmp_path: Path, row: str) -> None:
+    text = "\n".join(row.format(i, a, b) for i, (a, b) in enumerate(zip(MLII, V1, strict=True)))
+    how = ReadOptions(fs_hz=250, units="mV", columns=("sample", "MLII", "V1"))
+    if "\t" in row and "," in row:
+        assert "r.csv" in fails(write(tmp_path, text), how)  # two separators at once
+        text = text.replace("\t", " ")
+    read = read_recording(write(tmp_path, text), ("MLII",), every_lead=True, how=how)
+    np.testing.assert_array_equal(read.signals_mv, [MLII, V1])
+
+
 def test_steps_of_an_adc_are_scaled_as_said(tmp_path: Path) -> None:
     """MIT-BIH as CSV elsewhere: sample numbers and steps of 5 microvolt on a zero of 1024."""
     path = write(tmp_path, "'sample #','MLII','V1'\n0,995,1011\n1,1024,1011\n2,1224,1011\n")

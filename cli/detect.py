@@ -61,14 +61,18 @@ def detect_command(
 
 def _detect(path: Path, target: Path, detector: str, lead: str | None) -> tuple[dict[str, Any], bytes]:
     """Return what is to be said of a record, and its annotation file."""
-    from ecgfed.record.peaks import detect_r_peaks, detector_by_name
-    from ecgfed.record.wfdb_files import read_header, read_recording
-    from ecgfed.record.wfdb_write import annotation_bytes
+    import numpy as np
 
-    header = read_header(path)
-    names = ("MLII", "II", str(header.sig_name[0])) if lead is None else tuple(n.strip() for n in lead.split(","))
-    recording = read_recording(path, names, every_lead=detector_by_name(detector).every_lead)
-    peaks = detect_r_peaks(
+    from ecgfed.record.around_gaps import detect_around_gaps
+    from ecgfed.record.reader import read_every_lead, read_recording
+    from ecgfed.record.recording import Annotation
+    from ecgfed.record.wfdb_writer import annotation_bytes
+
+    if lead is None:
+        recording = read_every_lead(path, ("MLII", "II"))
+    else:
+        recording = read_recording(path, tuple(name.strip() for name in lead.split(",")), every_lead=True)
+    peaks = detect_around_gaps(
         recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead), detector=detector,
         name=f"{path} lead {recording.lead}",
     )  # fmt: skip
@@ -76,4 +80,4 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None) -> tuple[
         "record": path.name, "lead": recording.lead, "beats": len(peaks), "file": str(target),
         "duration_s": round(recording.duration_s, 3),
     }  # fmt: skip
-    return about, annotation_bytes(peaks, ["N"] * len(peaks), recording.fs_hz, target)
+    return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz, target)

@@ -69,7 +69,8 @@ def _start(text: str) -> float:
 
 def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str) -> Any:
     from ecgfed.evaluation.ec57 import compare
-    from ecgfed.record.wfdb_files import read_annotation, read_header
+    from ecgfed.record.wfdb_files import read_annotation
+    from ecgfed.record.wfdb_header import read_header
 
     header = read_header(path)
     samples = int(header.sig_len) or None

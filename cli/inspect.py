@@ -13,6 +13,7 @@ from rich.table import Table
 from ecgfed.errors import OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, read_options
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -21,7 +22,7 @@ NAMED = 4
 
 
 def inspect_command(
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A WFDB record, with or without .hea.")],
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
     lead: Annotated[
         str | None, typer.Option(help="Lead names in order of preference; default MLII,II, else the first lead.")
     ] = None,
@@ -34,6 +35,9 @@ def inspect_command(
     at: Annotated[
         str | None, typer.Option(metavar="M:SS", help="Where the 10 s begin; default: where most is amiss.")
     ] = None,
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -43,7 +47,7 @@ def inspect_command(
 
     started = time.perf_counter()
     form = _form(out, overwrite)
-    recording, wanted = _read(record, lead)
+    recording, wanted = _read(record, lead, read_options(fs, units, columns))
     start_s = None if at is None else _moment(at, recording.duration_s)
     quality = {
         name: lead_quality(signal, recording.fs_hz)
@@ -82,17 +86,16 @@ def _form(out: Path | None, overwrite: bool) -> str:
     return form
 
 
-def _read(record: Path, lead: str | None) -> tuple[Any, tuple[str, ...]]:
+def _read(record: Path, lead: str | None, how: Any) -> tuple[Any, tuple[str, ...]]:
     """Return the recording with every lead, and the names of the leads that were wanted."""
-    from ecgfed.record.wfdb_files import read_header, read_recording
+    from ecgfed.record.reader import read_every_lead, read_recording
 
     if lead is None:
-        present = tuple(str(name) for name in read_header(record).sig_name)
-        return read_recording(record, (*DEFAULT_LEADS, *present), every_lead=True), DEFAULT_LEADS
+        return read_every_lead(record, DEFAULT_LEADS, how=how), DEFAULT_LEADS
     leads = tuple(name.strip() for name in lead.split(",") if name.strip())
     if not leads:
         raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
-    return read_recording(record, leads, every_lead=True), leads
+    return read_recording(record, leads, every_lead=True, how=how), leads
 
 
 def _moment(text: str, duration_s: float) -> float:
@@ -115,6 +118,7 @@ def _judge(
 
     from ecgfed.record.around_gaps import detect_around_gaps
     from ecgfed.record.findings import heart_rate, missing_lead, record_findings
+    from ecgfed.record.reader import has_annotation
 
     bad = {name: found.bad() for name, found in quality.items()}
     peaks = np.empty(0, np.int64)
@@ -123,7 +127,7 @@ def _judge(
         peaks = detect_around_gaps(recording.signals_mv, recording.fs_hz, quality[recording.lead], lead=lead)
     findings = missing_lead(recording, wanted)
     annotation = None
-    if recording.path.with_name(f"{recording.name}.{annotator}").is_file():
+    if has_annotation(recording, annotator):
         annotation, unreadable = _annotation(recording, annotator)
         findings += unreadable
     findings += record_findings(recording, peaks, np.stack([bad[name] for name in recording.leads]), annotation)
@@ -133,10 +137,10 @@ def _judge(
 def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
     from ecgfed.record.findings import Finding
-    from ecgfed.record.wfdb_files import read_annotation
+    from ecgfed.record.reader import read_annotation
 
     try:
-        return read_annotation(recording.path, annotator, samples=recording.signals_mv.shape[1]), []
+        return read_annotation(recording, annotator), []
     except RecordError as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
 

@@ -41,6 +41,7 @@ def _root(
 
 def _register() -> None:
     from . import (
+        convert,
         detect,
         ec57,
         evaluate,
@@ -65,6 +66,7 @@ def _register() -> None:
     app.command("detect")(detect.detect_command)
     app.command("ec57")(ec57.ec57_command)
     app.command("inspect")(inspect.inspect_command)
+    app.command("convert")(convert.convert_command)
     app.command("methods")(methods.methods_command)
     app.add_typer(runs.app, name="runs")
 

@@ -22,6 +22,7 @@ from .output import (
     seconds,
     warn,
 )
+from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, read_options
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -42,8 +43,11 @@ def personalize_command(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the first minutes' beats.")] = DEFAULT_EPOCHS,
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the cohort's.")] = None,
-    annotator: Annotated[str, typer.Option(help="Suffix of the annotation file.")] = "atr",
+    annotator: AnnotatorOption = "atr",
     cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -60,7 +64,11 @@ def personalize_command(
     state = run.state()
     mix = None if class_mix is None else _read_class_mix(class_mix, cohort.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
-    first = None if record is None else _first_beats(record, lead, annotator, length, cohort, run, name)
+    first = (
+        None
+        if record is None
+        else _first_beats(record, lead, annotator, length, cohort, run, name, read_options(fs, units, columns))
+    )
     if name in {client.id for client in cohort.federation}:
         warn(f"{name} took part in training: the scores are not those of a new patient", quiet=quiet)
     if mix is not None:
@@ -87,29 +95,31 @@ def personalize_command(
 
 def _check(record: Path | None, minutes: float | None, class_mix: Path | None, patient: str | None) -> str:
     """Refuse options that do not go together; return the patient's name."""
+    from ecgfed.record.reader import record_path
+
     if minutes is not None and class_mix is not None:
         raise OptionError("--minutes and --class-mix", "both given", "one of them")
     if minutes is not None and not 0 < minutes < float("inf"):
         raise OptionError("--minutes", f"{minutes:g}", "more than 0")
     if record is None and class_mix is None:
         raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
-    name = patient or (record.with_suffix("").name if record else "")
+    name = patient or (record_path(record).name if record else "")
     if not name or Path(name).name != name or name.startswith("."):
         raise OptionError("--patient", f"{name!r}", "a name that can be a file's", "name the personal model with it")
     return name
 
 
 def _first_beats(
-    record: Path, lead: str | None, annotator: str, minutes: float, cohort: Any, run: Any, name: str
+    record: Path, lead: str | None, annotator: str, minutes: float, cohort: Any, run: Any, name: str, how: Any
 ) -> Any:  # fmt: skip
     """Return the recording's labelled beats, cut as the cohort's were, divided by time."""
     from ecgfed.beats.extract import labelled_beats
     from ecgfed.evaluation.newcomer import first_beats
-    from ecgfed.record.wfdb_files import read_annotation, read_recording
+    from ecgfed.record.reader import read_annotation, read_recording
 
     leads = tuple(part.strip() for part in (lead or str(cohort.meta["lead"])).replace("|", ",").split(","))
-    recording = read_recording(record, leads)
-    annotation = read_annotation(record, annotator, samples=len(recording.signal_mv))
+    recording = read_recording(record, leads, how=how)
+    annotation = read_annotation(recording, annotator)
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, cohort.labels)
     return first_beats(beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr)
 

@@ -1,6 +1,5 @@
 """``ecgfed predict``: a bundle and a recording in, beats with labels out. No torch anywhere on this path."""
 
-import contextlib
 import csv
 import io
 import json
@@ -11,16 +10,17 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ecgfed.errors import OptionError, RecordError, StorageError
+from ecgfed.errors import OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, warn
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, check_targets, read_options
 
 SUFFIX = "ecgfed"
 
 
 def predict_command(
     bundle_path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle made by 'ecgfed export'.")],
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A WFDB record, with or without .hea.")],
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.ecgfed, RECORD.csv and RECORD.json.")],
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the bundle's.")] = None,
@@ -31,6 +31,9 @@ def predict_command(
     strip_at: Annotated[
         float | None, typer.Option(min=0.0, help="Where the strip begins, in seconds; default: where most happens.")
     ] = None,
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -39,7 +42,7 @@ def predict_command(
     from ecgfed.device import open_bundle
     from ecgfed.record.peaks import detector_by_name
     from ecgfed.record.quality import lead_quality
-    from ecgfed.record.wfdb_files import read_recording
+    from ecgfed.record.reader import read_recording
 
     if peaks not in ("detected", "annotated"):
         raise OptionError("--peaks", f"{peaks!r}", "detected or annotated")
@@ -51,16 +54,14 @@ def predict_command(
     if not leads:
         raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
     every_lead = detector_by_name(detector).every_lead and peaks == "detected"
-    recording = read_recording(record, leads, every_lead=every_lead)
+    recording = read_recording(record, leads, every_lead=every_lead, how=read_options(fs, units, columns))
     if strip_at is not None and strip_at >= recording.duration_s:
         raise OptionError("--strip-at", f"{strip_at:g}", f"less than {recording.duration_s:.1f} s, the record's length")
     quality = lead_quality(recording.signal_mv, recording.fs_hz)
     r_samples = _r_peaks(recording, quality, peaks, detector, annotator)
     with_strip = strip or strip_at is not None
     targets = [out / f"{recording.name}.{suffix}" for suffix in (SUFFIX, "csv", "json", *["png"] * with_strip)]
-    taken = [target.name for target in targets if target.exists()]
-    if taken and not overwrite:
-        raise OptionError("--out", f"{out} holds {', '.join(taken)}", "no such files", "choose another, or --overwrite")
+    check_targets(targets, recording, overwrite)
     found = classifier.predict(recording.signal_mv, recording.fs_hz, r_samples, quality)
     about = {
         "record": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
@@ -89,7 +90,7 @@ def predict_command(
 def _r_peaks(recording: Any, quality: Any, peaks: str, detector: str, annotator: str) -> Any:
     """Return the R positions of a recording, detected or annotated."""
     from ecgfed.record.around_gaps import detect_around_gaps
-    from ecgfed.record.wfdb_files import read_annotation
+    from ecgfed.record.reader import annotation_file, read_annotation
 
     if peaks == "detected":
         name = f"{recording.path} lead {recording.lead}"
@@ -97,9 +98,9 @@ def _r_peaks(recording: Any, quality: Any, peaks: str, detector: str, annotator:
         return detect_around_gaps(
             recording.signals_mv, recording.fs_hz, quality, lead=lead, detector=detector, name=name
         )  # fmt: skip
-    r_samples = read_annotation(recording.path, annotator, samples=len(recording.signal_mv)).beats().sample
+    r_samples = read_annotation(recording, annotator).beats().sample
     if not len(r_samples):
-        marks = recording.path.with_name(f"{recording.name}.{annotator}")
+        marks = annotation_file(recording.path, annotator)
         raise RecordError(marks, "marks no beat", "beat annotations", "use --peaks detected")
     return r_samples
 
@@ -145,14 +146,13 @@ def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any, quality: Any) 
 
 def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any]], png: bytes | None) -> None:
     """Write annotation, CSV, JSON and the strip, where one is wanted: all of them, or none."""
-    from ecgfed.files import replacing_file
+    from ecgfed.files import write_together
 
     table = io.StringIO()
     writer = csv.DictWriter(table, list(beats[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(beats)
     as_json = json.dumps({**about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    folder = targets[0].parent
     contents: tuple[bytes, ...] = (
         _annotation(beats, about["fs_hz"], targets[0]),
         table.getvalue().encode(),
@@ -160,35 +160,21 @@ def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any
     )
     if png is not None:
         contents += (png,)
-    made = [part for part in (folder, *folder.parents) if not part.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as stack:  # renames, last of all, when every byte is on the disk
-            for target, data in zip(targets, contents, strict=True):
-                stack.enter_context(replacing_file(target)).write_bytes(data)
-    except (OSError, StorageError) as problem:
-        for part in made:
-            with contextlib.suppress(OSError):
-                part.rmdir()
-        if isinstance(problem, StorageError):
-            raise
-        raise StorageError(folder, f"cannot be made ({problem.strerror})", action="choose another --out") from None
+    write_together(dict(zip(targets, contents, strict=True)))
 
 
 def _annotation(beats: list[dict[str, Any]], fs_hz: float, target: Path) -> bytes:
     """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
     import numpy as np
 
-    from ecgfed.record.wfdb_write import annotation_bytes
+    from ecgfed.record.recording import Annotation
+    from ecgfed.record.wfdb_writer import annotation_bytes
 
-    samples = np.array([beat["sample"] for beat in beats])
-    notes = ["" if beat["class"] == beat["symbol"] else _note_text(beat["class"]) for beat in beats]
-    return annotation_bytes(samples, [beat["symbol"] for beat in beats], fs_hz, target, notes)
-
-
-def _note_text(name: str) -> str:
-    """Return a name as wfdb writes it byte for byte: UTF-8, at most the 255 bytes a note can have (annot(5))."""
-    return " ".join(name.split()).encode()[:255].decode("latin-1")
+    notes = tuple("" if beat["class"] == beat["symbol"] else beat["class"] for beat in beats)
+    marks = Annotation(
+        np.array([beat["sample"] for beat in beats]), np.array([beat["symbol"] for beat in beats]), notes
+    )
+    return annotation_bytes(marks, fs_hz, target)
 
 
 def _print(summary: dict[str, Any], quiet: bool) -> None:

@@ -22,6 +22,7 @@ from .output import (
     seconds,
     warn,
 )
+from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, read_options
 
 app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -110,13 +111,20 @@ def mitbih(
 
 @app.command("folder")
 def folder(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of WFDB records, sub-folders included.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of recordings, sub-folders included.")],
     out: OutOption,
     patients: Annotated[Path | None, typer.Option(help="CSV with columns record and patient.")] = None,
     patient_comment: Annotated[
         str | None, typer.Option(help="Regular expression, one group, that finds the patient in the header's comments.")
     ] = None,
-    annotator: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "atr",
+    formats: Annotated[
+        str,
+        typer.Option("--format", help="wfdb, edf, csv, numpy: which recordings to take; default: the one there is."),
+    ] = "",
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
+    annotator: AnnotatorOption = "atr",
     split: SplitOption = "random",
     classes: ClassesOption = "mitbih12",
     peaks: PeaksOption = "annotated",
@@ -130,18 +138,20 @@ def folder(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make a cohort from your own annotated WFDB records."""
+    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV or NumPy."""
     from ecgfed.cohort.build import build_cohort
     from ecgfed.cohort.folder import folder_sources
 
     options = _options(
         lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed,
-        annotator=annotator,
+        annotator=annotator, how=read_options(fs, units, columns),
     )  # fmt: skip
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")
     started = time.perf_counter()
-    sources = folder_sources(directory, patients=patients, comment=patient_comment)
+    sources = folder_sources(
+        directory, patients=patients, comment=patient_comment, formats=_names(formats), annotator=annotator
+    )
     with progress_bar(quiet) as bar:
         build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=_advance(bar))
     _pack(out, pack, quiet=quiet, json_output=json_output)

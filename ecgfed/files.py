@@ -39,6 +39,28 @@ def replacing_file(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
+def write_together(contents: dict[Path, bytes]) -> None:
+    """Write several files of one folder, all of them or none; raises StorageError.
+
+    Args:
+        contents: what each file shall hold; the folder is made where it is not there.
+    """
+    folder = next(iter(contents)).parent
+    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:  # renames, last of all, when every byte is on the disk
+            for target, data in contents.items():
+                stack.enter_context(replacing_file(target)).write_bytes(data)
+    except (OSError, StorageError) as problem:
+        for part in made:
+            with contextlib.suppress(OSError):
+                part.rmdir()
+        if isinstance(problem, StorageError):
+            raise
+        raise StorageError(folder, f"cannot be made ({problem.strerror})", action="choose another --out") from None
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` whole or not at all; raises StorageError."""
     with replacing_file(path) as partial:

@@ -97,3 +97,53 @@ def r_waves(fs_hz: float, r_s: Sequence[float], duration_s: float) -> np.ndarray
         signal += np.exp(-0.5 * ((t - at) / 0.015) ** 2) - 0.2 * np.exp(-0.5 * ((t - at - 0.05) / 0.02) ** 2)
         signal += 0.15 * np.exp(-0.5 * ((t - at - 0.25) / 0.05) ** 2)
     return signal
+
+
+def edf_annotation(onset: float | str, text: str = "", *, duration: str = "") -> bytes:
+    """One time-stamped annotation list of EDF+: onset, duration where there is one, text, each with its end byte."""
+    written = onset if isinstance(onset, str) else f"{onset:+.10g}"
+    return (written + (f"\x15{duration}" if duration else "") + f"\x14{text}\x14").encode() + b"\0"
+
+
+def edf_bytes(
+    signals: Sequence[Sequence[Sequence[int]]],
+    *,
+    labels: Sequence[str] = ("ECG MLII", "ECG V1"),
+    units: Sequence[str] = ("mV", "mV"),
+    physical: tuple[str, str] = ("-5", "5"),
+    digital: tuple[str, str] = ("-1000", "1000"),
+    duration: str = "1",
+    reserved: str = "",
+    records: str | None = None,
+    channels: str | None = None,
+    annotations: Sequence[bytes] = (),
+    annotation_bytes: int = 60,
+    patient: str = "MCH-0234567 F 02-MAY-1951 Haagse_Harry",
+) -> bytes:
+    """Return an EDF file from the specification (Kemp 1992): ``signals[channel][data record]`` are whole numbers.
+
+    ``annotations`` are the bytes of the channel 'EDF Annotations' in each data record.
+    """
+    number = len(signals[0]) if signals else len(annotations)
+    names, n = list(labels[: len(signals)]), len(signals) + bool(annotations)
+    samples = [len(channel[0]) for channel in signals] + [annotation_bytes // 2] * bool(annotations)
+    own = bool(annotations)
+    main = [
+        ("0", 8), (patient, 80), ("Startdate 02-MAR-2002 X X X", 80), ("02.03.02", 8), ("12.00.00", 8),
+        (str(256 * (n + 1)), 8), (reserved, 44), (str(number) if records is None else records, 8), (duration, 8),
+        (str(n) if channels is None else channels, 4),
+    ]  # fmt: skip
+    fields = [
+        (names + ["EDF Annotations"] * own, 16), (["AgAgCl"] * n, 80), (list(units[: len(signals)]) + [""] * own, 8),
+        ([physical[0]] * len(signals) + ["-1"] * own, 8), ([physical[1]] * len(signals) + ["1"] * own, 8),
+        ([digital[0]] * len(signals) + ["-32768"] * own, 8), ([digital[1]] * len(signals) + ["32767"] * own, 8),
+        (["HP:0.05Hz"] * n, 80), ([str(count) for count in samples], 8), ([""] * n, 32),
+    ]  # fmt: skip
+    out = b"".join(text.encode("latin-1").ljust(width) for text, width in main)
+    out += b"".join(text.encode("latin-1").ljust(width) for texts, width in fields for text in texts)
+    for record in range(number):
+        for channel in signals:
+            out += np.array(channel[record], dtype="<i2").tobytes()
+        if annotations:
+            out += annotations[record].ljust(annotation_bytes, b"\0")
+    return out

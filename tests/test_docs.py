@@ -37,7 +37,7 @@ def test_every_option_the_docs_name_exists() -> None:
     environment = {**os.environ, "COLUMNS": "300", "TERM": "dumb"}
     known = {"--help"}
     commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
-                ("prepare", "cifar10"),
+                ("prepare", "cifar10"), ("convert",),
                 ("train",), ("evaluate",),
                 ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("inspect",), ("methods",),
                 ("runs", "list"), ("runs", "show")]  # fmt: skip
@@ -79,6 +79,23 @@ def test_the_commands_of_the_page_on_quality_run(tmp_path: Path) -> None:
     assert (tmp_path / "demo02.png").is_file()
     told = json.loads((tmp_path / "demo02.json").read_text())
     assert told["lead"] == "MLII"
+
+
+def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
+    """The snippet writes a CSV and an array of a demo record; every command after it must read them."""
+    page = ROOT / "docs" / "formats.md"
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    first, *rest = [line for block in blocks(page, "sh") for line in block.splitlines() if line]
+    (snippet,) = blocks(page, "python")
+    for line in (first, None, *rest):
+        command: list[str | Path] | str = line or [sys.executable, "-c", snippet]
+        done = subprocess.run(
+            command, shell=line is not None, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert len(rest) >= 4
+    for name in ("from-csv/demo01.hea", "from-csv/demo01.atr", "from-npy/demo01.dat", "cohort-csv/cohort.json"):
+        assert (tmp_path / name).is_file(), name
 
 
 @pytest.mark.slow

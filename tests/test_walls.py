@@ -78,6 +78,7 @@ def _loaded_by(statement: str) -> set[str]:
     [
         ("import ecgfed.device", {"torch", "wfdb", "neurokit2", "onnx", "pandas", "scipy"}),
         ("import ecgfed.cohort.build", {"torch", "onnx", "onnxruntime", "neurokit2"}),
+        ("import ecgfed.record.reader", {"torch", "wfdb", "edfio", "pandas", "neurokit2", "scipy"}),
         ("import ecgfed_cli.main", {"torch", "wfdb", "neurokit2", "onnx", "onnxruntime", "matplotlib"}),
         (
             "import ecgfed.federation.train, ecgfed.federation.run, ecgfed.evaluation.scenarios, ecgfed.report.curves",

@@ -23,7 +23,8 @@ from ecgfed.record import filters
 from ecgfed.record.around_gaps import detect_around_gaps
 from ecgfed.record.peaks import OURS, detector_by_name
 from ecgfed.record.quality import lead_quality
-from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording, record_path
+from ecgfed.record.recording import ReadOptions
 
 Progress = Callable[[str, int, int], None]
 
@@ -41,6 +42,7 @@ class PrepareOptions:
         annotator: suffix of the annotation files.
         holdout: client ids kept out of training.
         seed: decides the random split.
+        how: what CSV and NumPy recordings leave open.
     """
 
     leads: tuple[str, ...] = ("MLII",)
@@ -51,12 +53,14 @@ class PrepareOptions:
     annotator: str = "atr"
     holdout: tuple[str, ...] = ()
     seed: int = 0
+    how: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
             raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
         if self.peaks not in ("annotated", "detected"):
             raise OptionError("--peaks", f"{self.peaks!r}", "annotated or detected")
+        check_annotator(self.annotator)
         detector_by_name(self.detector)
 
     @property
@@ -72,7 +76,7 @@ class Source:
     Attributes:
         id: client id, used in file names.
         patient: the patient's name.
-        records: paths of the recordings, without suffix, in order of time where that is known.
+        records: paths of the recordings, WFDB records without suffix, in order of time where that is known.
     """
 
     id: str
@@ -89,8 +93,8 @@ class _Read:
 
 
 def _read_record(path: Path, options: PrepareOptions) -> _Read:
-    recording = read_recording(path, options.leads, every_lead=options.every_lead)
-    annotation = read_annotation(path, options.annotator, samples=recording.signals_mv.shape[1])
+    recording = read_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
+    annotation = read_annotation(recording, options.annotator)
     quality, detected = lead_quality(recording.signal_mv, recording.fs_hz), None
     if options.peaks == "detected":
         detected = detect_around_gaps(
@@ -98,8 +102,7 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
             detector=options.detector, name=f"{path} lead {recording.lead}",
         )  # fmt: skip
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected, quality)
-    files = sorted(path.parent.glob(f"{path.name}.*"))
-    wanted = {".hea", ".dat", f".{options.annotator}"}
+    files = sorted({*recording.files, annotation_file(recording.path, options.annotator)})
     about = {
         "name": recording.name,
         "lead": recording.lead,
@@ -112,7 +115,7 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
             "seconds": quality.seconds(),
             "beats": int((beats.windows.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
         },
-        "sha256": {file.name: sha256(file) for file in files if file.suffix in wanted},
+        "sha256": {file.name: sha256(file) for file in files},
     }
     if detected is not None:
         about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
@@ -240,7 +243,7 @@ class _Build:
             split=split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)),
         )
         self.clients.append({
-            "id": source.id, "patient": source.patient, "records": [path.name for path in source.records],
+            "id": source.id, "patient": source.patient, "records": [record_path(path).name for path in source.records],
             "holdout": source.id in self.options.holdout, "beats": len(label),
         })  # fmt: skip
 
@@ -255,6 +258,7 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "lead": "|".join(options.leads), "units": "mV", "filter": filters.DESCRIPTION, "normalised": False,
         "split": options.split, "peaks": options.peaks,
         "detector": options.detector if options.peaks == "detected" else None, "seed": options.seed,
+        "reading": {"fs_hz": options.how.fs_hz, "units": options.how.units, "columns": list(options.how.columns)},
         "holdout": list(options.holdout), "class_counts": by_class, "clients": build.clients,
         "records": build.records, "without_beats": build.without_beats, **(about or {}),
     }  # fmt: skip

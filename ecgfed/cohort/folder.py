@@ -1,4 +1,4 @@
-"""A user's own WFDB records as a federation."""
+"""A user's own recordings, of any format that is read, as a federation."""
 
 import csv
 import re
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ecgfed.cohort.build import Source
 from ecgfed.errors import CohortError, OptionError
-from ecgfed.record.wfdb_files import read_header
+from ecgfed.record.reader import FORMATS, format_of, read_comments, record_path
+from ecgfed.record.wfdb_header import segment_names
 
 #: Client ids become file names in a bundle.
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -29,56 +30,117 @@ def _patients_from_csv(file: Path) -> dict[str, str]:
 
 
 def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
-    for comment in read_header(record).comments or ():
+    for comment in read_comments(record):
         if match := pattern.search(comment):
             return (match.group(1) or "").strip()
     raise CohortError(
-        record.with_name(record.name + ".hea"),
+        record.with_name(record.name + ".hea") if format_of(record) == "wfdb" else record,
         f"no comment matches {pattern.pattern!r}",
         "one that names the patient",
         "use --patients FILE.csv",
     )
 
 
-def folder_sources(folder: Path, *, patients: Path | None = None, comment: str | None = None) -> list[Source]:
-    """List the clients of a folder of WFDB records, sub-folders included; one client a patient.
+def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
+    """List the recordings of one format, leaving out annotations: WFDB records without suffix, others with it."""
+    if kind == "wfdb":
+        headers = [path.with_suffix("") for path in folder.rglob("*.hea")]
+        parts = {base.parent / name for base in headers for name in segment_names(base.with_name(f"{base.name}.hea"))}
+        return [base for base in headers if base not in parts]
+    # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
+    suffixes = [suffix for suffix in FORMATS[kind] if suffix != ".txt"]
+    return [
+        path for path in folder.rglob("*")
+        if path.suffix.casefold() in suffixes and path.is_file()
+        and not path.name.endswith((f"{annotator}.csv", annotator))
+    ]  # fmt: skip
+
+
+def _recordings(folder: Path, formats: tuple[str, ...], annotator: str, patients: Path | None) -> list[Path]:
+    """List the recordings below a folder, of one format unless more are asked for; raises CohortError, OptionError."""
+    unknown = [kind for kind in formats if kind not in FORMATS]
+    if unknown:
+        raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
+    found = {kind: _files(folder, kind, f".{annotator}") for kind in formats or FORMATS}
+    if patients is not None:
+        found = {
+            kind: [path for path in paths if path.resolve() != patients.resolve()] for kind, paths in found.items()
+        }
+    held = {kind: len(paths) for kind, paths in found.items() if paths}
+    if not held:
+        wanted = ", ".join(suffix for kind in formats or FORMATS for suffix in FORMATS[kind] if suffix != ".txt")
+        raise CohortError(
+            folder, f"holds no WFDB record (*.hea), nor any other recording ({wanted})", action="check it"
+        )
+    if len(held) > 1 and not formats:
+        listed = ", ".join(f"{number} {kind}" for kind, number in held.items())
+        raise CohortError(folder, f"holds recordings of several formats ({listed})", "one", "choose with --format")
+    records = sorted(path for paths in found.values() for path in paths)
+    seen: dict[Path, Path] = {}
+    for path in records:
+        if (other := seen.setdefault(record_path(path), path)) != path:
+            raise CohortError(path, f"is there as {other.name} too", "one file a recording", "choose with --format")
+    return records
+
+
+def folder_sources(
+    folder: Path,
+    *,
+    patients: Path | None = None,
+    comment: str | None = None,
+    formats: tuple[str, ...] = (),
+    annotator: str = "atr",
+) -> list[Source]:
+    """List the clients of a folder of recordings, sub-folders included; one client a patient.
 
     Args:
-        folder: every ``*.hea`` in it is a record.
-        patients: CSV with columns ``record`` and ``patient``; every record must be in it.
-        comment: regular expression with one group that finds the patient in a header's comment lines.
+        folder: every recording in it is taken; segments are parts of the record that names them.
+        patients: CSV with columns ``record`` (with or without suffix) and ``patient``; every record must be in it.
+        comment: regular expression with one group that finds the patient in a recording's comment lines.
             Without either, each record is a patient of its own.
+        formats: ``wfdb``, ``edf``, ``csv``, ``numpy``: which to take; needed where there is more than one.
+        annotator: suffix of the annotation files, which are no recordings.
 
     Raises:
-        OptionError: no such folder, an unusable CSV or expression.
-        CohortError: no record, a record without a patient, a patient's name that cannot name a file.
+        OptionError: no such folder or format, an unusable CSV or expression.
+        CohortError: no record, records of several formats, a record without a patient, a patient's name that cannot
+            name a file.
     """
     if not folder.is_dir():
-        raise OptionError("DIR", f"{folder} is not a folder", "a folder of WFDB records")
-    records = sorted(path.with_suffix("") for path in folder.rglob("*.hea"))
-    if not records:
-        raise CohortError(folder, "holds no WFDB record (*.hea)", action="check the folder")
+        raise OptionError("DIR", f"{folder} is not a folder", "a folder of WFDB records or other recordings")
     table = _patients_from_csv(patients) if patients else None
-    try:
-        pattern = re.compile(comment) if comment else None
-    except re.error as problem:
-        raise OptionError("--patient-comment", f"{comment!r} ({problem})", "a regular expression") from problem
-    if pattern and pattern.groups != 1:
-        raise OptionError("--patient-comment", f"{comment!r} has {pattern.groups} groups", "one, around the patient")
+    records = _recordings(folder, formats, annotator, patients)
+    pattern = _pattern(comment) if comment else None
     groups: dict[str, list[Path]] = {}
     for record in records:
-        relative = record.relative_to(folder).as_posix()
-        if table is not None:
-            patient = table.get(relative) or table.get(record.name) or ""
-            if not patient:
-                raise CohortError(f"--patients {patients}", f"has no patient for record {relative}", "every record")
-        elif pattern is not None:
-            patient = _patient_from_comment(record, pattern)
-        else:
-            patient = relative.replace("/", "_")
+        patient = _patient(record, folder, table, pattern, patients)
         if not _SAFE_ID.fullmatch(patient):
             raise CohortError(
                 record, f"patient {patient!r}", "letters, digits and . _ + -, up to 64", "rename it with --patients"
             )
         groups.setdefault(patient, []).append(record)
     return [Source(patient, patient, tuple(paths)) for patient, paths in groups.items()]
+
+
+def _pattern(comment: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(comment)
+    except re.error as problem:
+        raise OptionError("--patient-comment", f"{comment!r} ({problem})", "a regular expression") from problem
+    if pattern.groups != 1:
+        raise OptionError("--patient-comment", f"{comment!r} has {pattern.groups} groups", "one, around the patient")
+    return pattern
+
+
+def _patient(
+    record: Path, folder: Path, table: dict[str, str] | None, pattern: re.Pattern[str] | None, patients: Path | None
+) -> str:
+    """Return whose a recording is: by the table, by a comment, or by its own name."""
+    relative = record_path(record).relative_to(folder).as_posix()
+    if table is not None:
+        names = (record.relative_to(folder).as_posix(), relative, record.name, record_path(record).name)
+        patient = next((table[name] for name in names if table.get(name)), "")
+        if not patient:
+            raise CohortError(f"--patients {patients}", f"has no patient for record {relative}", "every record")
+        return patient
+    return _patient_from_comment(record, pattern) if pattern else relative.replace("/", "_")

@@ -12,7 +12,8 @@ from pathlib import Path
 from ecgfed.cohort.build import PrepareOptions, Source
 from ecgfed.errors import CohortError, OptionError, RecordError
 from ecgfed.files import sha256
-from ecgfed.record.wfdb_files import choose_lead, read_header
+from ecgfed.record.checks import choose_lead
+from ecgfed.record.wfdb_header import read_header
 
 SUFFIXES = (".hea", ".dat", ".atr")
 #: 201 and 202 are recordings of one person (the database's directory; same tape).
@@ -74,7 +75,7 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "record") ->
         header = read_header(source / name)
         leads.update(header.sig_name)
         try:
-            choose_lead(header, source / name, options.leads)
+            choose_lead(header.sig_name, source / name, options.leads)
         except RecordError:
             without.append(name)
             continue

@@ -11,17 +11,34 @@ BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
 
 
 @dataclass(frozen=True)
+class ReadOptions:
+    """What a CSV or NumPy file may leave open; a file that says it itself is believed.
+
+    Attributes:
+        fs_hz: sampling frequency in Hz.
+        units: ``mV``, ``uV``, ``V``, ``nV``, or steps as WFDB writes them: ``200(1024)/mV``.
+        columns: names of the columns in order, in place of a header's; an empty name is a column to pass over.
+    """
+
+    fs_hz: float | None = None
+    units: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Recording:
     """The leads of one recording.
 
     Attributes:
         name: record name, ``208``.
-        path: the record's path without suffix.
+        path: where it lies: a WFDB record without suffix, a file of another format with it.
         lead: the lead whose beats are cut, as the header names it.
         leads: the leads that were read.
         fs_hz: sampling frequency in Hz.
         signals_mv: (leads, samples) float64 in millivolt; NaN where the recorder had no valid sample.
         comments: the header's comment lines, without the ``#``.
+        files: the files it was read from.
+        left_out: channels that could not be read beside the chosen lead, each with the reason.
     """
 
     name: str
@@ -31,6 +48,8 @@ class Recording:
     fs_hz: float
     signals_mv: NDArray[np.float64]
     comments: tuple[str, ...]
+    files: tuple[Path, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def signal_mv(self) -> NDArray[np.float64]:
@@ -51,11 +70,13 @@ class Annotation:
     Attributes:
         sample: (marks,) int64, sample number in the recording.
         symbol: (marks,) one-letter WFDB symbols.
+        note: the text beside each mark (WFDB's aux), ``""`` where there is none; empty where no mark has any.
         subtype: (marks,) int64 WFDB subtypes, where they were read: a ``~`` says by them which leads are bad.
     """
 
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
+    note: tuple[str, ...] = ()
     subtype: NDArray[np.int64] | None = None
 
     @property
@@ -64,6 +85,6 @@ class Annotation:
         return np.zeros(len(self.sample), np.int64) if self.subtype is None else self.subtype
 
     def beats(self) -> "Annotation":
-        """Return the marks that are beats, leaving out rhythm, noise and waveform marks."""
+        """Return the marks that are beats, leaving out rhythm, noise and waveform marks, and the texts."""
         keep = np.isin(self.symbol, sorted(BEAT_SYMBOLS))
-        return Annotation(self.sample[keep], self.symbol[keep], self.subtypes[keep])
+        return Annotation(self.sample[keep], self.symbol[keep], subtype=self.subtypes[keep])

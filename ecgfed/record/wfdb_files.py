@@ -1,228 +1,129 @@
-"""Reading WFDB records by lead name, with the checks the wfdb package leaves to its caller.
+"""Reading WFDB records by lead name, of one segment or many, and their annotations.
 
-wfdb reads a corrupt signal silently, gives no signal for a missing lead and stops at the first half of a
-truncated annotation without a word, takes 250 Hz for a sampling frequency it cannot read and microvolt for
-volt; here each of these is right, or one line that names the file.
+wfdb reads a corrupt signal silently, gives no signal for a missing lead and stops at the first half of a truncated
+annotation without a word; here each of these is right, or one line that names the file.
 Format: WFDB header(5), signal(5) and annot(5), https://physionet.org/physiotools/wag/.
 """
 
-import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.record.annotations import make_annotation
+from ecgfed.record.checks import check_samples, choose_lead
 from ecgfed.record.recording import Annotation, Recording
-
-#: Millivolt per unit, by the unit's spelling in a header.
-_MILLIVOLT = {"mV": 1.0, "uV": 1e-3, "\u00b5V": 1e-3, "\u03bcV": 1e-3, "V": 1e3, "nV": 1e-6}
-#: Bytes a sample takes in each uncompressed WFDB format.
-_SAMPLE_BYTES = {
-    "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3,
-}  # fmt: skip
-#: The value that stands for "no sample" in each format that has one (signal(5)).
-_INVALID = {
-    "16": -(2**15), "61": -(2**15), "160": -(2**15), "24": -(2**23), "32": -(2**31), "80": -(2**7), "212": -(2**11),
-    "310": -(2**9), "311": -(2**9), "508": -(2**7), "516": -(2**15), "524": -(2**23),
-}  # fmt: skip
-#: The band-pass ends at 40 Hz, so a record must hold frequencies past that; above, nothing records an ECG.
-MIN_FS_HZ, MAX_FS_HZ = 100.0, 20_000.0
+from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, voltages
+from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
 
 
-def _base(record: Path | str) -> Path:
-    path = Path(record)
-    return path.with_suffix("") if path.suffix in {".hea", ".dat"} else path
+class _Leads(NamedTuple):
+    """Some leads of a record: names, (leads, samples) millivolt, the files they lie in, channels left out and why."""
+
+    names: list[str]
+    signals_mv: NDArray[np.float64]
+    files: tuple[Path, ...]
+    left_out: tuple[str, ...] = ()
 
 
-def _header_fields(header_path: Path) -> list[list[str]]:
-    """Return the fields of the record line and of each signal line, as written (wfdb drops what is not ASCII)."""
-    raw = header_path.read_bytes()
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-    return [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+def _read_channels(header: Any, base: Path, channels: list[int]) -> _Leads:
+    """Read some channels of a record of one segment."""
+    digital = read_digital(header, base, channels)
+    signals = [millivolt_of(header, base, c, d) for c, d in zip(channels, digital, strict=True)]
+    files = (header_path(base), *signal_files(header, base, channels))
+    return _Leads([str(header.sig_name[c]) for c in channels], np.stack(signals), files)
 
 
-def _check_sampling_frequency(header: Any, header_path: Path) -> None:
-    """Refuse a frequency outside the bounds, and one that wfdb could not read and took to be 250 Hz."""
-    fields = _header_fields(header_path)[0]
-    written = fields[2].split("/")[0].split("(")[0] if len(fields) > 2 else "250"  # header(5): 250 where it is omitted
-    try:
-        fs_hz = float(written)
-    except ValueError:
-        fs_hz = math.nan
-    if fs_hz != header.fs or not MIN_FS_HZ <= fs_hz <= MAX_FS_HZ:
-        raise RecordError(
-            header_path, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", "correct the header"
-        )
-
-
-def _written_unit(fields: list[str]) -> str:
-    """Return a signal's unit, the part after the slash of its third field; mV where there is none (header(5))."""
-    return (fields[2].partition("/")[2] if len(fields) > 2 else "") or "mV"
-
-
-def _voltages(header: Any, base: Path) -> list[int]:
-    """Return the channels whose units are voltages."""
-    fields = _header_fields(base.with_name(base.name + ".hea"))[1:]
-    return [channel for channel in range(header.n_sig) if _written_unit(fields[channel]) in _MILLIVOLT]
-
-
-def _unit(header: Any, header_path: Path, channel: int) -> str:
-    """Return a signal's unit; raises RecordError where it is no voltage."""
-    unit = _written_unit(_header_fields(header_path)[1 + channel])
-    if unit not in _MILLIVOLT:
-        raise RecordError(
-            header_path,
-            f"lead {header.sig_name[channel]} is in {unit!r}",
-            "one of mV, uV, µV, V, nV",
-            "correct the header's units",
-        )
-    return unit
-
-
-def read_header(record: Path | str) -> Any:
-    """Return wfdb's header object of ``record`` (a path with or without ``.hea``); raises RecordError."""
-    import wfdb
-
-    header_path = _base(record).with_name(_base(record).name + ".hea")
-    if not header_path.is_file():
-        raise RecordError(header_path, "does not exist", "a WFDB header beside the signal file", "check the path")
-    try:
-        header = wfdb.rdheader(str(_base(record)))
-    except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
-        raise RecordError(
-            header_path,
-            f"cannot be read as a WFDB header ({type(problem).__name__}: {problem})",
-            "a record line and one line for each signal",
-            "restore the header from its source",
-        ) from problem
-    if isinstance(header, wfdb.MultiRecord):
-        raise RecordError(header_path, "is a multi-segment record", "one segment", "export its segments one by one")
-    names = header.sig_name or []
-    if not header.n_sig:
-        raise RecordError(header_path, "holds no signal", "at least one lead", "leave the record out")
-    if len(names) != header.n_sig or not header.file_name:
-        raise RecordError(
-            header_path, f"{len(names)} signal lines", f"{header.n_sig} as its record line says", "restore the header"
-        )
-    _check_sampling_frequency(header, header_path)
-    return header
-
-
-def choose_lead(header: Any, record: Path | str, leads: tuple[str, ...]) -> int:
-    """Return the channel of the first of ``leads`` (names, in order of preference) that the record has.
-
-    Raises:
-        RecordError: when it has none; the line lists the leads present.
-    """
-    present = [str(name) for name in header.sig_name]
-    for lead in leads:
-        if lead in present:
-            return present.index(lead)
-    raise RecordError(
-        _base(record), f"has no lead {' or '.join(leads)}; it has {', '.join(present)}", action="name one with --lead"
+def _read_one(header: Any, base: Path, chosen: int, every_lead: bool) -> _Leads:
+    unit(header, base, chosen)
+    channels = voltages(header, base) if every_lead else [chosen]
+    left_out = tuple(
+        f"{header.sig_name[c]}: no voltage" for c in range(header.n_sig) if every_lead and c not in channels
     )
+    return _read_channels(header, base, channels)._replace(left_out=left_out)
 
 
-def _check_length(header: Any, base: Path, channel: int) -> None:
-    """Compare a signal file's size with what the header promises, before wfdb reads it."""
-    path = base.with_name(header.file_name[channel])
-    if not path.is_file():
-        raise RecordError(path, "does not exist", f"the signal file that {base.name}.hea names", "restore it")
-    width = _SAMPLE_BYTES.get(str(header.fmt[channel]))
-    if width is None or not header.sig_len:
-        return
-    same_file = [i for i, name in enumerate(header.file_name) if name == header.file_name[channel]]
-    per_frame = sum(header.samps_per_frame[i] for i in same_file)
-    offset = header.byte_offset[channel] or 0
-    found = int((path.stat().st_size - offset) / (per_frame * width))
-    if found < header.sig_len:
+def _segment(header: Any, base: Path, number: int, wanted: list[str]) -> _Leads:
+    """Read the wanted leads of one segment, as far as it has them."""
+    name, samples = header.seg_name[number], header.seg_len[number]
+    path = base.parent / name
+    own = read_header(path)
+    if is_multi_segment(own):
+        raise RecordError(header_path(path), "has segments itself", "a record of one segment", "restore it")
+    if own.fs != header.fs or own.sig_len not in (None, samples):
         raise RecordError(
-            path, f"is cut short at {found} of {header.sig_len} samples", action="fetch or copy the record again"
+            header_path(path),
+            f"{own.sig_len} samples at {own.fs:g} Hz",
+            f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
+            "restore it",
         )
+    present = [str(lead) for lead in own.sig_name]
+    channels = [present.index(lead) for lead in wanted if lead in present]
+    if header.seg_len[0] and len(channels) < len(wanted):  # a fixed layout: every segment has every lead
+        missing = next(lead for lead in wanted if lead not in present)
+        raise RecordError(header_path(path), f"has no lead {missing}", f"the leads of {base.name}", "restore it")
+    if not channels:
+        return _Leads([], np.empty((0, samples)), (header_path(path),))
+    read = _read_channels(own, path, channels)
+    if read.signals_mv.shape[1] != samples:
+        raise RecordError(path, f"holds {read.signals_mv.shape[1]} samples", f"{samples} as {base.name}.hea says")
+    return read
 
 
-def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
-    """Verify the header's 16-bit checksum, which may be written signed or unsigned (header(5))."""
-    stated = header.checksum[channel]
-    if stated is None:
-        return
-    found = int(digital.sum(dtype=np.int64)) % 65536
-    if found != int(stated) % 65536:
-        raise RecordError(
-            base.with_name(header.file_name[channel]),
-            f"checksum of lead {header.sig_name[channel]} is {found}",
-            f"{int(stated) % 65536} from {base.name}.hea",
-            "the file is corrupt: fetch or copy it again",
-        )
-
-
-def _millivolt(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
-    """Return one lead in millivolt, one sample (the mean) for each frame, its skew removed."""
-    unit = _unit(header, base.with_name(base.name + ".hea"), channel)
-    gain, baseline = float(header.adc_gain[channel] or 200.0), float(header.baseline[channel])
-    signal_mv: NDArray[np.float64] = (digital - baseline) / gain * _MILLIVOLT[unit]
-    signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
-    signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)
-    if skew := int(header.skew[channel] or 0):
-        signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
-    return signal_mv
-
-
-def _digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
-    """Return the samples of some leads as they are stored, each of the length and checksum its header states."""
-    import wfdb
-
-    for channel in channels:
-        _check_length(header, base, channel)
-    try:
-        # The samples as they are stored, because the header's checksum is the sum of those.
-        read = wfdb.rdrecord(
-            str(base), channels=channels, physical=False, smooth_frames=False, ignore_skew=True
-        )  # fmt: skip
-    except Exception as problem:  # wfdb raises ValueError, IndexError and others for broken files
-        raise RecordError(
-            base, f"cannot be read ({type(problem).__name__}: {problem})", "a WFDB record", "fetch or copy it again"
-        ) from problem
-    for channel, digital in zip(channels, read.e_d_signal, strict=True):
-        if not len(digital):
-            raise RecordError(base, "holds no samples", action="leave the record out")
-        _check_sum(header, base, channel, digital)
-    return list(read.e_d_signal)
+def _read_segments(header: Any, base: Path, chosen: int, every_lead: bool) -> _Leads:
+    """Read a multi-segment record: NaN where a segment is missing (``~``) or has not got the lead (header(5))."""
+    total = sum(header.seg_len)
+    check_samples(total, header_path(base))
+    if header.sig_len not in (None, total):
+        raise RecordError(header_path(base), f"segments of {total} samples", f"{header.sig_len} as its first line says")
+    wanted = list(dict.fromkeys(header.sig_name)) if every_lead else [header.sig_name[chosen]]
+    signals_mv = np.full((len(wanted), total), np.nan)
+    files, start, found = [header_path(base)], 0, set()
+    for number, (name, samples) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
+        if name != "~" and samples:
+            read = _segment(header, base, number, wanted)
+            found.update(read.names)
+            for lead, signal in zip(read.names, read.signals_mv, strict=True):
+                signals_mv[wanted.index(lead), start : start + samples] = signal
+            files += read.files
+        start += samples
+    if header.sig_name[chosen] not in found:
+        raise RecordError(base, f"no segment has lead {header.sig_name[chosen]}", action="name another with --lead")
+    keep = [row for row, lead in enumerate(wanted) if lead in found]
+    left_out = tuple(f"{lead}: in no segment" for lead in wanted if lead not in found)
+    return _Leads([wanted[row] for row in keep], signals_mv[keep], tuple(dict.fromkeys(files)), left_out)
 
 
 def read_recording(record: Path | str, leads: tuple[str, ...], *, every_lead: bool = False) -> Recording:
     """Read a WFDB record in millivolt, its skew removed, one sample (their mean) for each frame.
 
     Args:
-        record: path of the record, with or without ``.hea``.
-        leads: lead names in order of preference; the first that the record has is the chosen one.
+        record: path of the record, with or without ``.hea``; one of many segments becomes one, gaps as NaN.
+        leads: lead names in order of preference; the first that the record has is the chosen one; its first for none.
         every_lead: read the others too, as far as their units are voltages, in the header's order.
 
     Raises:
         RecordError: missing or unreadable header, missing lead, truncated or corrupt signal file, units of the chosen
             lead that are no voltage, an implausible sampling frequency, no samples.
     """
-    base = _base(record)
+    base = record_base(record)
     header = read_header(base)
-    chosen = choose_lead(header, base, leads)
-    _unit(header, base.with_name(base.name + ".hea"), chosen)
+    chosen = choose_lead([str(name) for name in header.sig_name], base, leads)
     if header.sig_len == 0:
         raise RecordError(base, "holds no samples", action="leave the record out")
-    channels = _voltages(header, base) if every_lead else [chosen]
-    digital = _digital(header, base, channels)
+    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, every_lead)
     return Recording(
         name=base.name,
         path=base,
         lead=str(header.sig_name[chosen]),
-        leads=tuple(str(header.sig_name[channel]) for channel in channels),
+        leads=tuple(read.names),
         fs_hz=float(header.fs),
-        signals_mv=np.stack([_millivolt(header, base, c, d) for c, d in zip(channels, digital, strict=True)]),
+        signals_mv=read.signals_mv,
         comments=tuple(header.comments or ()),
+        files=read.files,
+        left_out=read.left_out,
     )
 
 
@@ -250,12 +151,11 @@ def _walk_annotation(raw: bytes) -> tuple[bool, int | None]:
     return False, last
 
 
-def read_annotation(record: Path | str, extension: str = "atr", *, samples: int | None = None) -> Annotation:
-    """Read a WFDB annotation file.
+def read_annotation_file(path: Path, *, samples: int | None = None) -> Annotation:
+    """Read a WFDB annotation file; its name is a record's and the annotator's suffix.
 
     Args:
-        record: path of the record, with or without ``.hea``.
-        extension: the annotator, ``atr`` for reference annotations.
+        path: ``208.atr``.
         samples: length of the recording; an annotation past it is refused.
 
     Raises:
@@ -263,8 +163,6 @@ def read_annotation(record: Path | str, extension: str = "atr", *, samples: int 
     """
     import wfdb
 
-    base = _base(record)
-    path = base.with_name(f"{base.name}.{extension}")
     if not path.is_file():
         raise RecordError(path, "does not exist", "annotations, for the labels", "name their suffix with --annotator")
     try:
@@ -272,24 +170,20 @@ def read_annotation(record: Path | str, extension: str = "atr", *, samples: int 
         if not complete:
             where = "no mark can be read" if last is None else f"its last whole mark is at sample {last}"
             raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")
-        marks = wfdb.rdann(str(base), extension)
-        sample = np.asarray(marks.sample, dtype=np.int64)
-        symbol = np.asarray(marks.symbol, dtype=np.str_)
-        subtype = np.asarray(marks.subtype, dtype=np.int64)
+        if last is None:  # wfdb does not read a file that holds its end mark alone
+            return make_annotation([], [], [], path, samples)
+        marks = wfdb.rdann(str(path.with_suffix("")), path.suffix.removeprefix("."))
+        notes = [str(note).rstrip("\0") for note in marks.aux_note]
+        return make_annotation(marks.sample, marks.symbol, notes, path, samples, subtype=marks.subtype)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
         raise RecordError(
             path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch it again"
         ) from problem
-    order = np.argsort(sample, kind="stable")
-    sample, symbol = sample[order], symbol[order]
-    if samples is not None and len(sample) and (sample[0] < 0 or sample[-1] >= samples):
-        outside = sample[0] if sample[0] < 0 else sample[-1]
-        raise RecordError(
-            path,
-            f"has a mark at sample {outside}",
-            f"0 to {samples - 1}, the recording's length",
-            "check that the annotation belongs to this record",
-        )
-    return Annotation(sample, symbol, subtype[order])
+
+
+def read_annotation(record: Path | str, extension: str = "atr", *, samples: int | None = None) -> Annotation:
+    """Read the annotation of a WFDB record, a path with or without ``.hea``; see ``read_annotation_file``."""
+    base = record_base(record)
+    return read_annotation_file(base.with_name(f"{base.name}.{extension}"), samples=samples)

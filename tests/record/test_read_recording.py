@@ -209,14 +209,6 @@ def test_a_record_without_samples_is_refused(tmp_path: Path) -> None:
     assert "no samples" in fails(record)
 
 
-def test_a_multi_segment_record_is_refused(tmp_path: Path) -> None:
-    write_212(tmp_path, "s1", RAMP)
-    (tmp_path / "m.hea").write_text("m/1 2 360 200\ns1 200\n")
-    line = fails(tmp_path / "m")
-    assert "m.hea" in line
-    assert "multi-segment" in line
-
-
 @pytest.mark.mitdb
 def test_record_100_is_thirty_minutes_of_the_published_samples(mitdb: Path) -> None:
     """Its header gives the first value, 995 on a zero of 1024 at 200 steps a millivolt, and 650,000 samples."""

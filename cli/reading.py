@@ -1,0 +1,53 @@
+"""What every command that reads recordings shares: the options for what a file leaves open."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ecgfed.errors import OptionError
+
+RECORD_HELP = "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy or .npz."
+FsOption = Annotated[
+    float | None, typer.Option("--fs", help="Sampling frequency in Hz, where a CSV or NumPy file does not say it.")
+]
+UnitsOption = Annotated[
+    str | None,
+    typer.Option("--units", help="mV, uV, V, or steps and zero as in '200(1024)/mV', where the file does not say."),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", help="Names of the columns in order, such as time,MLII,V1; an empty one is passed over."),
+]
+AnnotatorOption = Annotated[
+    str, typer.Option(help="Suffix of the annotation files; edf: the annotations inside an EDF+ file.")
+]
+
+
+def read_options(fs: float | None, units: str | None, columns: str | None) -> Any:
+    """Return the ReadOptions that the shared options say; raises OptionError."""
+    from ecgfed.record.checks import check_fs, parse_units
+    from ecgfed.record.recording import ReadOptions
+
+    if fs is not None:
+        check_fs(fs, "--fs", f"{fs:g}", "in Hz")
+    if units is not None:
+        parse_units(units, "--units")
+    names = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
+    if columns is not None and not any(names):
+        raise OptionError("--columns", "is empty", "names in order, separated by commas")
+    return ReadOptions(fs, units, names)
+
+
+def check_targets(targets: list[Path], recording: Any, overwrite: bool) -> None:
+    """Refuse to write over files that are there, and over the recording itself at any price; raises OptionError."""
+    read = {file.resolve() for file in recording.files}
+    own = [target.name for target in targets if target.resolve() in read]
+    if own:
+        raise OptionError("--out", f"{', '.join(own)} is the recording itself", "another folder")
+    taken = [target.name for target in targets if target.exists()]
+    if taken and not overwrite:
+        folder = targets[0].parent
+        raise OptionError(
+            "--out", f"{folder} holds {', '.join(taken)}", "no such files", "choose another, or --overwrite"
+        )

@@ -1,0 +1,89 @@
+"""Annotations whatever their file: in order of time, inside the recording; and annotations as CSV."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgfed.errors import RecordError
+from ecgfed.record.recording import BEAT_SYMBOLS, Annotation
+from ecgfed.record.tables import as_number, read_text
+
+#: Every symbol of annot(5) that is no beat: rhythm, noise, flutter, waves, notes.
+OTHER_SYMBOLS = frozenset("~|+\"!*Ds=pt@()^u[]x'`")
+SAMPLE_COLUMNS, TIME_COLUMNS = ("sample", "sample #", "sample number"), ("time_s", "time (s)", "seconds", "time")
+SYMBOL_COLUMNS, NOTE_COLUMNS = ("symbol", "type", "annotation"), ("note", "aux", "aux_note")
+
+
+def make_annotation(
+    sample: Any, symbol: Any, note: Sequence[str], path: Path, samples: int | None = None, subtype: Any = None
+) -> Annotation:  # fmt: skip
+    """Put marks in order of time and refuse those outside a recording of ``samples`` samples; raises RecordError."""
+    at, of = np.asarray(sample, dtype=np.int64), np.asarray(symbol, dtype=np.str_)
+    order = np.argsort(at, kind="stable")
+    at, of = at[order], of[order]
+    if samples is not None and len(at) and (at[0] < 0 or at[-1] >= samples):
+        raise RecordError(
+            path,
+            f"has a mark at sample {at[0] if at[0] < 0 else at[-1]}",
+            f"0 to {samples - 1}, the recording's length",
+            "check that the annotation belongs to this record",
+        )
+    kinds = None if subtype is None else np.asarray(subtype, dtype=np.int64)[order]
+    return Annotation(at, of, tuple(note[i] for i in order) if any(note) else (), kinds)
+
+
+def _column(names: list[str], known: tuple[str, ...]) -> int | None:
+    folded = [name.strip().casefold() for name in names]
+    return next((folded.index(name) for name in known if name in folded), None)
+
+
+def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None) -> Annotation:
+    """Read marks from a table with columns ``sample`` or ``time_s`` (seconds), ``symbol`` and, if it likes, ``note``.
+
+    Args:
+        path: the file; comma, semicolon or tab between columns, quotes where a cell holds one of them.
+        fs_hz: the recording's sampling frequency, for times.
+        samples: length of the recording; a mark past it is refused.
+
+    Raises:
+        RecordError: a missing column, a cell that is no number or no WFDB symbol (with its line), a mark outside.
+    """
+    text = [line for line in read_text(path).splitlines(keepends=True) if not line.startswith("#")]
+    delimiter = next((mark for mark in "\t;" if text and mark in text[0]), ",")
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    try:
+        names = next(reader, [])
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as problem:
+        raise RecordError(path, f"line {reader.line_num} cannot be read ({problem})", "columns of marks") from problem
+    at, time = _column(names, SAMPLE_COLUMNS), _column(names, TIME_COLUMNS)
+    of, note = _column(names, SYMBOL_COLUMNS), _column(names, NOTE_COLUMNS)
+    if (at is None and time is None) or of is None:
+        found = f"columns {', '.join(names) or 'none'}"
+        raise RecordError(path, found, "sample or time_s, and symbol", "name the columns in its first line")
+    short = next((line for line, row in rows if len(row) != len(names)), None)
+    if short is not None:
+        raise RecordError(path, f"line {short} has another number of columns", f"{len(names)}, as its first line")
+    decimal = "." if delimiter == "," else ","
+    where = [_sample(row, at, time, fs_hz, decimal) for _, row in rows]
+    for (line, row), sample in zip(rows, where, strict=True):
+        if sample is None:
+            raise RecordError(path, f"line {line} has no whole sample number or time", "one mark a line")
+        if row[of].strip() not in BEAT_SYMBOLS | OTHER_SYMBOLS:
+            raise RecordError(path, f"line {line} has symbol {row[of]!r}", "a WFDB symbol such as N, V, A or +")
+    notes = [row[note].strip() for _, row in rows] if note is not None else [""]
+    return make_annotation(where, [row[of].strip() for _, row in rows], notes, path, samples)
+
+
+def _sample(row: list[str], at: int | None, time: int | None, fs_hz: float, decimal: str) -> int | None:
+    """Return the sample a row stands for, or None where it says none."""
+    cell = row[at if at is not None else time or 0]
+    value = as_number(cell) if as_number(cell) is not None else as_number(cell, decimal)
+    if value is None or not abs(value) < 2**53:  # NaN too
+        return None
+    if at is None:
+        return round(value * fs_hz)
+    return int(value) if value == int(value) else None

@@ -1,0 +1,203 @@
+"""Reading recordings from CSV and other text tables: leads by the columns' names, time or --fs, units never guessed."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, choose_lead, parse_units
+from ecgfed.record.recording import ReadOptions, Recording
+from ecgfed.record.tables import Table, clock_s, read_table
+
+#: Names of a column of times, without their unit; of one that only counts samples.
+_TIME = {"time", "t", "times", "elapsed time", "seconds", "second", "sec", "s"}
+_COUNT = {"sample", "sample #", "samples", "sample number", "sample_number", "index", "n", "#", ""}
+_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "min": 60.0}
+#: ``MLII (mV)``, ``MLII [uV]``, ``time/ms``; ``MLII_mV`` only where what follows is a unit.
+_WITH_UNIT = re.compile(r"(.*?)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|/([^/\s]+))")
+_WITH_SUFFIX = re.compile(r"(.+?)_(mV|uV|\u00b5V|\u03bcV|nV|ms|us|s)")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column: its number, its name without the unit, and the unit written beside or below it."""
+
+    number: int
+    name: str
+    unit: str
+
+    @property
+    def is_time(self) -> bool:
+        return self.name.casefold() in _TIME
+
+    @property
+    def is_count(self) -> bool:
+        return self.name.casefold() in _COUNT
+
+
+def _name_and_unit(text: str) -> tuple[str, str]:
+    match = _WITH_UNIT.fullmatch(text) or _WITH_SUFFIX.fullmatch(text)
+    if match is None:
+        return text, ""
+    return match[1].strip(), next((unit.strip() for unit in match.groups()[1:] if unit), "")
+
+
+def _columns(table: Table, how: ReadOptions) -> list[_Column]:
+    """Return what each column is, from the header or ``--columns``; raises RecordError where neither says."""
+    if how.columns and len(how.columns) != table.columns:
+        raise RecordError(table.path, f"{table.columns} columns", f"{len(how.columns)}, as --columns names")
+    if not table.header and not how.columns:
+        raise RecordError(
+            table.path, "has no line with the columns' names", action="name them in order with --columns time,MLII"
+        )
+    columns = []
+    for number, written in enumerate(table.header or how.columns):
+        name, unit = _name_and_unit(written)
+        below = table.units[number].strip() if table.units else ""
+        if how.columns:
+            name, own = _name_and_unit(how.columns[number])
+            unit = own or unit
+        columns.append(_Column(number, name, unit or below))
+    return columns
+
+
+def _time_s(table: Table, column: _Column) -> NDArray[np.float64]:
+    """Return a column of times (rows,) in seconds: numbers in its unit, or clock times."""
+    if clock_s(table.rows[0].split(table.separator)[column.number].strip()) is None:
+        if column.unit not in _SECONDS:
+            raise RecordError(table.path, f"column {column.name} is in {column.unit!r}", "s, ms, us or clock times")
+        times_s: NDArray[np.float64] = table.numbers([column.number])[0] * _SECONDS[column.unit]
+        return times_s
+    times = [clock_s(cell) for cell in table.text(column.number)]
+    for line, at in zip(table.lines, times, strict=True):
+        if at is None:
+            raise RecordError(table.path, f"line {line} of column {column.name} is no clock time", "mm:ss.mmm")
+    return np.array(times, dtype=np.float64)
+
+
+def _fs_of_times(table: Table, times_s: NDArray[np.float64]) -> float:
+    """Return the sampling frequency of a column of times, which must step evenly to half a step.
+
+    Times are often written with few digits (1 ms at 360 Hz), so the whole column decides; the nearest whole number of
+    Hz is taken where it explains every time as well.
+    """
+    bad = ~np.isfinite(times_s)
+    if bad.any():
+        raise RecordError(table.path, f"line {table.lines[int(np.argmax(bad))]} has no time", "a time for each sample")
+    if len(times_s) < 2 or not times_s[-1] > times_s[0]:
+        raise RecordError(table.path, "times that do not rise", "two samples at least, in order of time")
+    grid = np.arange(len(times_s))
+    fs_hz = (len(times_s) - 1) / float(times_s[-1] - times_s[0])
+
+    def off(rate: float) -> NDArray[np.float64]:
+        away: NDArray[np.float64] = np.abs((times_s - times_s[0]) * rate - grid)
+        return away
+
+    uneven = (off(fs_hz) > 0.5) | np.append(False, np.diff(times_s) < 0)
+    if uneven.any():
+        usual_s = float(np.median(np.diff(times_s)))
+        steps = np.abs(np.diff(times_s) - usual_s)
+        at = int(np.argmax(steps)) + 1
+        raise RecordError(
+            table.path,
+            f"times are not even: line {table.lines[at]} is {times_s[at] - times_s[at - 1]:.6g} s after the one before",
+            f"{usual_s:.6g} s",
+            "resample it, and fill gaps with rows that hold NaN",
+        )
+    whole = float(round(fs_hz))
+    return whole if whole and (off(whole) <= 0.5).all() else fs_hz
+
+
+def _check_count(table: Table, column: _Column) -> None:
+    """Refuse a column of sample numbers that skips or repeats one."""
+    step = np.diff(table.numbers([column.number])[0])
+    if len(step) and not (step == step[0]).all():
+        line = table.lines[int(np.argmax(step != step[0])) + 1]
+        raise RecordError(
+            table.path, f"line {line} does not count on from the one before", f"steps of {step[0]:g}",
+            "fill gaps with rows that hold NaN",
+        )  # fmt: skip
+
+
+def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) -> float:
+    times = [column for column in columns if column.is_time]
+    for column in columns:
+        if column.is_count and (column.name or not how.columns):
+            _check_count(table, column)
+    if not times:
+        if how.fs_hz is None:
+            raise RecordError(table.path, "has no column of times", action="say the sampling frequency with --fs")
+        check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", "correct --fs")
+        return how.fs_hz
+    if len(times) > 1:
+        raise RecordError(table.path, f"has {len(times)} columns of times", "one", "name the columns with --columns")
+    fs_hz = _fs_of_times(table, _time_s(table, times[0]))
+    check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
+    if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
+        raise RecordError(
+            table.path, f"its times step at {fs_hz:.6g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out"
+        )
+    return fs_hz
+
+
+def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
+    """Return how a lead's numbers become millivolt; raises RecordError where nothing says, or two things differ."""
+    stated = parse_units(how.units, "--units") if how.units else None
+    if not column.unit:
+        if stated is None:
+            raise RecordError(
+                path, f"units of lead {column.name} are not stated", "mV, uV or V", "say them with --units"
+            )
+        return stated
+    if column.unit not in MILLIVOLT:
+        raise RecordError(path, f"lead {column.name} is in {column.unit!r}", "one of mV, uV, µV, V, nV")
+    own = Scale(MILLIVOLT[column.unit])
+    if stated is not None and stated != own:
+        raise RecordError(
+            path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave it out"
+        )
+    return own
+
+
+def read_csv(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, how: ReadOptions) -> Recording:
+    """Read a recording from a text table, a row for each sample.
+
+    Args:
+        path: a file with comma, semicolon, tab or blanks between columns; comment lines begin with ``#`` or ``%``.
+        leads: lead names in order of preference; the columns' names are the leads'.
+        every_lead: read all columns that are leads and whose units are voltages.
+        how: what the file leaves open: fs where it has no column of times, units where no header states them, names
+            where it has no header.
+
+    Raises:
+        RecordError: rows of different lengths, a text among numbers (with its line), uneven times, nothing that says
+            sampling frequency, units or names, a missing lead.
+    """
+    table = read_table(path)
+    columns = _columns(table, how)
+    present = [column for column in columns if column.name and not column.is_time and not column.is_count]
+    if not present:
+        raise RecordError(path, "has no column of a lead", "one beside time and sample numbers", "check its first line")
+    chosen = present[choose_lead([column.name for column in present], path, leads)]
+    check_samples(len(table.rows), path)
+    fs_hz = _sampling_frequency(table, columns, how)
+    scales = {chosen.number: _scale(chosen, how, path)}
+    left_out = []
+    for column in present if every_lead else []:
+        if column.unit and column.unit not in MILLIVOLT:
+            left_out.append(f"{column.name}: no voltage")
+        else:
+            scales[column.number] = _scale(column, how, path)
+    read = [column for column in present if column.number in scales]
+    signals = table.numbers([column.number for column in read])
+    for row, column in zip(signals, read, strict=True):
+        row -= scales[column.number].zero
+        row *= scales[column.number].mv
+    names = tuple(column.name for column in read)
+    check_size(signals, names, path)
+    return Recording(
+        path.stem, path, chosen.name, names, fs_hz, signals, table.comments, files=(path,), left_out=tuple(left_out)
+    )

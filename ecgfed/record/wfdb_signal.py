@@ -1,0 +1,97 @@
+"""The samples of one WFDB record of one segment, in millivolt, with the checks the wfdb package leaves to its caller.
+
+Format: signal(5), https://physionet.org/physiotools/wag/.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.record.checks import MILLIVOLT, check_samples
+from ecgfed.record.wfdb_header import unit
+
+#: Bytes a sample takes in each uncompressed WFDB format.
+_SAMPLE_BYTES = {
+    "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3,
+}  # fmt: skip
+#: The value that stands for "no sample" in each format that has one (signal(5)).
+_INVALID = {
+    "16": -(2**15), "61": -(2**15), "160": -(2**15), "24": -(2**23), "32": -(2**31), "80": -(2**7), "212": -(2**11),
+    "310": -(2**9), "311": -(2**9), "508": -(2**7), "516": -(2**15), "524": -(2**23),
+}  # fmt: skip
+
+
+def signal_files(header: Any, base: Path, channels: list[int]) -> tuple[Path, ...]:
+    """Return the files that hold some channels, each once."""
+    return tuple(dict.fromkeys(base.parent / header.file_name[channel] for channel in channels))
+
+
+def _check_length(header: Any, base: Path, channel: int) -> None:
+    """Compare a signal file's size with what the header promises, before wfdb reads it."""
+    path = base.parent / header.file_name[channel]
+    if not path.is_file():
+        raise RecordError(path, "does not exist", f"the signal file that {base.name}.hea names", "restore it")
+    check_samples(1 if header.sig_len is None else header.sig_len, path)
+    width = _SAMPLE_BYTES.get(str(header.fmt[channel]))
+    if width is None or not header.sig_len:
+        return
+    same_file = [i for i, name in enumerate(header.file_name) if name == header.file_name[channel]]
+    per_frame = sum(header.samps_per_frame[i] for i in same_file)
+    offset = header.byte_offset[channel] or 0
+    found = int(max(path.stat().st_size - offset, 0) / (per_frame * width)) if per_frame else 0
+    if found < header.sig_len:
+        raise RecordError(
+            path, f"is cut short at {found} of {header.sig_len} samples", action="fetch or copy the record again"
+        )
+
+
+def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
+    """Verify the header's 16-bit checksum, which may be written signed or unsigned (header(5))."""
+    stated = header.checksum[channel]
+    if stated is None:
+        return
+    found = int(digital.sum(dtype=np.int64)) % 65536
+    if found != int(stated) % 65536:
+        raise RecordError(
+            base.parent / header.file_name[channel],
+            f"checksum of lead {header.sig_name[channel]} is {found}",
+            f"{int(stated) % 65536} from {base.name}.hea",
+            "the file is corrupt: fetch or copy it again",
+        )
+
+
+def millivolt_of(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
+    """Return one lead in millivolt, one sample (the mean) for each frame, its skew removed."""
+    millivolt = MILLIVOLT[unit(header, base, channel)]
+    gain, baseline = float(header.adc_gain[channel] or 200.0), float(header.baseline[channel])
+    signal_mv: NDArray[np.float64] = (digital - baseline) / gain * millivolt
+    signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
+    signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)
+    if skew := int(header.skew[channel] or 0):
+        signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
+    return signal_mv
+
+
+def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
+    """Return the samples of some leads as they are stored, each of the length and checksum its header states."""
+    import wfdb
+
+    for channel in channels:
+        _check_length(header, base, channel)
+    try:
+        # The samples as they are stored, because the header's checksum is the sum of those.
+        read = wfdb.rdrecord(
+            str(base), channels=channels, physical=False, smooth_frames=False, ignore_skew=True
+        )  # fmt: skip
+    except Exception as problem:  # wfdb raises ValueError, IndexError and others for broken files
+        raise RecordError(
+            base, f"cannot be read ({type(problem).__name__}: {problem})", "a WFDB record", "fetch or copy it again"
+        ) from problem
+    for channel, digital in zip(channels, read.e_d_signal, strict=True):
+        if not len(digital):
+            raise RecordError(base, "holds no samples", action="leave the record out")
+        _check_sum(header, base, channel, digital)
+    return list(read.e_d_signal)

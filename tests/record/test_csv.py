@@ -1,0 +1,257 @@
+"""Recordings as text tables: leads by name, fs from the times, units as stated, gaps as NaN, or one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ecgfed.errors import EcgfedError
+from ecgfed.record.reader import read_recording
+from ecgfed.record.recording import ReadOptions
+
+N = 500
+MLII = np.round(np.sin(np.arange(N) / 7), 4)
+V1 = np.round(np.cos(np.arange(N) / 9), 4)
+PLAIN = ReadOptions(fs_hz=250, units="mV")
+
+
+def table(separator: str = ",", *, names: str | None = "time,MLII,V1", fs: float = 250, decimal: str = ".") -> str:
+    rows = [f"{i / fs:.6f}{separator}{a}{separator}{b}" for i, (a, b) in enumerate(zip(MLII, V1, strict=True))]
+    text = "\n".join(rows)
+    text = text.replace(".", decimal)
+    return (names.replace(",", separator) + "\n" if names else "") + text + "\n"
+
+
+def write(folder: Path, text: str | bytes, name: str = "r.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def fails(path: Path, how: ReadOptions = PLAIN, *, leads: tuple[str, ...] = ("MLII",), every: bool = False) -> str:
+    with pytest.raises(EcgfedError) as caught:
+        read_recording(path, leads, how=how, every_lead=every)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.txt"])
+@pytest.mark.parametrize(("separator", "decimal"), [(",", "."), (";", "."), ("\t", "."), (";", ","), ("\t", ",")])
+def test_separators_and_the_decimal_comma(tmp_path: Path, separator: str, decimal: str, name: str) -> None:
+    path = write(tmp_path, table(separator, decimal=decimal), name)
+    read = read_recording(path, ("V1",), every_lead=True, how=ReadOptions(units="mV"))
+    np.testing.assert_array_equal(read.signals_mv, [MLII, V1])
+    assert (read.name, read.lead, read.leads, read.fs_hz) == ("r", "V1", ("MLII", "V1"), 250.0)
+    assert read.files == (path,)
+
+
+def test_what_numpy_and_pandas_write_is_read(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "n.txt", np.stack([MLII, V1], axis=1), header="two leads")
+    how = ReadOptions(fs_hz=360, units="mV", columns=("MLII", "V1"))
+    read = read_recording(tmp_path / "n.txt", ("V1",), every_lead=True, how=how)
+    np.testing.assert_array_equal(read.signals_mv, [MLII, V1])
+    assert read.comments == ("two leads",)
+    pd.DataFrame({"MLII": MLII, "V1": V1}).to_csv(tmp_path / "p.csv")
+    np.testing.assert_array_equal(read_recording(tmp_path / "p.csv", ("V1",), how=PLAIN).signal_mv, V1)
+    pd.DataFrame({0: MLII, 1: V1}).to_csv(tmp_path / "q.csv")
+    assert "it has 0, 1" in fails(tmp_path / "q.csv")
+    np.testing.assert_array_equal(read_recording(tmp_path / "q.csv", ("0",), how=PLAIN).signal_mv, MLII)
+
+
+def test_what_physionet_writes_is_read(tmp_path: Path) -> None:
+    """PhysioNet's viewer writes quoted names, a line of units, and clock times of a millisecond."""
+    rows = [
+        f"'{i // 21600}:{i / 360 % 60:06.3f}',{a:.3f},{b:.3f}" for i, (a, b) in enumerate(zip(MLII, V1, strict=True))
+    ]
+    text = "'Elapsed time','MLII','V1'\n'hh:mm:ss.mmm','mV','mV'\n" + "\n".join(rows) + "\n"
+    read = read_recording(write(tmp_path, text), ("MLII",), every_lead=True)
+    assert read.fs_hz == 360.0
+    np.testing.assert_allclose(read.signals_mv, [MLII, V1], atol=5.1e-4)
+
+
+@pytest.mark.parametrize("row", ["{:7d}  {: 8.4f}   {: 8.4f}", "{:7d}\t{: 8.4f}\t{: 8.4f} ", "  {},\t{} , {}  "])
+def test_blanks_around_numbers_are_passed_over(tmp_path: Path, row: str) -> None:
+    text = "\n".join(row.format(i, a, b) for i, (a, b) in enumerate(zip(MLII, V1, strict=True)))
+    how = ReadOptions(fs_hz=250, units="mV", columns=("sample", "MLII", "V1"))
+    if "\t" in row and "," in row:
+        assert "r.csv" in fails(write(tmp_path, text), how)  # two separators at once
+        text = text.replace("\t", " ")
+    read = read_recording(write(tmp_path, text), ("MLII",), every_lead=True, how=how)
+    np.testing.assert_array_equal(read.signals_mv, [MLII, V1])
+
+
+def test_steps_of_an_adc_are_scaled_as_said(tmp_path: Path) -> None:
+    """MIT-BIH as CSV elsewhere: sample numbers and steps of 5 microvolt on a zero of 1024."""
+    path = write(tmp_path, "'sample #','MLII','V1'\n0,995,1011\n1,1024,1011\n2,1224,1011\n")
+    assert "--fs" in fails(path, ReadOptions(units="mV"))
+    read = read_recording(path, ("MLII",), how=ReadOptions(fs_hz=360, units="200(1024)/mV"))
+    np.testing.assert_allclose(read.signal_mv, [-0.145, 0, 1.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "millivolt"),
+    [
+        ("MLII (mV)", 1.0), ("MLII [uV]", 1e-3), ("MLII/\u00b5V", 1e-3), ("MLII_uV", 1e-3), ("MLII_mV", 1.0),
+        ("MLII(V)", 1e3), ('"MLII (mV)"', 1.0),
+    ],
+)  # fmt: skip
+def test_a_unit_beside_a_name_is_believed(tmp_path: Path, name: str, millivolt: float) -> None:
+    path = write(tmp_path, table(names=f"time,{name},V1"))
+    read = read_recording(path, ("MLII",))
+    np.testing.assert_allclose(read.signal_mv, MLII * millivolt, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"), [("time", 1), ("Time (s)", 1), ("time_ms", 1e3), ("t [ms]", 1e3), ("seconds", 1), ("t/us", 1e6)]
+)
+def test_a_column_of_times_is_recognised(tmp_path: Path, name: str, factor: float) -> None:
+    rows = "\n".join(f"{i / 500 * factor:.9g},{v}" for i, v in enumerate(MLII))
+    assert (
+        read_recording(write(tmp_path, f"{name},MLII\n{rows}\n"), ("MLII",), how=ReadOptions(units="mV")).fs_hz == 500
+    )
+
+
+@pytest.mark.parametrize(("fs", "digits"), [(360, 3), (360, 4), (257, 3), (128.5, 6), (1000, 3), (500.25, 6)])
+def test_the_sampling_frequency_is_right_however_times_are_rounded(tmp_path: Path, fs: float, digits: int) -> None:
+    rows = "\n".join(f"{3.2 + i / fs:.{digits}f},{v}" for i, v in enumerate(np.tile(MLII, 8)))
+    read = read_recording(write(tmp_path, f"time,MLII\n{rows}\n"), ("MLII",), how=ReadOptions(units="mV"))
+    assert read.fs_hz == pytest.approx(fs, rel=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["", " ", "NaN", "nan", "NA", "null", "-"])
+def test_an_empty_cell_is_a_gap(tmp_path: Path, cell: str) -> None:
+    lines = table().splitlines()
+    lines[11] = f"{10 / 250:.6f},{cell},{V1[10]}"
+    read = read_recording(write(tmp_path, "\n".join(lines)), ("MLII",), every_lead=True, how=PLAIN)
+    assert np.isnan(read.signals_mv).nonzero() == ([0], [10])
+    np.testing.assert_array_equal(np.delete(read.signals_mv[0], 10), np.delete(MLII, 10))
+
+
+def test_comments_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
+    text = "# patient: Ann\n% made by hand\n\n" + table() + "\n# the end\n"
+    read = read_recording(write(tmp_path, "\ufeff" + text), ("MLII",), how=PLAIN)
+    assert read.comments == ("patient: Ann", "made by hand", "the end")
+    assert len(read.signal_mv) == N
+
+
+def test_columns_replace_a_header_and_pass_over_what_is_not_named(tmp_path: Path) -> None:
+    how = ReadOptions(units="mV", columns=("time", "", "II"))
+    for names in ("a,b,c", None):
+        read = read_recording(write(tmp_path, table(names=names)), ("II",), every_lead=True, how=how)
+        assert (read.leads, read.fs_hz) == (("II",), 250.0)
+        np.testing.assert_array_equal(read.signal_mv, V1)
+
+
+def test_other_columns_may_hold_anything_when_one_lead_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, table().replace(",0.", ",x0."))
+    assert "holds 'x0" in fails(path, every=True)
+    path = write(tmp_path, "MLII,RESP (l),label\n" + "\n".join(f"{v},1.0,N" for v in MLII))
+    np.testing.assert_array_equal(read_recording(path, ("MLII",), how=PLAIN).signal_mv, MLII)
+    path = write(tmp_path, "MLII,RESP (l)\n" + "\n".join(f"{v},1.0" for v in MLII))
+    read = read_recording(path, ("MLII",), how=PLAIN, every_lead=True)
+    assert (read.leads, read.left_out) == (("MLII",), ("RESP: no voltage",))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (ReadOptions(), ("units of lead MLII are not stated", "--units")),
+        (ReadOptions(units="mV", fs_hz=500), ("its times step at 250 Hz", "500 as --fs says")),
+        (ReadOptions(units="mmHg"), ("--units: 'mmHg'", "200(1024)/mV")),
+        (ReadOptions(units="mV", columns=("a", "b")), ("3 columns; expected 2, as --columns names",)),
+    ],
+)
+def test_what_is_not_said_or_said_twice(tmp_path: Path, how: ReadOptions, words: tuple[str, ...]) -> None:
+    line = fails(write(tmp_path, table()), how)
+    for word in words:
+        assert word in line
+
+
+def test_units_that_differ_from_the_files(tmp_path: Path) -> None:
+    path = write(tmp_path, table(names="time,MLII (mV),V1"))
+    assert "lead MLII is in mV; expected uV as --units says" in fails(path, ReadOptions(units="uV"))
+    assert "lead MLII is in 'mmHg'" in fails(write(tmp_path, table(names="time,MLII (mmHg),V1")))
+
+
+def test_no_header_no_fs_no_lead(tmp_path: Path) -> None:
+    assert "--columns time,MLII" in fails(write(tmp_path, table(names=None)))
+    line = fails(write(tmp_path, "MLII,V1\n1,2\n"), ReadOptions(units="mV"))
+    assert "no column of times" in line
+    assert "--fs" in line
+    line = fails(write(tmp_path, table(names="time,I,II")))
+    assert "no lead MLII; it has I, II" in line
+    assert "no column of a lead" in fails(write(tmp_path, "time,sample\n0,1\n1,2\n"))
+    assert "has 2 leads MLII" in fails(write(tmp_path, table(names="time,MLII,MLII")))
+    assert "2 columns of times" in fails(write(tmp_path, table(names="time,seconds,MLII")))
+
+
+@pytest.mark.parametrize("fs", [0, 50, 1e9, float("nan")])
+def test_an_implausible_sampling_frequency(tmp_path: Path, fs: float) -> None:
+    path = write(tmp_path, "MLII\n1\n2\n")
+    assert "100 to 20000 Hz" in fails(path, ReadOptions(units="mV", fs_hz=fs))
+    rows = "\n".join(f"{i * 0.02:.2f},{v}" for i, v in enumerate(MLII))
+    assert "sampling frequency 50 Hz" in fails(write(tmp_path, f"time,MLII\n{rows}"), ReadOptions(units="mV"))
+
+
+@pytest.mark.parametrize(
+    ("line", "to", "words"),
+    [
+        (7, "0.02,abc,1", "line 7 of column MLII holds 'abc'"),
+        (7, "0.02,1_000,1", "line 7 of column MLII holds '1_000'"),
+        (7, "0.02,0x1F,1", "line 7 of column MLII holds '0x1F'"),
+        (7, "0.02,1", "line 7 has 2 columns; expected 3"),
+        (7, "0.02,1,2,3", "line 7 has 4 columns; expected 3"),
+        (7, "soon,1,2", "line 7 of column time holds 'soon'"),
+        (7, ",1,2", "line 7 has no time"),
+        (7, "0.024,1,2", "times are not even"),
+        (300, "0.02,1,2", "times are not even"),
+        (7, "0.02,inf,2", "infinite at sample 5"),
+        (7, "0.02,1,2\x000", "is not text"),
+    ],
+)
+def test_a_row_that_will_not_do_is_named(tmp_path: Path, line: int, to: str, words: str) -> None:
+    lines = table().splitlines()
+    lines[line - 1] = to
+    if "not even" in words and line == 7:  # a sample that is not there
+        del lines[6:26]
+    assert words in fails(write(tmp_path, "\n".join(lines)))
+
+
+def test_uneven_times_name_the_line_and_the_step(tmp_path: Path) -> None:
+    lines = table().splitlines()
+    del lines[100:110]
+    line = fails(write(tmp_path, "\n".join(lines)))
+    assert "line 101 is 0.044 s after the one before; expected 0.004 s" in line
+
+
+def test_sample_numbers_must_count_on(tmp_path: Path) -> None:
+    rows = [f"{i},{v}" for i, v in enumerate(MLII)]
+    assert read_recording(write(tmp_path, "sample,MLII\n" + "\n".join(rows)), ("MLII",), how=PLAIN).fs_hz == 250
+    del rows[50]
+    assert "line 52 does not count on" in fails(write(tmp_path, "sample,MLII\n" + "\n".join(rows)))
+
+
+def test_files_that_are_no_table(tmp_path: Path) -> None:
+    assert "does not exist" in fails(tmp_path / "none.csv")
+    assert "is empty" in fails(write(tmp_path, "\n# nothing\n"))
+    assert "no row of numbers" in fails(write(tmp_path, "time,MLII\n"))
+    assert "is not text" in fails(write(tmp_path, bytes(range(256)) * 4))
+    assert "line 4 is blank" in fails(write(tmp_path, "MLII\n1\n2\n\n3\n"))
+    (tmp_path / "d.csv").mkdir()
+    assert "cannot be read" in fails(tmp_path / "d.csv")
+
+
+def test_values_that_no_heart_gives_are_wrong_units(tmp_path: Path) -> None:
+    rows = "\n".join(f"{v * 1000:.1f}" for v in MLII)
+    path = write(tmp_path, "MLII\n" + rows)
+    np.testing.assert_allclose(
+        read_recording(path, ("MLII",), how=ReadOptions(fs_hz=250, units="uV")).signal_mv, MLII, atol=1e-4
+    )
+    assert "check --units" in fails(path, ReadOptions(fs_hz=250, units="V"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    path = write(tmp_path, table(names="time,MLII (\u00b5V),V1").encode(encoding))
+    np.testing.assert_allclose(read_recording(path, ("MLII",)).signal_mv, MLII / 1000, rtol=1e-12)

@@ -1,0 +1,180 @@
+"""Recordings as NumPy arrays: which axis is time, what the file says of itself, and what is never loaded."""
+
+import io
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ecgfed.errors import EcgfedError
+from ecgfed.record.reader import read_recording
+from ecgfed.record.recording import ReadOptions
+
+RNG = np.random.default_rng(4)
+MV = np.round(RNG.standard_normal((3, 500)), 3)
+NAMES = ("I", "II", "V1")
+HOW = ReadOptions(fs_hz=500, units="mV", columns=NAMES)
+
+
+def fails(path: Path, how: ReadOptions = HOW, leads: tuple[str, ...] = ("II",)) -> str:
+    with pytest.raises(EcgfedError) as caught:
+        read_recording(path, leads, how=how)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def save(folder: Path, array: np.ndarray, **how: object) -> Path:
+    np.save(folder / "r.npy", array, **how)  # type: ignore[arg-type]
+    return folder / "r.npy"
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
+def test_the_longer_axis_is_time(tmp_path: Path, dtype: str, order: str) -> None:
+    for array in (MV, MV.T):
+        path = save(tmp_path, np.asarray(array.astype(dtype), order=order))  # type: ignore[call-overload]
+        read = read_recording(path, ("V1", "II"), every_lead=True, how=HOW)
+        assert (read.lead, read.leads, read.fs_hz, read.signals_mv.dtype) == ("V1", NAMES, 500.0, np.float64)
+        np.testing.assert_array_equal(read.signals_mv, MV.astype(dtype).astype(float))
+
+
+def test_one_axis_is_one_lead_and_nan_a_gap(tmp_path: Path) -> None:
+    signal = MV[0].copy()
+    signal[30:40] = np.nan
+    how = ReadOptions(fs_hz=500, units="mV", columns=("II",))
+    for shape in ((500,), (500, 1), (1, 500)):
+        read = read_recording(save(tmp_path, signal.reshape(shape)), ("II",), how=how)
+        np.testing.assert_array_equal(read.signals_mv, [signal])
+
+
+@pytest.mark.parametrize(("units", "millivolt"), [("uV", 1e-3), ("200(1024)/mV", 1 / 200), ("1000/V", 1.0), ("mV", 1)])
+def test_whole_numbers_are_what_is_said_of_them(tmp_path: Path, units: str, millivolt: float) -> None:
+    steps = np.arange(900, 1400, dtype=np.int16).reshape(1, -1)
+    how = ReadOptions(fs_hz=500, units=units, columns=("II",))
+    read = read_recording(save(tmp_path, steps), ("II",), how=how)
+    zero = 1024 if "(" in units else 0
+    np.testing.assert_allclose(read.signals_mv, (steps - float(zero)) * millivolt)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (ReadOptions(fs_hz=500, columns=NAMES), "holds numbers without units; expected mV, uV, V or steps"),
+        (ReadOptions(units="mV", columns=NAMES), "say it with --fs"),
+        (ReadOptions(fs_hz=500, units="mV"), "does not name its 3 leads; name them in order with --columns"),
+        (ReadOptions(fs_hz=500, units="mV", columns=("II",)), "holds 3 leads; expected 1, as --columns names"),
+        (ReadOptions(fs_hz=500, units="mV", columns=("I", "I", "V1")), "no lead II; it has I, I, V1"),
+        (ReadOptions(fs_hz=0, units="mV", columns=NAMES), "sampling frequency 0 Hz"),
+        (ReadOptions(fs_hz=500, units="200(x)/mV", columns=NAMES), "--units: '200(x)/mV'"),
+        (ReadOptions(fs_hz=500, units="0/mV", columns=NAMES), "--units: '0/mV'"),
+    ],
+)
+def test_what_is_not_said_is_asked_for(tmp_path: Path, how: ReadOptions, words: str) -> None:
+    assert words in fails(save(tmp_path, MV), how)
+
+
+def test_whole_numbers_without_units(tmp_path: Path) -> None:
+    line = fails(save(tmp_path, (MV * 1000).astype(np.int32)), ReadOptions(fs_hz=500, columns=NAMES))
+    assert "holds whole numbers without units" in line
+    assert "--units" in line
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros((2, 3, 500)), "has shape (2, 3, 500); expected (samples,)"),
+        (np.float64(1.0), "has shape ()"),
+        (np.zeros((500, 500)), "has shape (500, 500)"),
+        (np.zeros((70, 500)), "at most 64 leads"),
+        (np.zeros(0), "holds no samples"),
+        (np.zeros((3, 0)), "holds no samples"),
+        (MV.astype(complex), "holds complex128; expected real numbers"),
+        (MV.astype(str), "holds <U"),
+        (MV > 0, "holds bool"),
+        (np.zeros(5, dtype=[("a", "f8")]), "expected real numbers"),
+        (np.zeros(5, dtype="M8[s]"), "expected real numbers"),
+        (np.full((3, 500), np.inf), "infinite at sample 0"),
+        (MV * 1e6, "check --units"),
+    ],
+)
+def test_arrays_that_are_no_recording(tmp_path: Path, array: np.ndarray, words: str) -> None:
+    assert words in fails(save(tmp_path, array))
+
+
+class Bomb:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.write_text, (self.path, "loaded")
+
+
+def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
+    array = np.array([Bomb(tmp_path / "harm"), 1.0], dtype=object)
+    assert "a pickle" in fails(save(tmp_path, array, allow_pickle=True))
+    np.savez(tmp_path / "r.npz", signal=array)
+    assert "r.npz: signal: holds Python objects (a pickle)" in fails(tmp_path / "r.npz")
+    (tmp_path / "r.npy").write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
+    assert "is not an array of numpy" in fails(tmp_path / "r.npy")
+    assert not (tmp_path / "harm").exists()
+
+
+def header(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (10**6, 10**6), (2, 10**12), (10**30,), (-5,), (501,), (499,)])
+def test_a_header_that_claims_what_is_not_there(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    data = header(shape) + bytes(8 * 500)
+    (tmp_path / "r.npy").write_bytes(data)
+    line = fails(tmp_path / "r.npy")
+    assert "claims shape" in line or "holds 4000 bytes of numbers" in line
+    with zipfile.ZipFile(tmp_path / "r.npz", "w") as archive:
+        archive.writestr("signal.npy", data)
+    assert line.split(": ", 1)[1].split(";")[0] in fails(tmp_path / "r.npz")
+
+
+def test_npz_says_everything_itself(tmp_path: Path) -> None:
+    np.savez(tmp_path / "r.npz", signal=MV * 1000, fs=500, units="uV", leads=np.array(NAMES))
+    read = read_recording(tmp_path / "r.npz", ("V1",), every_lead=True)
+    assert (read.leads, read.lead, read.fs_hz) == (NAMES, "V1", 500.0)
+    np.testing.assert_allclose(read.signals_mv, MV, atol=1e-12)
+    np.savez_compressed(tmp_path / "s.npz", **dict(zip(NAMES, MV, strict=True)))
+    read = read_recording(tmp_path / "s.npz", ("II",), every_lead=True, how=ReadOptions(fs_hz=500, units="mV"))
+    assert read.leads == NAMES
+    np.testing.assert_array_equal(read.signals_mv, MV)
+
+
+@pytest.mark.parametrize(
+    ("held", "words"),
+    [
+        ({"signal": MV, "fs": 500, "units": "mmHg", "leads": NAMES}, "units: 'mmHg'"),
+        ({"signal": MV, "fs": 400, "units": "mV", "leads": NAMES}, "says fs 400 Hz; expected 500 as --fs says"),
+        ({"signal": MV, "fs": "fast", "units": "mV", "leads": NAMES}, "fs: is 'fast'"),
+        ({"signal": MV, "fs": [500, 500], "units": "mV", "leads": NAMES}, "fs: has shape (2,); expected one value"),
+        ({"signal": MV, "units": "uV"}, "is in uV; expected mV as --units says"),
+        ({"a": MV[0], "b": MV[1][:-1]}, "signal and leads, or one array (samples,) for each lead"),
+        ({"a": MV, "b": MV}, "signal and leads"),
+        ({}, "holds nothing"),
+    ],
+)
+def test_npz_that_will_not_do(tmp_path: Path, held: dict[str, object], words: str) -> None:
+    np.savez(tmp_path / "r.npz", **held)  # type: ignore[arg-type]
+    assert words in fails(tmp_path / "r.npz")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    assert "does not exist" in fails(tmp_path / "r.npy")
+    path = save(tmp_path, MV)
+    for size in (0, 5, 9, 60, 500):
+        path.write_bytes(path.read_bytes()[:size] if size else b"")
+        assert "r.npy" in fails(path)
+        save(tmp_path, MV)
+    (tmp_path / "r.npz").write_bytes(b"PK\3\4 no archive")
+    assert "cannot be read as .npz" in fails(tmp_path / "r.npz")

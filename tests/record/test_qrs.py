@@ -256,8 +256,9 @@ def test_a_real_recording_at_other_sampling_frequencies(mitdb: Path, fs_hz: floa
     """Five minutes of record 119 (DS1; a fifth of its beats ventricular), resampled."""
     recording = read_recording(mitdb / "119", ("MLII",), every_lead=True)
     beats = read_annotation(mitdb / "119").beats().sample
-    beats = beats[beats < 300 * 360] / 360
+    beats = beats[beats < 299 * 360] / 360  # the record is cut at 300 s, in the middle of a beat
     signals = resample_poly(recording.signals_mv[:, : 300 * 360], int(fs_hz * 10), 3600, axis=1)
     peaks = detect_qrs(signals, fs_hz) / fs_hz
+    peaks = peaks[peaks < 299]
     assert all(np.abs(peaks - at).min() < 0.1 for at in beats)
     assert len(peaks) == len(beats)

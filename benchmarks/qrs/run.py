@@ -31,7 +31,8 @@ from ecgfed.errors import EcgfedError
 from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
 from ecgfed.record.peaks import DETECTORS, OURS, detect_r_peaks
 from ecgfed.record.recording import Annotation, Recording
-from ecgfed.record.wfdb_files import read_annotation, read_header, read_recording
+from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.record.wfdb_header import read_header
 
 ONE_LEAD = f"{OURS}-1"
 DS2 = (

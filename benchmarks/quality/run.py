@@ -36,7 +36,8 @@ from ecgfed.record.filters import band_pass
 from ecgfed.record.findings import record_findings
 from ecgfed.record.quality import NOISE_SHARE, LeadQuality, Reason, lead_quality
 from ecgfed.record.recording import Recording
-from ecgfed.record.wfdb_files import read_annotation, read_header, read_recording
+from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.record.wfdb_header import read_header
 
 Signal = NDArray[np.float64]
 FS = 360

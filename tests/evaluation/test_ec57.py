@@ -18,7 +18,7 @@ def marks(*pairs: tuple[int, str], subtype: dict[int, int] | None = None) -> Ann
     """Marks by (samples after 5:00, symbol)."""
     sample = np.array([START + at for at, _ in pairs], dtype=np.int64)
     subtypes = np.array([(subtype or {}).get(at, 0) for at, _ in pairs], dtype=np.int64)
-    return Annotation(sample, np.array([symbol for _, symbol in pairs], dtype=np.str_), subtypes)
+    return Annotation(sample, np.array([symbol for _, symbol in pairs], dtype=np.str_), subtype=subtypes)
 
 
 def counted(reference: Annotation, test: Annotation, **options: object) -> dict[str, int]:

@@ -187,8 +187,9 @@ def _print(summary: dict[str, Any], quiet: bool) -> None:
         if count:
             table.add_row(name, f"{count:,}")
     console.print(table)
-    if poor := summary["poor_quality_beats"]:
+    if summary["poor_quality_s"]:
         why = ", ".join(f"{reason} {total:.1f} s" for reason, total in summary["poor_quality_s"].items())
-        note(f"{poor:,} beats lie in stretches of poor quality ({why}); see 'ecgfed inspect'.", quiet=quiet)
+        poor = f"{summary['poor_quality_beats']:,} beats"
+        note(f"{poor} lie in stretches of poor quality ({why}); see 'ecgfed inspect'.", quiet=quiet)
     note(f"{summary['intended_use']}", quiet=quiet)
     note(f"{summary['beats']:,} beats in {seconds(summary['seconds'])}: {', '.join(summary['files'])}", quiet=quiet)

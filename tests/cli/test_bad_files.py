@@ -1,5 +1,6 @@
 """Files as they go wrong in practice, through prepare, predict and convert: one line, exit code 2, nothing written."""
 
+import csv
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -186,8 +187,8 @@ def test_gaps_flag_the_beats_beside_them(ecgfed: Command, fedavg_run: Path, tmp_
     record.write_text("\n".join(lines))
     command = ("predict", exported(fedavg_run), record, "--peaks", "annotated", "--out", tmp_path / "p", "--quiet")
     assert ecgfed(*command).code == 0
-    rows = [row.split(",") for row in (tmp_path / "p" / "r.csv").read_text().splitlines()[1:]]
-    flagged = {int(row[0]) for row in rows if int(row[-1]) & 2}
+    with (tmp_path / "p" / "r.csv").open(newline="") as stream:
+        flagged = {int(row["sample"]) for row in csv.DictReader(stream) if int(row["flags"]) & 2}
     touching = {int(s) for s in AT if s - 100 < 3960 and s + 156 > 3600}
     assert flagged == touching
     assert flagged

@@ -235,7 +235,7 @@ def test_an_error_in_a_record_comes_home_from_a_worker(records: Path, tmp_path: 
     assert not (tmp_path / "out" / "c").exists()
 
 
-class Killer:
+class Killer(str):
     """Ends the worker process that unpickles it, as the system does when memory runs out."""
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -243,7 +243,7 @@ class Killer:
 
 
 def test_a_killed_worker_is_one_line_and_leaves_nothing(records: Path, tmp_path: Path) -> None:
-    options = PrepareOptions(annotator=Killer())  # type: ignore[arg-type]
+    options = PrepareOptions(annotator=Killer("atr"))
     with pytest.raises(CohortError, match="worker process was killed") as caught:
         build(records, tmp_path / "c", options, workers=2)
     assert "--workers" in str(caught.value)

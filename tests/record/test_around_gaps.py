@@ -43,7 +43,7 @@ def test_beats_are_found_on_both_sides_of_a_gap(seconds: float, detector: str) -
     assert (np.diff(peaks) > 0).all()
     assert not ((peaks >= start) & (peaks < stop)).any()
     assert found_of(peaks, outside) >= len(outside) - 3
-    assert len(peaks) <= len(r)
+    assert len(peaks[peaks > FS]) <= len(r)  # in a stream's first second levels are still being learned
 
 
 @pytest.mark.parametrize("level", [5.115, 0.0])

@@ -84,6 +84,7 @@ def personalize_command(
     summary = {
         "run": str(run_path), "method": run.method.name, "patient": name, "record": None if not record else str(record),
         "learned_from": _learned_from(first, cohort, length, epochs, mix), "scores": scores, "bundle": str(out),
+        "modality": cohort.modality,
         "parity": manifest["parity"], "seconds": round(time.perf_counter() - started, 2),
     }  # fmt: skip
     if json_output:
@@ -208,5 +209,8 @@ def _print(summary: dict[str, Any]) -> None:
             row = scores[answer]
             table.add_row(f"{answer} model", *(f"{row[k]:.3f}" for k in ("macro_f1", "macro_f1_truth", "accuracy")))
         console.print(table)
+    if summary["modality"] == "image":
+        note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}.", quiet=False)
+        return
     then = f"ecgfed predict {summary['bundle']} {summary['record'] or 'RECORD'} --patient {summary['patient']}"
     note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}. Next: {then} --out predictions", quiet=False)

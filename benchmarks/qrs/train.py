@@ -1,4 +1,4 @@
-"""Train the QRS detector's two small networks on the DS1 and paced records of MIT-BIH; DS2 is never read here.
+"""Train the QRS detector's two small networks on the DS1 records of MIT-BIH; no other is read here.
 
     python benchmarks/qrs/train.py --source MITDB                 # writes ecgfed/record/qrs_weights.npz
     python benchmarks/qrs/train.py --source MITDB --folds 4       # cross-validation by record, writes nothing
@@ -24,7 +24,6 @@ DS1 = (
     "101", "106", "108", "109", "112", "114", "115", "116", "118", "119", "122", "124", "201", "203", "205", "207",
     "208", "209", "215", "220", "223", "230",
 )  # fmt: skip
-PACED = ("102", "104", "107", "217")
 FS_HZ = 360.0
 COPIES = ("as it is", "noisy", "noisy", "noisy", "one lead", "one noisy lead", "the other lead")
 WEIGHTS = Path(qrs_net.__file__).with_name(qrs_net.FILE)
@@ -278,7 +277,7 @@ def main() -> None:
     arguments.add_argument("--folds", type=int, default=0, help="cross-validate by record and write nothing")
     given = arguments.parse_args()
     torch.set_num_threads(1)
-    records = DS1 + PACED
+    records = DS1
     made = examples(given.source, records)
     count = sum(one.beat.size for one in made)
     print(f"{count:,} candidates of {len(records)} records, {len(COPIES)} copies each", flush=True)

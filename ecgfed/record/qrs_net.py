@@ -2,7 +2,7 @@
 
 Weights are multiples of 1/1024 and activations of 1/256; the products are summed as whole numbers in float64, far
 below 2^53, so no sum is ever rounded: the same bits on any machine, whatever the batch. They were trained on the DS1
-and paced records of MIT-BIH only (``benchmarks/qrs/train.py``, which writes ``qrs_weights.npz``).
+records of MIT-BIH only (``benchmarks/qrs/train.py``, which writes ``qrs_weights.npz``).
 """
 
 from functools import lru_cache

@@ -83,11 +83,14 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     federation = training_data(cohort, rr=run.net.spec.rr)
     method = with_meta_set(run.method, federation, run.plan.seed)
     plan = replace(run.plan, local_epochs=epochs, local_steps=None)
+    new = len(cohort.clients)  # no client's number: what the server holds of a client is not the newcomer's
+    data = patient.data
+    data = replace(data, clients=np.array([new]), rows={new: data.rows[0]}, ids={new: data.ids.get(0, "newcomer")})
     work = client_work(
-        method, patient.data, plan, State(state.round, state.server, {0: method.newcomer(state.server, initial)}), 0,
-        initial=initial, number=state.round + 1, progress=1.0, client_numbers=len(cohort.clients),
+        method, data, plan, State(state.round, state.server, {new: method.newcomer(state.server, initial)}), new,
+        initial=initial, number=state.round + 1, progress=1.0, client_numbers=new + 1,
     )  # fmt: skip
-    with ThreadEngine(patient.data, plan, 1) as engine:
+    with ThreadEngine(data, plan, 1) as engine:
         (result,) = engine.run(method, method.shared(state.server), [work])
     personal = run.method.personal_answer(state.server, result.kept)
     local = run.method.local_answer(result.returned)

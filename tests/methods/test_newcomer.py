@@ -15,6 +15,7 @@ from ecgfed.federation.checkpoint import State
 from ecgfed.methods.ditto import Ditto
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.fedper import FedPer
+from ecgfed.methods.mtl import Mtl
 from ecgfed.methods.per_fedavg import PerFedAvg
 from ecgfed.methods.pfedme import PFedMe
 from ecgfed.methods.settings import make_settings
@@ -44,7 +45,10 @@ def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings
     x, y = tiny.POINTS[CLIENT]
     patient = FirstBeats(replace(tiny.data(((x, y),)), clients=np.zeros(1, np.int64)), np.empty(0, np.int64))
     model = {"extractor.w": torch.tensor([[END[0]]]), "head.b": torch.tensor([END[1]])}
-    server = {"model": model, "extractor": {"extractor.w": model["extractor.w"]}}
+    server = {
+        "model": model, "extractor": {"extractor.w": model["extractor.w"]},
+        "mean": model, "models": {str(k): {n: v + k - 3.0 for n, v in model.items()} for k in NoCohort.clients},
+    }  # fmt: skip
     chain = adapted(run, NoCohort(), State(9, server), patient, epochs)  # type: ignore[arg-type]
     return {name: float(value) for part in chain.parts for name, value in part.params.items()}
 
@@ -83,6 +87,13 @@ def test_fedper_trains_a_new_head_and_keeps_the_shared_extractor(monkeypatch: py
     begun = np.array([END[0], tiny.START[1]])  # nobody has a head to give: it is the run's first
     assert found["extractor.w"] == pytest.approx(END[0])
     assert found["head.b"] == pytest.approx(begun[1] - 0.3 * tiny.grad(begun, CLIENT)[1])
+
+
+def test_mtl_pulls_to_the_mean_and_takes_the_newcomer_for_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = personal(monkeypatch, Mtl, 2, lr=0.3, momentum=0.0, lam=0.5, relation="learned")
+    model = END - 0.3 * tiny.grad(END, CLIENT)
+    model = model - 0.3 * (tiny.grad(model, CLIENT) + 2 * 0.5 * (model - END))
+    assert [found["extractor.w"], found["head.b"]] == pytest.approx(model)
 
 
 def _beats(minutes: list[float]) -> LabelledBeats:

@@ -22,7 +22,7 @@ from .output import (
     seconds,
     warn,
 )
-from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, read_options
+from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, as_typed, read_options
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -91,7 +91,7 @@ def personalize_command(
         print_json(summary)
         return
     if not quiet:
-        _print(summary)
+        _print(summary, as_typed(lead=lead, fs=fs, units=units, columns=columns))
 
 
 def _check(record: Path | None, minutes: float | None, class_mix: Path | None, patient: str | None) -> str:
@@ -193,7 +193,8 @@ def _read_class_mix(path: Path, classes: tuple[str, ...]) -> Any:
     return mix
 
 
-def _print(summary: dict[str, Any]) -> None:
+def _print(summary: dict[str, Any], reading: str) -> None:
+    """Print what was made, and how to use it; ``reading`` is how the recording was told to be read."""
     learned, scores = summary["learned_from"], summary["scores"]
     if "class_mix" in learned:
         source = "a class mix alone: " + ", ".join(
@@ -202,7 +203,7 @@ def _print(summary: dict[str, Any]) -> None:
     else:
         counts = ", ".join(f"{name} {n:,}" for name, n in learned["classes"].items())
         source = f"{learned['beats']:,} beats of the first {learned['minutes']:g} minutes ({counts})"
-    console.print(f"{summary['patient']}: a personal model ({summary['method']}) from {source}.", highlight=False)
+    note(f"{summary['patient']}: a personal model ({summary['method']}) from {source}.", quiet=False)
     if scores["beats"]:
         table = Table(f"on {scores['beats']:,} beats it has not seen", "macro-F1", "classes in truth", "accuracy")
         for answer in ("global", "personal"):
@@ -212,5 +213,5 @@ def _print(summary: dict[str, Any]) -> None:
     if summary["modality"] == "image":
         note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}.", quiet=False)
         return
-    then = f"ecgfed predict {summary['bundle']} {summary['record'] or 'RECORD'} --patient {summary['patient']}"
+    then = f"ecgfed predict {summary['bundle']} {summary['record'] or 'RECORD'} --patient {summary['patient']}{reading}"
     note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}. Next: {then} --out predictions", quiet=False)

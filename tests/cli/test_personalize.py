@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +85,20 @@ def test_a_participant_is_named_as_such(ecgfed: Command, fedavg_run: Path, recor
     said = ecgfed("personalize", fedavg_run, "--record", records / "p1", "--minutes", 0.5, "--out", tmp_path / "b")
     assert said.code == 0
     assert "p1 took part in training" in said.err
-    assert "beats of the first 0.5 minutes" in said.out.replace("\n", " ")
+    assert "beats of the first 0.5 minutes" in said.out
+
+
+def test_the_next_command_it_names_can_be_run(
+    ecgfed: Command, fedavg_run: Path, new_patient: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "eve.npy", wfdb.rdrecord(str(new_patient)).p_signal * 200)
+    shutil.copyfile(new_patient.with_suffix(".atr"), tmp_path / "eve.atr")
+    given = ("--fs", 360, "--units", "200/mV", "--columns", "aVF,V1", "--lead", "aVF", "--minutes", 1, "--epochs", 1)
+    said = ecgfed("personalize", fedavg_run, "--record", tmp_path / "eve.npy", *given, "--out", tmp_path / "b")
+    assert said.code == 0
+    words = shlex.split(said.out.split("Next: ecgfed ")[1])
+    assert words[-2:] == ["--out", "predictions"]
+    assert ecgfed(*words[:-1], tmp_path / "predictions").code == 0
 
 
 def test_what_cannot_be_done_is_said_and_writes_nothing(

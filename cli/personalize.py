@@ -122,7 +122,9 @@ def _first_beats(
     recording = read_recording(record, leads, how=how)
     annotation = read_annotation(recording, annotator)
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, cohort.labels)
-    return first_beats(beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr)
+    return first_beats(
+        beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr, leave_out=run.plan.leave_out
+    )
 
 
 def _from_class_mix(run: Any, state: Any, mix: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import LabelledBeats
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import RecordError
 from ecgfed.evaluation.accuracies import accuracy
@@ -44,7 +44,9 @@ class FirstBeats:
         return self.data.batch(np.arange(min(count, len(self.data.label)))).inputs
 
 
-def first_beats(beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool) -> FirstBeats:
+def first_beats(
+    beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool, leave_out: str = "nothing"
+) -> FirstBeats:
     """Divide a recording's labelled beats into the first minutes and the rest.
 
     Args:
@@ -54,18 +56,20 @@ def first_beats(beats: LabelledBeats, fs_hz: float, minutes: float, classes: int
         classes: number of classes.
         name: the patient, for messages.
         rr: whether the net takes RR features.
+        leave_out: beats that are not learned from, as in ``TrainPlan``; it leaves none out of those that are scored.
 
     Raises:
         RecordError: no labelled beat in the first minutes.
     """
     early = beats.sample < minutes * 60 * fs_hz
-    if minutes and not early.any():
+    learned = early if leave_out == "nothing" else early & (beats.windows.flags & FLAG_POOR_QUALITY == 0)
+    if minutes and not learned.any():
         raise RecordError(
             name, f"no beat of the run's classes in the first {minutes:g} minutes", "some to learn from",
             "pass more with --minutes",
         )  # fmt: skip
     data = TrainingData(
-        clients=np.zeros(1, np.int64), rows={0: np.flatnonzero(early)}, windows=beats.windows.window_mv,
+        clients=np.zeros(1, np.int64), rows={0: np.flatnonzero(learned)}, windows=beats.windows.window_mv,
         rr=beats.windows.rr_s if rr else None, label=beats.label, classes=classes, ids={0: name},
     )  # fmt: skip
     return FirstBeats(data, np.flatnonzero(~early))

@@ -110,6 +110,16 @@ def test_beats_are_divided_by_time() -> None:
     assert found.data.class_counts(0).tolist() == [1, 1, 1]
 
 
+def test_beats_in_bad_stretches_are_not_learned_from_where_the_run_did_not() -> None:
+    beats = _beats([0.1, 0.5, 1.0, 3.0])
+    beats.windows.flags[:] = [1, 2, 3, 2]
+    found = first_beats(beats, 250.0, 2.0, 3, "p", rr=True, leave_out="poor-quality")
+    assert (found.data.rows[0].tolist(), found.rest.tolist()) == ([0], [3])
+    beats.windows.flags[0] = 2
+    with pytest.raises(RecordError, match="first 2 minutes"):
+        first_beats(beats, 250.0, 2.0, 3, "p", rr=True, leave_out="poor-quality")
+
+
 def test_zero_minutes_learn_from_nothing() -> None:
     found = first_beats(_beats([0.1, 0.5]), 250.0, 0.0, 3, "p", rr=False)
     assert (len(found.data.rows[0]), found.rest.tolist()) == (0, [0, 1])

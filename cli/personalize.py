@@ -55,8 +55,10 @@ def personalize_command(
     """Make a personal model for a patient who took no part in training; score it on the rest of the recording."""
     from ecgfed.bundle.export import write_bundle
     from ecgfed.evaluation.newcomer import adapted
+    from ecgfed.files import check_new_folder
 
     name = _check(record, minutes, class_mix, patient)
+    check_new_folder(out, overwrite=overwrite)
     started = time.perf_counter()
     run, cohort = open_run_and_cohort(run_path, cohort_path)
     if record is not None and cohort.modality != "ecg":

@@ -118,6 +118,9 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
         (fedavg_run, ("--record", tmp_path / "nobody"), ("nobody.hea", "does not exist")),
     ):
         assert_refused(ecgfed("personalize", run, *arguments, "--out", out), *words)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes").write_text("mine")
+    assert_refused(ecgfed("personalize", fedavg_run, *record, "--out", tmp_path / "taken"), "--out", "not empty")
     for text, words in (
         ('{"Z": 1}', "class 'Z'"), ('{"N": -1}', "-1 for class N"), ('{"N": 0}', "no class occurs"),
         ('{"N": "many"}', "cannot be read"), ("N;3", "cannot be read"), ("", "no class occurs"),

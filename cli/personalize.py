@@ -214,6 +214,8 @@ def _print(summary: dict[str, Any], reading: str) -> None:
             row = scores[answer]
             table.add_row(f"{answer} model", *(f"{row[k]:.3f}" for k in ("macro_f1", "macro_f1_truth", "accuracy")))
         console.print(table)
+    elif summary["record"]:
+        note("No beat of the recording is left to score it on.", quiet=False)
     if summary["modality"] == "image":
         note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}.", quiet=False)
         return

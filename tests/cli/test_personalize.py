@@ -101,6 +101,15 @@ def test_the_next_command_it_names_can_be_run(
     assert ecgfed(*words[:-1], tmp_path / "predictions").code == 0
 
 
+def test_a_recording_that_is_used_up_is_said(
+    ecgfed: Command, fedavg_run: Path, new_patient: Path, tmp_path: Path
+) -> None:
+    given = ("--record", new_patient, "--minutes", 99, "--epochs", 1, "--out", tmp_path / "b")
+    said = ecgfed("personalize", fedavg_run, *given)
+    assert said.code == 0
+    assert "No beat of the recording is left to score it on." in said.out
+
+
 def test_what_cannot_be_done_is_said_and_writes_nothing(
     ecgfed: Command, fedavg_run: Path, hyper_run: Path, new_patient: Path, tmp_path: Path
 ) -> None:

@@ -116,14 +116,14 @@ def _first_beats(
     record: Path, lead: str | None, annotator: str, minutes: float, cohort: Any, run: Any, name: str, how: Any
 ) -> Any:  # fmt: skip
     """Return the recording's labelled beats, cut as the cohort's were, divided by time."""
-    from ecgfed.beats.extract import labelled_beats
+    from ecgfed.cohort.build import PrepareOptions, beats_of
     from ecgfed.evaluation.newcomer import first_beats
-    from ecgfed.record.reader import read_annotation, read_recording
 
     leads = tuple(part.strip() for part in (lead or str(cohort.meta["lead"])).replace("|", ",").split(","))
-    recording = read_recording(record, leads, how=how)
-    annotation = read_annotation(recording, annotator)
-    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, cohort.labels)
+    cut = {name: cohort.meta[name] for name in ("peaks", "detector") if cohort.meta.get(name)}
+    recording, _, beats = beats_of(
+        record, PrepareOptions(leads=leads, labels=cohort.labels, annotator=annotator, how=how, **cut)
+    )
     return first_beats(
         beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr, leave_out=run.plan.leave_out
     )

@@ -101,6 +101,26 @@ def test_the_next_command_it_names_can_be_run(
     assert ecgfed(*words[:-1], tmp_path / "predictions").code == 0
 
 
+def test_beats_are_cut_as_the_cohorts_were(ecgfed: Command, records: Path, new_patient: Path, tmp_path: Path) -> None:
+    """A mark where no peak is: annotated peaks take it for a beat, detected ones leave it out."""
+    marks = wfdb.rdann(str(new_patient), "atr")
+    false = (marks.sample[-3] + marks.sample[-2]) // 2
+    order = np.argsort(np.append(marks.sample, false))
+    for suffix in (".hea", ".dat"):
+        shutil.copyfile(new_patient.with_suffix(suffix), tmp_path / f"newcomer{suffix}")
+    wfdb.wrann(
+        "newcomer", "atr", np.append(marks.sample, false)[order], list(np.array([*marks.symbol, "N"])[order]),
+        write_dir=str(tmp_path),
+    )  # fmt: skip
+    for peaks, extra in (("annotated", 1), ("detected", 0)):
+        cohort, run = tmp_path / f"{peaks}-cohort", tmp_path / f"{peaks}-run"
+        assert ecgfed("prepare", "folder", records, "--peaks", peaks, "--workers", 1, "--out", cohort).code == 0
+        train_run(cohort, run)
+        given = ("--record", tmp_path / "newcomer", "--minutes", 1, "--epochs", 1, "--out", tmp_path / peaks)
+        told = json.loads(ecgfed("personalize", run, *given, "--json").out)
+        assert told["learned_from"]["beats"] + told["scores"]["beats"] == len(marks.sample) + extra
+
+
 def test_a_recording_that_is_used_up_is_said(
     ecgfed: Command, fedavg_run: Path, new_patient: Path, tmp_path: Path
 ) -> None:

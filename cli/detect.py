@@ -10,17 +10,23 @@ import typer
 from ecgfed.errors import OptionError
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
+from .reading import ColumnsOption, FsOption, UnitsOption, read_options
 from .records import record_paths
 
 
 def detect_command(
-    records: Annotated[list[Path], typer.Argument(metavar="RECORDS", help="WFDB records, or folders of them.")],
+    records: Annotated[
+        list[Path], typer.Argument(metavar="RECORDS", help="Recordings of any format, or folders of WFDB records.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the annotation files, RECORD.SUFFIX.")],
     detector: Annotated[str, typer.Option(help="ecgfed, xqrs, ... (docs/qrs.md).")] = "ecgfed",
     lead: Annotated[
         str | None, typer.Option(help="Lead to put the peaks on, in order of preference; default MLII, II, the first.")
     ] = None,
     suffix: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "qrs",
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -28,12 +34,14 @@ def detect_command(
     """Find the R peaks of recordings, each marked N; 'ecgfed ec57' and WFDB's bxb score the files."""
     from ecgfed.files import write_bytes
     from ecgfed.record.peaks import detector_by_name
+    from ecgfed.record.reader import record_path
 
     detector_by_name(detector)
+    how = read_options(fs, units, columns)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     paths = record_paths(records)
-    targets = [out / f"{path.name}.{suffix}" for path in paths]
+    targets = [out / f"{record_path(path).name}.{suffix}" for path in paths]
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         raise OptionError("--out", f"{out} holds {', '.join(taken[:3])}", "no such files", "or pass --overwrite")
@@ -44,7 +52,7 @@ def detect_command(
     with progress_bar(quiet) as bar:
         task = bar.add_task("records", total=len(paths), about="")
         for path, target in zip(paths, targets, strict=True):
-            about, data = _detect(path, target, detector, lead)
+            about, data = _detect(path, target, detector, lead, how)
             found.append(about)
             files.append(data)
             bar.update(task, advance=1, about=path.name)
@@ -59,7 +67,7 @@ def detect_command(
     note(f"{len(found)} records in {seconds(time.perf_counter() - started)}.", quiet=quiet)
 
 
-def _detect(path: Path, target: Path, detector: str, lead: str | None) -> tuple[dict[str, Any], bytes]:
+def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any) -> tuple[dict[str, Any], bytes]:
     """Return what is to be said of a record, and its annotation file."""
     import numpy as np
 
@@ -69,15 +77,18 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None) -> tuple[
     from ecgfed.record.wfdb_writer import annotation_bytes
 
     if lead is None:
-        recording = read_every_lead(path, ("MLII", "II"))
+        recording = read_every_lead(path, ("MLII", "II"), how=how)
     else:
-        recording = read_recording(path, tuple(name.strip() for name in lead.split(",")), every_lead=True)
+        leads = tuple(name.strip() for name in lead.split(",") if name.strip())
+        if not leads:
+            raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
+        recording = read_recording(path, leads, every_lead=True, how=how)
     peaks = detect_around_gaps(
         recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead), detector=detector,
         name=f"{path} lead {recording.lead}",
     )  # fmt: skip
     about = {
-        "record": path.name, "lead": recording.lead, "beats": len(peaks), "file": str(target),
+        "record": recording.name, "lead": recording.lead, "beats": len(peaks), "file": str(target),
         "duration_s": round(recording.duration_s, 3),
     }  # fmt: skip
     return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz, target)

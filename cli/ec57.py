@@ -69,9 +69,12 @@ def _start(text: str) -> float:
 
 def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str) -> Any:
     from ecgfed.evaluation.ec57 import compare
+    from ecgfed.record.reader import format_of
     from ecgfed.record.wfdb_files import read_annotation
     from ecgfed.record.wfdb_header import read_header
 
+    if format_of(path) != "wfdb":
+        raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
     samples = int(header.sig_len) or None
     if samples is not None and start_s * header.fs >= samples:

@@ -55,7 +55,7 @@ def evaluate_command(
     from ecgfed.evaluation.scenarios import PROTOCOLS, evaluate
     from ecgfed.federation.callbacks import HISTORY, read_lines
     from ecgfed.federation.plan import available_cores
-    from ecgfed.files import replacing_file, replacing_folder, write_json, write_text
+    from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
     from ecgfed.report.curves import draw_learning_curves
 
     if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
@@ -68,8 +68,8 @@ def evaluate_command(
     run, cohort = open_run_and_cohort(run_path, cohort_path)
     state = run.state()
     folder = out or run_path / (f"evaluation-{split}" + ("" if leave_out == "nothing" else f"-without-{leave_out}"))
-    if out and not overwrite and out.is_dir() and any(out.iterdir()):
-        raise OptionError("--out", f"{out} is not empty", "a new folder", "choose another, or pass --overwrite")
+    if out:
+        check_new_folder(out, overwrite=overwrite)
     with progress_bar(quiet) as bar:
         task = bar.add_task("patients", total=None, about="")
         result = evaluate(

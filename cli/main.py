@@ -90,7 +90,7 @@ def _usage_line(error: Exception) -> str:
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C."""
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
         sys.stdout.flush()
     except EcgfedError as error:
         _stop(2, str(error))

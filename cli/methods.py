@@ -5,10 +5,10 @@ from typing import Any
 
 from rich.table import Table
 
-from .output import JsonOption, console, print_json
+from .output import JsonOption, QuietOption, console, print_json
 
 
-def methods_command(json_output: JsonOption = False) -> None:
+def methods_command(json_output: JsonOption = False, quiet: QuietOption = False) -> None:
     """List the federated methods, their papers, what travels and what stays, and their settings."""
     from ecgfed.federation.cost import cost_of
     from ecgfed.methods.registry import methods
@@ -23,7 +23,11 @@ def methods_command(json_output: JsonOption = False) -> None:
     ]  # fmt: skip
     if json_output:
         print_json(rows)
-        return
+    elif not quiet:
+        _print(rows)
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
     table = Table("method", "paper", "travels", "stays with the patient", "kB down, up", "MFLOP a step")
     for column in (0, 4, 5):
         table.columns[column].no_wrap = True

@@ -22,7 +22,7 @@ from .output import (
     seconds,
     warn,
 )
-from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, read_options
+from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, as_typed, read_options
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -55,8 +55,10 @@ def personalize_command(
     """Make a personal model for a patient who took no part in training; score it on the rest of the recording."""
     from ecgfed.bundle.export import write_bundle
     from ecgfed.evaluation.newcomer import adapted
+    from ecgfed.files import check_new_folder
 
     name = _check(record, minutes, class_mix, patient)
+    check_new_folder(out, overwrite=overwrite)
     started = time.perf_counter()
     run, cohort = open_run_and_cohort(run_path, cohort_path)
     if record is not None and cohort.modality != "ecg":
@@ -91,7 +93,7 @@ def personalize_command(
         print_json(summary)
         return
     if not quiet:
-        _print(summary)
+        _print(summary, as_typed(lead=lead, fs=fs, units=units, columns=columns))
 
 
 def _check(record: Path | None, minutes: float | None, class_mix: Path | None, patient: str | None) -> str:
@@ -114,15 +116,17 @@ def _first_beats(
     record: Path, lead: str | None, annotator: str, minutes: float, cohort: Any, run: Any, name: str, how: Any
 ) -> Any:  # fmt: skip
     """Return the recording's labelled beats, cut as the cohort's were, divided by time."""
-    from ecgfed.beats.extract import labelled_beats
+    from ecgfed.cohort.build import PrepareOptions, beats_of
     from ecgfed.evaluation.newcomer import first_beats
-    from ecgfed.record.reader import read_annotation, read_recording
 
     leads = tuple(part.strip() for part in (lead or str(cohort.meta["lead"])).replace("|", ",").split(","))
-    recording = read_recording(record, leads, how=how)
-    annotation = read_annotation(recording, annotator)
-    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, cohort.labels)
-    return first_beats(beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr)
+    cut = {name: cohort.meta[name] for name in ("peaks", "detector") if cohort.meta.get(name)}
+    recording, _, beats = beats_of(
+        record, PrepareOptions(leads=leads, labels=cohort.labels, annotator=annotator, how=how, **cut)
+    )
+    return first_beats(
+        beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr, leave_out=run.plan.leave_out
+    )
 
 
 def _from_class_mix(run: Any, state: Any, mix: Any) -> Any:
@@ -193,7 +197,8 @@ def _read_class_mix(path: Path, classes: tuple[str, ...]) -> Any:
     return mix
 
 
-def _print(summary: dict[str, Any]) -> None:
+def _print(summary: dict[str, Any], reading: str) -> None:
+    """Print what was made, and how to use it; ``reading`` is how the recording was told to be read."""
     learned, scores = summary["learned_from"], summary["scores"]
     if "class_mix" in learned:
         source = "a class mix alone: " + ", ".join(
@@ -202,15 +207,17 @@ def _print(summary: dict[str, Any]) -> None:
     else:
         counts = ", ".join(f"{name} {n:,}" for name, n in learned["classes"].items())
         source = f"{learned['beats']:,} beats of the first {learned['minutes']:g} minutes ({counts})"
-    console.print(f"{summary['patient']}: a personal model ({summary['method']}) from {source}.", highlight=False)
+    note(f"{summary['patient']}: a personal model ({summary['method']}) from {source}.", quiet=False)
     if scores["beats"]:
         table = Table(f"on {scores['beats']:,} beats it has not seen", "macro-F1", "classes in truth", "accuracy")
         for answer in ("global", "personal"):
             row = scores[answer]
             table.add_row(f"{answer} model", *(f"{row[k]:.3f}" for k in ("macro_f1", "macro_f1_truth", "accuracy")))
         console.print(table)
+    elif summary["record"]:
+        note("No beat of the recording is left to score it on.", quiet=False)
     if summary["modality"] == "image":
         note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}.", quiet=False)
         return
-    then = f"ecgfed predict {summary['bundle']} {summary['record'] or 'RECORD'} --patient {summary['patient']}"
+    then = f"ecgfed predict {summary['bundle']} {summary['record'] or 'RECORD'} --patient {summary['patient']}{reading}"
     note(f"Wrote {summary['bundle']} in {seconds(summary['seconds'])}. Next: {then} --out predictions", quiet=False)

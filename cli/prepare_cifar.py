@@ -32,12 +32,17 @@ def cifar10(
     url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
     partition: Annotated[str, typer.Option(help="longtail (GRP-FED) or dirichlet (Fed-RoD).")] = "longtail",
     clients: Annotated[int | None, typer.Option(help="How many clients; default 50 for longtail, 20 else.")] = None,
-    rho: Annotated[float, typer.Option(help="longtail: client sizes fall as rank^-rho.")] = 0.7,
-    tau: Annotated[float, typer.Option(help="longtail: a client's class shares fall by this factor.")] = 0.5,
-    alpha: Annotated[float, typer.Option(help="dirichlet: concentration; less is more different clients.")] = 0.3,
+    rho: Annotated[float | None, typer.Option(help="longtail: client sizes fall as rank^-rho; default 0.7.")] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="longtail: a client's class shares fall by this factor; default 0.5.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="dirichlet: concentration; less is more different clients; default 0.3.")
+    ] = None,
     imbalance: Annotated[
-        float, typer.Option(help="dirichlet: images of the most frequent class for one of the rarest.")
-    ] = 1.0,
+        float | None,
+        typer.Option(help="dirichlet: images of the most frequent class for one of the rarest; default 1."),
+    ] = None,
     valid_share: Annotated[float, typer.Option(help="Share of a client's images it does not train on.")] = 0.1,
     limit: Annotated[
         int | None, typer.Option(help="Take so many of the 50,000 images, and a fifth of it to test; for quick tries.")
@@ -51,7 +56,8 @@ def cifar10(
     from ecgfed.cohort.cifar import CifarOptions, build_cifar_cohort
     from ecgfed.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
 
-    options = CifarOptions(partition, clients, rho, tau, alpha, imbalance, valid_share, limit, seed)
+    shape = _shape(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
+    options = CifarOptions(partition, clients, valid_share=valid_share, limit=limit, seed=seed, **shape)
     if source is None and not download:
         raise OptionError("--source", "is missing", "a folder with CIFAR-10", "or pass --download")
     if download and source is not None and source.is_file():
@@ -71,6 +77,16 @@ def cifar10(
     if data.warning:
         warn(data.warning, quiet=quiet)
     _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+
+
+def _shape(partition: str, given: dict[str, float | None]) -> dict[str, float]:
+    """Return the options given for a partition; refuse those that are the other one's."""
+    others = {"longtail": ("alpha", "imbalance"), "dirichlet": ("rho", "tau")}
+    for name in others.get(partition, ()):
+        if given[name] is not None:
+            other = next(kind for kind in others if kind != partition)
+            raise OptionError(f"--{name}", f"given for {partition}", f"--partition {other}", f"leave --{name} out")
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:

@@ -1,5 +1,6 @@
 """What every command that reads recordings shares: the options for what a file leaves open."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +38,12 @@ def read_options(fs: float | None, units: str | None, columns: str | None) -> An
     if columns is not None and not any(names):
         raise OptionError("--columns", "is empty", "names in order, separated by commas")
     return ReadOptions(fs, units, names)
+
+
+def as_typed(**options: str | float | None) -> str:
+    """Return options as they are typed, those that were given, for the next command that needs them too."""
+    given = {name: f"{value:g}" if isinstance(value, float) else value for name, value in options.items() if value}
+    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items())
 
 
 def check_targets(targets: list[Path], recording: Any, overwrite: bool) -> None:

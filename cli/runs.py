@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from .output import JsonOption, console, print_json
+from .output import JsonOption, QuietOption, console, print_json
 
 app = typer.Typer(no_args_is_help=True, help="List trained runs, or show one of them.", rich_markup_mode=None)
 
@@ -25,6 +25,7 @@ def _minute(saved: str | None) -> str:
 def list_runs(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to look, below it too.")] = Path(),
     json_output: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """List the runs below a folder: method, rounds, passes, validation scores, finished or not, when."""
     from ecgfed.federation.summary import find_runs, summarise_run
@@ -32,7 +33,11 @@ def list_runs(
     rows = [summarise_run(path) for path in find_runs(folder)]
     if json_output:
         print_json(rows)
-        return
+    elif not quiet:
+        _print_list(rows, folder)
+
+
+def _print_list(rows: list[dict[str, Any]], folder: Path) -> None:
     if not rows:
         console.print(f"No runs below {folder}.", highlight=False, markup=False, soft_wrap=True)
         return
@@ -60,6 +65,7 @@ def list_runs(
 def show_run(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")],
     json_output: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Show one run: settings, plan, cohort, scores so far, seconds a round and samples a second."""
     from ecgfed.federation.summary import describe_run
@@ -67,7 +73,11 @@ def show_run(
     about = describe_run(run)
     if json_output:
         print_json(about)
-        return
+    elif not quiet:
+        _print_run(about)
+
+
+def _print_run(about: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None, padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

@@ -111,6 +111,16 @@ def read_folder_document(
     return dict(document)
 
 
+def check_new_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> None:
+    """Refuse a folder that is taken before the work for it, as ``replacing_folder`` does; raises OptionError."""
+    if path.exists() and not path.is_dir():
+        raise OptionError(option, f"{path} is a file", "a folder to create")
+    if path.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
+
+
 @contextlib.contextmanager
 def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
     """Yield a temporary folder beside ``path``; rename it to ``path`` when the block ends well.
@@ -124,12 +134,7 @@ def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--ou
         OptionError: when ``path`` is taken.
         StorageError: when the operating system refuses to write; ``path`` is as it was before.
     """
-    if path.exists() and not path.is_dir():
-        raise OptionError(option, f"{path} is a file", "a folder to create")
-    if path.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
-    if path.is_dir() and any(path.iterdir()) and not overwrite:
-        raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
+    check_new_folder(path, overwrite=overwrite, option=option)
     partial = path.with_name(f".{path.name}{_PARTIAL}")
     try:
         shutil.rmtree(partial, ignore_errors=True)

@@ -22,9 +22,9 @@ from ecgfed.files import replacing_folder, sha256
 from ecgfed.record import filters
 from ecgfed.record.around_gaps import detect_around_gaps
 from ecgfed.record.peaks import OURS, detector_by_name
-from ecgfed.record.quality import lead_quality
+from ecgfed.record.quality import LeadQuality, lead_quality
 from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording, record_path
-from ecgfed.record.recording import ReadOptions
+from ecgfed.record.recording import ReadOptions, Recording
 
 Progress = Callable[[str, int, int], None]
 
@@ -92,7 +92,8 @@ class _Read:
     about: dict[str, Any]
 
 
-def _read_record(path: Path, options: PrepareOptions) -> _Read:
+def beats_of(path: Path, options: PrepareOptions) -> tuple[Recording, LeadQuality, LabelledBeats]:
+    """Read a recording and its annotation, and cut and label its beats as a cohort's are; raises RecordError."""
     recording = read_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
     annotation = read_annotation(recording, options.annotator)
     quality, detected = lead_quality(recording.signal_mv, recording.fs_hz), None
@@ -102,6 +103,11 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
             detector=options.detector, name=f"{path} lead {recording.lead}",
         )  # fmt: skip
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected, quality)
+    return recording, quality, beats
+
+
+def _read_record(path: Path, options: PrepareOptions) -> _Read:
+    recording, quality, beats = beats_of(path, options)
     files = sorted({*recording.files, annotation_file(recording.path, options.annotator)})
     about = {
         "name": recording.name,
@@ -117,7 +123,7 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
         },
         "sha256": {file.name: sha256(file) for file in files},
     }
-    if detected is not None:
+    if options.peaks == "detected":
         about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
     return _Read(beats, about)
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import LabelledBeats
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import RecordError
 from ecgfed.evaluation.accuracies import accuracy
@@ -44,7 +44,9 @@ class FirstBeats:
         return self.data.batch(np.arange(min(count, len(self.data.label)))).inputs
 
 
-def first_beats(beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool) -> FirstBeats:
+def first_beats(
+    beats: LabelledBeats, fs_hz: float, minutes: float, classes: int, name: str, *, rr: bool, leave_out: str = "nothing"
+) -> FirstBeats:
     """Divide a recording's labelled beats into the first minutes and the rest.
 
     Args:
@@ -54,18 +56,20 @@ def first_beats(beats: LabelledBeats, fs_hz: float, minutes: float, classes: int
         classes: number of classes.
         name: the patient, for messages.
         rr: whether the net takes RR features.
+        leave_out: beats that are not learned from, as in ``TrainPlan``; it leaves none out of those that are scored.
 
     Raises:
         RecordError: no labelled beat in the first minutes.
     """
     early = beats.sample < minutes * 60 * fs_hz
-    if minutes and not early.any():
+    learned = early if leave_out == "nothing" else early & (beats.windows.flags & FLAG_POOR_QUALITY == 0)
+    if minutes and not learned.any():
         raise RecordError(
             name, f"no beat of the run's classes in the first {minutes:g} minutes", "some to learn from",
             "pass more with --minutes",
         )  # fmt: skip
     data = TrainingData(
-        clients=np.zeros(1, np.int64), rows={0: np.flatnonzero(early)}, windows=beats.windows.window_mv,
+        clients=np.zeros(1, np.int64), rows={0: np.flatnonzero(learned)}, windows=beats.windows.window_mv,
         rr=beats.windows.rr_s if rr else None, label=beats.label, classes=classes, ids={0: name},
     )  # fmt: skip
     return FirstBeats(data, np.flatnonzero(~early))
@@ -83,11 +87,14 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     federation = training_data(cohort, rr=run.net.spec.rr)
     method = with_meta_set(run.method, federation, run.plan.seed)
     plan = replace(run.plan, local_epochs=epochs, local_steps=None)
+    new = len(cohort.clients)  # no client's number: what the server holds of a client is not the newcomer's
+    data = patient.data
+    data = replace(data, clients=np.array([new]), rows={new: data.rows[0]}, ids={new: data.ids.get(0, "newcomer")})
     work = client_work(
-        method, patient.data, plan, State(state.round, state.server, {0: method.newcomer(state.server, initial)}), 0,
-        initial=initial, number=state.round + 1, progress=1.0, client_numbers=len(cohort.clients),
+        method, data, plan, State(state.round, state.server, {new: method.newcomer(state.server, initial)}), new,
+        initial=initial, number=state.round + 1, progress=1.0, client_numbers=new + 1,
     )  # fmt: skip
-    with ThreadEngine(patient.data, plan, 1) as engine:
+    with ThreadEngine(data, plan, 1) as engine:
         (result,) = engine.run(method, method.shared(state.server), [work])
     personal = run.method.personal_answer(state.server, result.kept)
     local = run.method.local_answer(result.returned)

@@ -77,8 +77,9 @@ def describe_run(path: Path) -> dict[str, Any]:
     Returns:
         What ``summarise_run`` returns, and ``settings``, ``plan``, ``net``, ``cohort`` (path, fingerprint, clients,
         classes), ``versions``, ``losses`` (mean and worst of the last round), ``valid`` (round -> scores),
-        ``evaluations`` (split -> scores of 'ecgfed evaluate') and ``speed``: ``seconds_a_round`` (median),
-        ``samples_per_s`` and ``rounds_timed``, over all rounds and, as ``recent``, over the last 20.
+        ``evaluations`` (split, with what was left out -> scores of 'ecgfed evaluate') and ``speed``:
+        ``seconds_a_round`` (median), ``samples_per_s`` and ``rounds_timed``, over all rounds and, as ``recent``,
+        over the last 20.
 
     Raises:
         RunError: it is no run, or cannot be read.
@@ -103,7 +104,8 @@ def describe_run(path: Path) -> dict[str, Any]:
 
 def _evaluations(path: Path) -> dict[str, Any]:
     found = {}
-    for split in ("valid", "test"):
+    # beside the whole split, what 'ecgfed evaluate --leave-out poor-quality' found
+    for split in ("valid", "valid-without-poor-quality", "test", "test-without-poor-quality"):
         file = path / f"evaluation-{split}" / "scores.json"
         if file.is_file():
             result = read_json(file, RunError)

@@ -75,11 +75,11 @@ def net_spec(
     """
     chosen = NETS[modality][0] if plan is None else plan
     usual = DEFAULT_NORM.get(chosen, "group")
-    made = NetSpec(classes, chosen, norm or usual, (modality == "ecg") if rr is None else rr, width)
-    if made.modality != modality:
-        raise OptionError("--net", f"{chosen!r} is for {_WHAT[made.modality]}", f"one of {', '.join(NETS[modality])}",
-                          f"the cohort holds {_WHAT[modality]}")  # fmt: skip
-    return made
+    for other, plans in NETS.items():
+        if other != modality and chosen in plans:
+            raise OptionError("--net", f"{chosen!r} is for {_WHAT[other]}", f"one of {', '.join(NETS[modality])}",
+                              f"the cohort holds {_WHAT[modality]}")  # fmt: skip
+    return NetSpec(classes, chosen, norm or usual, (modality == "ecg") if rr is None else rr, width)
 
 
 _WHAT = {"ecg": "ECG beats", "image": "images"}

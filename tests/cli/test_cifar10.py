@@ -69,6 +69,8 @@ def test_prepare_dirichlet_with_imbalance_from_python_batches(ecgfed: Command, t
         (("--out", "c", "--source", "good", "--clients", "900"), ("--clients", "without any of 300 images")),
         (("--out", "c", "--source", "good", "--partition", "iid"), ("--partition", "longtail, dirichlet")),
         (("--out", "good", "--source", "good"), ("--out", "not empty")),
+        (("--out", "c", "--source", "good", "--alpha", "0.1"), ("--alpha", "longtail", "--partition dirichlet")),
+        (("--out", "c", "--source", "good", "--partition", "dirichlet", "--tau", "0.4"), ("--tau", "longtail")),
         (("--out", "c", "--download", "--source", "good/test_batch.bin"), ("--source", "is a file")),
         (("--out", "c", "--download", "--source", "d", "--url", "http://127.0.0.1:9/"), ("cannot be fetched",)),
     ],
@@ -163,6 +165,10 @@ def test_train_refuses_a_net_that_is_for_something_else(
 def test_a_net_for_images_is_refused_for_beats(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
     refused = ecgfed("train", cohort_path, "--out", tmp_path / "run", "--net", "resnet30", "--no-rr")
     assert_refused(refused, "--net: 'resnet30' is for images", "default, reference")
+    refused = ecgfed(
+        "train", cohort_path, "--out", tmp_path / "run", "--net", "convnet3"
+    )  # rr is on by default for ECG
+    assert_refused(refused, "--net: 'convnet3' is for images", "default, reference")
 
 
 def test_the_default_net_and_a_configuration_file(ecgfed: Command, cohort: Path, tmp_path: Path) -> None:

@@ -46,6 +46,29 @@ def test_detect_then_score(ecgfed: Command, recorded: Path, tmp_path: Path) -> N
     assert scores["gross"]["scores"]["veb_se"]["percent"] == 0  # a detector says N to all
 
 
+def test_detect_reads_every_format(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    signals = wfdb.rdrecord(str(recorded / "r1")).p_signal
+    np.savetxt(tmp_path / "r1.csv", signals, fmt="%.3f", delimiter=",", header="MLII (mV),V1 (mV)", comments="")
+    np.save(tmp_path / "r1b.npy", signals)
+    assert_refused(ecgfed("detect", tmp_path / "r1.csv", "--out", tmp_path / "no"), "r1.csv", "--fs")
+    assert not (tmp_path / "no").exists()
+    assert ecgfed("detect", tmp_path / "r1.csv", "--fs", 360, "--out", tmp_path / "peaks").code == 0
+    array = (tmp_path / "r1b.npy", "--fs", 360, "--units", "mV", "--columns", "MLII,V1")
+    said = ecgfed("detect", *array, "--out", tmp_path / "peaks", "--json")
+    assert [one["record"] for one in json.loads(said.out)["records"]] == ["r1b"]
+    assert ecgfed("detect", recorded / "r1", "--out", tmp_path / "wfdb").code == 0
+    found = [(tmp_path / name).read_bytes() for name in ("wfdb/r1.qrs", "peaks/r1.qrs", "peaks/r1b.qrs")]
+    assert found[0] == found[1] == found[2]
+
+
+def test_segments_of_a_folder_are_no_records(ecgfed: Command, tmp_path: Path) -> None:
+    write_record(tmp_path, "s1", "N" * 30, seed=3, annotate=False)
+    samples = wfdb.rdheader(str(tmp_path / "s1")).sig_len
+    (tmp_path / "whole.hea").write_text(f"whole/1 2 360 {samples}\ns1 {samples}\n")
+    said = ecgfed("detect", tmp_path, "--out", tmp_path / "peaks", "--json")
+    assert [one["record"] for one in json.loads(said.out)["records"]] == ["whole"]
+
+
 def test_the_table_by_hand(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
     """One N missed and one V called N after 5:00, the rest right."""
     truth = wfdb.rdann(str(recorded / "r1"), "atr")
@@ -105,6 +128,7 @@ def test_ec57_refuses(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
     assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--start", "soon"), "--start", "'soon'")
     assert_refused(ecgfed("ec57", recorded / "r1", "--test", "atr", "--start", "9:00"), "--start", "540 s")
     assert_refused(ecgfed("ec57", tmp_path, "--test", "atr"), "holds no record")
+    assert_refused(ecgfed("ec57", tmp_path / "r1.edf", "--test", "qrs"), "r1.edf", "no WFDB record", "ecgfed convert")
 
 
 def test_detect_refuses_and_leaves_what_was_there(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
@@ -114,6 +138,7 @@ def test_detect_refuses_and_leaves_what_was_there(ecgfed: Command, recorded: Pat
     assert_refused(ecgfed("detect", recorded / "r1", "--out", out), "r1.qrs", "--overwrite")
     assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--overwrite", "--lead", "V9"), "V9", "MLII, V1")
     assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--detector", "magic"), "--detector", "xqrs")
+    assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--overwrite", "--lead", ","), "--lead", "is empty")
     assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--suffix", "atr"), "--suffix")
     assert_refused(ecgfed("detect", recorded / "r1", "--out", out, "--suffix", "q1"), "--suffix")
     assert snapshot(out) == before

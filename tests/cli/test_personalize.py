@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +85,49 @@ def test_a_participant_is_named_as_such(ecgfed: Command, fedavg_run: Path, recor
     said = ecgfed("personalize", fedavg_run, "--record", records / "p1", "--minutes", 0.5, "--out", tmp_path / "b")
     assert said.code == 0
     assert "p1 took part in training" in said.err
-    assert "beats of the first 0.5 minutes" in said.out.replace("\n", " ")
+    assert "beats of the first 0.5 minutes" in said.out
+
+
+def test_the_next_command_it_names_can_be_run(
+    ecgfed: Command, fedavg_run: Path, new_patient: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "eve.npy", wfdb.rdrecord(str(new_patient)).p_signal * 200)
+    shutil.copyfile(new_patient.with_suffix(".atr"), tmp_path / "eve.atr")
+    given = ("--fs", 360, "--units", "200/mV", "--columns", "aVF,V1", "--lead", "aVF", "--minutes", 1, "--epochs", 1)
+    said = ecgfed("personalize", fedavg_run, "--record", tmp_path / "eve.npy", *given, "--out", tmp_path / "b")
+    assert said.code == 0
+    words = shlex.split(said.out.split("Next: ecgfed ")[1])
+    assert words[-2:] == ["--out", "predictions"]
+    assert ecgfed(*words[:-1], tmp_path / "predictions").code == 0
+
+
+def test_beats_are_cut_as_the_cohorts_were(ecgfed: Command, records: Path, new_patient: Path, tmp_path: Path) -> None:
+    """A mark where no peak is: annotated peaks take it for a beat, detected ones leave it out."""
+    marks = wfdb.rdann(str(new_patient), "atr")
+    false = (marks.sample[-3] + marks.sample[-2]) // 2
+    order = np.argsort(np.append(marks.sample, false))
+    for suffix in (".hea", ".dat"):
+        shutil.copyfile(new_patient.with_suffix(suffix), tmp_path / f"newcomer{suffix}")
+    wfdb.wrann(
+        "newcomer", "atr", np.append(marks.sample, false)[order], list(np.array([*marks.symbol, "N"])[order]),
+        write_dir=str(tmp_path),
+    )  # fmt: skip
+    for peaks, extra in (("annotated", 1), ("detected", 0)):
+        cohort, run = tmp_path / f"{peaks}-cohort", tmp_path / f"{peaks}-run"
+        assert ecgfed("prepare", "folder", records, "--peaks", peaks, "--workers", 1, "--out", cohort).code == 0
+        train_run(cohort, run)
+        given = ("--record", tmp_path / "newcomer", "--minutes", 1, "--epochs", 1, "--out", tmp_path / peaks)
+        told = json.loads(ecgfed("personalize", run, *given, "--json").out)
+        assert told["learned_from"]["beats"] + told["scores"]["beats"] == len(marks.sample) + extra
+
+
+def test_a_recording_that_is_used_up_is_said(
+    ecgfed: Command, fedavg_run: Path, new_patient: Path, tmp_path: Path
+) -> None:
+    given = ("--record", new_patient, "--minutes", 99, "--epochs", 1, "--out", tmp_path / "b")
+    said = ecgfed("personalize", fedavg_run, *given)
+    assert said.code == 0
+    assert "No beat of the recording is left to score it on." in said.out
 
 
 def test_what_cannot_be_done_is_said_and_writes_nothing(
@@ -103,6 +147,9 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
         (fedavg_run, ("--record", tmp_path / "nobody"), ("nobody.hea", "does not exist")),
     ):
         assert_refused(ecgfed("personalize", run, *arguments, "--out", out), *words)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes").write_text("mine")
+    assert_refused(ecgfed("personalize", fedavg_run, *record, "--out", tmp_path / "taken"), "--out", "not empty")
     for text, words in (
         ('{"Z": 1}', "class 'Z'"), ('{"N": -1}', "-1 for class N"), ('{"N": 0}', "no class occurs"),
         ('{"N": "many"}', "cannot be read"), ("N;3", "cannot be read"), ("", "no class occurs"),

@@ -99,6 +99,16 @@ def test_show_tells_the_scores_of_an_evaluation(ecgfed: Command, fedavg_run: Pat
     about = json.loads(ecgfed("runs", "show", run, "--json").out)
     assert about["evaluations"] == {"test": {"round": 2, **scores}}
     assert f"T_g {scores['T_g']:.3f}" in ecgfed("runs", "show", run).out
+    assert ecgfed("evaluate", run, "--leave-out", "poor-quality", "--quiet").code == 0
+    about = json.loads(ecgfed("runs", "show", run, "--json").out)
+    assert set(about["evaluations"]) == {"test", "test-without-poor-quality"}
+
+
+def test_quiet_prints_nothing(ecgfed: Command, fedavg_run: Path) -> None:
+    for command in (("methods",), ("runs", "list", fedavg_run.parent), ("runs", "show", fedavg_run)):
+        said = ecgfed(*command, "--quiet")
+        assert (said.code, said.out, said.err) == (0, "", "")
+        assert json.loads(ecgfed(*command, "--quiet", "--json").out)
 
 
 def test_timing_of_an_earlier_version_has_no_beats(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:

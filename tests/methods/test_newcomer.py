@@ -15,6 +15,7 @@ from ecgfed.federation.checkpoint import State
 from ecgfed.methods.ditto import Ditto
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.fedper import FedPer
+from ecgfed.methods.mtl import Mtl
 from ecgfed.methods.per_fedavg import PerFedAvg
 from ecgfed.methods.pfedme import PFedMe
 from ecgfed.methods.settings import make_settings
@@ -44,7 +45,10 @@ def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings
     x, y = tiny.POINTS[CLIENT]
     patient = FirstBeats(replace(tiny.data(((x, y),)), clients=np.zeros(1, np.int64)), np.empty(0, np.int64))
     model = {"extractor.w": torch.tensor([[END[0]]]), "head.b": torch.tensor([END[1]])}
-    server = {"model": model, "extractor": {"extractor.w": model["extractor.w"]}}
+    server = {
+        "model": model, "extractor": {"extractor.w": model["extractor.w"]},
+        "mean": model, "models": {str(k): {n: v + k - 3.0 for n, v in model.items()} for k in NoCohort.clients},
+    }  # fmt: skip
     chain = adapted(run, NoCohort(), State(9, server), patient, epochs)  # type: ignore[arg-type]
     return {name: float(value) for part in chain.parts for name, value in part.params.items()}
 
@@ -85,6 +89,13 @@ def test_fedper_trains_a_new_head_and_keeps_the_shared_extractor(monkeypatch: py
     assert found["head.b"] == pytest.approx(begun[1] - 0.3 * tiny.grad(begun, CLIENT)[1])
 
 
+def test_mtl_pulls_to_the_mean_and_takes_the_newcomer_for_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = personal(monkeypatch, Mtl, 2, lr=0.3, momentum=0.0, lam=0.5, relation="learned")
+    model = END - 0.3 * tiny.grad(END, CLIENT)
+    model = model - 0.3 * (tiny.grad(model, CLIENT) + 2 * 0.5 * (model - END))
+    assert [found["extractor.w"], found["head.b"]] == pytest.approx(model)
+
+
 def _beats(minutes: list[float]) -> LabelledBeats:
     count = len(minutes)
     windows = Windows(np.zeros((count, 1, 256), np.float32), np.ones((count, 4), np.float32), np.zeros(count, np.uint8))
@@ -97,6 +108,16 @@ def test_beats_are_divided_by_time() -> None:
     assert found.data.rows[0].tolist() == [0, 1, 2]
     assert found.rest.tolist() == [3, 4]
     assert found.data.class_counts(0).tolist() == [1, 1, 1]
+
+
+def test_beats_in_bad_stretches_are_not_learned_from_where_the_run_did_not() -> None:
+    beats = _beats([0.1, 0.5, 1.0, 3.0])
+    beats.windows.flags[:] = [1, 2, 3, 2]
+    found = first_beats(beats, 250.0, 2.0, 3, "p", rr=True, leave_out="poor-quality")
+    assert (found.data.rows[0].tolist(), found.rest.tolist()) == ([0], [3])
+    beats.windows.flags[0] = 2
+    with pytest.raises(RecordError, match="first 2 minutes"):
+        first_beats(beats, 250.0, 2.0, 3, "p", rr=True, leave_out="poor-quality")
 
 
 def test_zero_minutes_learn_from_nothing() -> None:

@@ -142,7 +142,7 @@ def _print(result: dict[str, Any]) -> None:
 def _print_accuracies(result: dict[str, Any]) -> None:
     """Accuracies, how evenly patients are served, and the local models beside the personal ones."""
     found, local = result["accuracies"], result["local_models"]
-    accuracies = Table("accuracy", "G-FL", "P-FL, own beats", "P-FL by class mix", "same, classes even", "drift")
+    accuracies = Table("accuracy", "G-FL", "P-FL, own beats", "P-FL by class mix", "by mix, pool evened", "drift")
     names = ("P_FL_split", "P_FL_reweighted", "P_FL_expected", "drift")
     accuracies.add_row("personal models", _number(found["G_FL"]), *(_number(found[k]) for k in names))
     if local:

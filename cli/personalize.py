@@ -66,13 +66,13 @@ def personalize_command(
     state = run.state()
     mix = None if class_mix is None else _read_class_mix(class_mix, cohort.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
-    first = (
-        None
-        if record is None
-        else _first_beats(record, lead, annotator, length, cohort, run, name, read_options(fs, units, columns))
-    )
-    if name in {client.id for client in cohort.federation}:
-        warn(f"{name} took part in training: the scores are not those of a new patient", quiet=quiet)
+    first, known = None, name if name in {client.id for client in cohort.federation} else None
+    if record is not None:
+        how = read_options(fs, units, columns)
+        first, same = _first_beats(record, lead, annotator, length, cohort, run, name, how)
+        known = same or known
+    if known:
+        warn(f"{known} took part in training: the scores are not those of a new patient", quiet=quiet)
     if mix is not None:
         chain = _from_class_mix(run, state, mix)
     else:
@@ -114,8 +114,8 @@ def _check(record: Path | None, minutes: float | None, class_mix: Path | None, p
 
 def _first_beats(
     record: Path, lead: str | None, annotator: str, minutes: float, cohort: Any, run: Any, name: str, how: Any
-) -> Any:  # fmt: skip
-    """Return the recording's labelled beats, cut as the cohort's were, divided by time."""
+) -> tuple[Any, str | None]:  # fmt: skip
+    """Return the recording's labelled beats, cut as the cohort's were and divided by time, and whose they were."""
     from ecgfed.cohort.build import PrepareOptions, beats_of
     from ecgfed.evaluation.newcomer import first_beats
 
@@ -124,9 +124,22 @@ def _first_beats(
     recording, _, beats = beats_of(
         record, PrepareOptions(leads=leads, labels=cohort.labels, annotator=annotator, how=how, **cut)
     )
-    return first_beats(
+    first = first_beats(
         beats, recording.fs_hz, minutes, len(cohort.classes), name, rr=run.net.spec.rr, leave_out=run.plan.leave_out
     )
+    return first, _participant(recording.files, cohort)
+
+
+def _participant(files: tuple[Path, ...], cohort: Any) -> str | None:
+    """Return the client who trained on one of these very files, whatever they are called now."""
+    from ecgfed.files import sha256
+
+    read = {sha256(file) for file in files}
+    whose = {name: client.id for client in cohort.federation for name in client.records}
+    for record in cohort.meta["records"]:
+        if record["name"] in whose and read & set(record["sha256"].values()):
+            return str(whose[record["name"]])
+    return None
 
 
 def _from_class_mix(run: Any, state: Any, mix: Any) -> Any:

@@ -130,6 +130,13 @@ def test_a_recording_that_is_used_up_is_said(
     assert "No beat of the recording is left to score it on." in said.out
 
 
+def test_a_participant_under_another_name_is_known_by_its_files(
+    ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path
+) -> None:
+    given = ("--record", records / "p1", "--patient", "somebody", "--minutes", 0.5)
+    assert "p1 took part in training" in ecgfed("personalize", fedavg_run, *given, "--out", tmp_path / "b").err
+
+
 def test_what_cannot_be_done_is_said_and_writes_nothing(
     ecgfed: Command, fedavg_run: Path, hyper_run: Path, new_patient: Path, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def mitbih(
 ) -> None:
     """Make a cohort from the MIT-BIH Arrhythmia Database: 46 clients, 12 classes, 105,045 beats by default."""
     from ecgfed.cohort.build import build_cohort
+    from ecgfed.cohort.cohort import open_cohort
     from ecgfed.cohort.download import PHYSIONET, download_mitbih
     from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
 
@@ -102,7 +103,7 @@ def mitbih(
             about={"by": by, "without_lead": without, "counts_checked": check is not None},
             progress=_advance(bar),
         )  # fmt: skip
-        altered = wrong_files(source)
+        altered = wrong_files(open_cohort(out).meta["records"])
     if altered:
         warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}", quiet=quiet)
     _pack(out, pack, quiet=quiet, json_output=json_output)

@@ -4,14 +4,14 @@ Moody and Mark, IEEE Eng Med Biol 20(3):45-50, 2001; Goldberger et al., Circulat
 doi 10.13026/C2F305, licence ODC-By 1.0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
+from typing import Any
 
 from ecgfed.cohort.build import PrepareOptions, Source
 from ecgfed.errors import CohortError, OptionError, RecordError
-from ecgfed.files import sha256
 from ecgfed.record.checks import choose_lead
 from ecgfed.record.wfdb_header import read_header
 
@@ -38,12 +38,15 @@ def record_names() -> tuple[str, ...]:
     return tuple(sorted({Path(name).stem for name in published_sha256()}))
 
 
-def wrong_files(source: Path) -> list[str]:
-    """Return the files of complete records in ``source`` that are not byte for byte the published ones."""
-    return [
-        name for name, digest in published_sha256().items()
-        if (source / name).is_file() and sha256(source / name) != digest
-    ]  # fmt: skip
+def wrong_files(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the files that are not byte for byte the published ones.
+
+    Args:
+        records: as ``cohort.json`` lists them, each with the ``sha256`` of the files it was read from.
+    """
+    published = published_sha256()
+    read = {name: digest for record in records for name, digest in record["sha256"].items()}
+    return sorted(name for name, digest in read.items() if published.get(name, digest) != digest)
 
 
 def mitbih_sources(source: Path, options: PrepareOptions, by: str = "record") -> tuple[list[Source], list[str]]:

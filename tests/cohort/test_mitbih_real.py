@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,10 +134,16 @@ def test_the_files_are_the_published_ones(mitdb: Path, tmp_path: Path) -> None:
         assert published_sha256()[name] == hashlib.sha256((mitdb / name).read_bytes()).hexdigest()
     copy_record(mitdb / "100", tmp_path)
     copy_record(mitdb / "101", tmp_path)
-    assert wrong_files(tmp_path) == []
+    assert wrong_files(read_from(tmp_path)) == []
     flip_byte(tmp_path / "101.dat", 1000)
     (tmp_path / "100.hea").write_text((tmp_path / "100.hea").read_text() + "# more\n")
-    assert wrong_files(tmp_path) == ["100.hea", "101.dat"]
+    assert wrong_files(read_from(tmp_path)) == ["100.hea", "101.dat"]
+
+
+def read_from(folder: Path) -> list[dict[str, Any]]:
+    """The records of a folder as ``cohort.json`` lists them."""
+    files = sorted(folder.iterdir())
+    return [{"sha256": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}}]
 
 
 @pytest.mark.mitdb

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, warn
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, check_targets, read_options
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, check_targets, lead_names, read_options
 
 
 def convert_command(
@@ -34,7 +34,7 @@ def convert_command(
     from ecgfed.record.wfdb_writer import record_bytes, record_name
 
     started = time.perf_counter()
-    leads = tuple(name.strip() for name in lead.split(",") if name.strip())
+    leads = lead_names(lead) if lead else ()
     recording = read_recording(record, leads, every_lead=True, how=read_options(fs, units, columns))
     annotation = _annotation(recording, annotator)
     name = record_name(recording.name)

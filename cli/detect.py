@@ -10,7 +10,7 @@ import typer
 from ecgfed.errors import OptionError
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
-from .reading import ColumnsOption, FsOption, UnitsOption, read_options
+from .reading import ColumnsOption, FsOption, UnitsOption, check_free, lead_names, read_options
 from .records import record_paths
 
 
@@ -32,7 +32,7 @@ def detect_command(
     quiet: QuietOption = False,
 ) -> None:
     """Find the R peaks of recordings, each marked N; 'ecgfed ec57' and WFDB's bxb score the files."""
-    from ecgfed.files import write_bytes
+    from ecgfed.files import write_together
     from ecgfed.record.peaks import detector_by_name
     from ecgfed.record.reader import record_path
 
@@ -42,9 +42,7 @@ def detect_command(
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     paths = record_paths(records)
     targets = [out / f"{record_path(path).name}.{suffix}" for path in paths]
-    taken = [target.name for target in targets if target.exists()]
-    if taken and not overwrite:
-        raise OptionError("--out", f"{out} holds {', '.join(taken[:3])}", "no such files", "or pass --overwrite")
+    check_free(targets, overwrite)
     if len(set(targets)) < len(targets):
         raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
     started = time.perf_counter()
@@ -56,9 +54,7 @@ def detect_command(
             found.append(about)
             files.append(data)
             bar.update(task, advance=1, about=path.name)
-    out.mkdir(parents=True, exist_ok=True)
-    for target, data in zip(targets, files, strict=True):
-        write_bytes(target, data)
+    write_together(dict(zip(targets, files, strict=True)))
     if json_output:
         print_json({"detector": detector, "records": found})
         return
@@ -79,10 +75,7 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any)
     if lead is None:
         recording = read_every_lead(path, ("MLII", "II"), how=how)
     else:
-        leads = tuple(name.strip() for name in lead.split(",") if name.strip())
-        if not leads:
-            raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
-        recording = read_recording(path, leads, every_lead=True, how=how)
+        recording = read_recording(path, lead_names(lead), every_lead=True, how=how)
     peaks = detect_around_gaps(
         recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead), detector=detector,
         name=f"{path} lead {recording.lead}",

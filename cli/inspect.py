@@ -13,7 +13,7 @@ from rich.table import Table
 from ecgfed.errors import OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, read_options
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -92,9 +92,7 @@ def _read(record: Path, lead: str | None, how: Any) -> tuple[Any, tuple[str, ...
 
     if lead is None:
         return read_every_lead(record, DEFAULT_LEADS, how=how), DEFAULT_LEADS
-    leads = tuple(name.strip() for name in lead.split(",") if name.strip())
-    if not leads:
-        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
+    leads = lead_names(lead)
     return read_recording(record, leads, every_lead=True, how=how), leads
 
 

@@ -22,7 +22,7 @@ from .output import (
     seconds,
     warn,
 )
-from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, as_typed, read_options
+from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, as_typed, lead_names, read_options
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -79,9 +79,8 @@ def personalize_command(
         assert first is not None
         chain = adapted(run, cohort, state, first, epochs)
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(run, cohort, state, first, chain)
-    model = _model(
-        name, chain, cohort, first, {"minutes": length, **scores, **scores.get("personal", {})}, rr=run.net.spec.rr
-    )
+    own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
+    model = _model(name, chain, cohort, first, own, rr=run.net.spec.rr)
     manifest = write_bundle(run, cohort, state, out, [model], None, overwrite=overwrite)
     summary = {
         "run": str(run_path), "method": run.method.name, "patient": name, "record": None if not record else str(record),
@@ -119,7 +118,7 @@ def _first_beats(
     from ecgfed.cohort.build import PrepareOptions, beats_of
     from ecgfed.evaluation.newcomer import first_beats
 
-    leads = tuple(part.strip() for part in (lead or str(cohort.meta["lead"])).replace("|", ",").split(","))
+    leads = tuple(cohort.meta["lead"].split("|")) if lead is None else lead_names(lead)
     cut = {name: cohort.meta[name] for name in ("peaks", "detector") if cohort.meta.get(name)}
     recording, _, beats = beats_of(
         record, PrepareOptions(leads=leads, labels=cohort.labels, annotator=annotator, how=how, **cut)
@@ -169,8 +168,7 @@ def _model(name: str, chain: Any, cohort: Any, first: Any, scores: dict[str, Any
 
     if first is None:
         return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
-    own = {key: value for key, value in scores.items() if key not in ("global", "personal")}
-    return PatientModel(name, name, chain, first.some(PARITY_BEATS), own)
+    return PatientModel(name, name, chain, first.some(PARITY_BEATS), scores)
 
 
 def _learned_from(first: Any, cohort: Any, minutes: float, epochs: int, mix: Any) -> dict[str, Any]:

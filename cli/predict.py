@@ -13,7 +13,7 @@ from rich.table import Table
 from ecgfed.errors import OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, warn
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, check_targets, read_options
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, check_targets, lead_names, read_options
 
 SUFFIX = "ecgfed"
 
@@ -50,9 +50,7 @@ def predict_command(
     bundle = open_bundle(bundle_path)
     bundle.require_ecg()
     classifier = bundle.classifier(patient)
-    leads = bundle.leads if lead is None else tuple(name.strip() for name in lead.split(",") if name.strip())
-    if not leads:
-        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
+    leads = bundle.leads if lead is None else lead_names(lead)
     every_lead = detector_by_name(detector).every_lead and peaks == "detected"
     recording = read_recording(record, leads, every_lead=every_lead, how=read_options(fs, units, columns))
     if strip_at is not None and strip_at >= recording.duration_s:

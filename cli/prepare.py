@@ -22,7 +22,7 @@ from .output import (
     seconds,
     warn,
 )
-from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, read_options
+from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
 
 app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -49,10 +49,7 @@ def _options(lead: str, classes: str, **rest: Any) -> Any:
     from ecgfed.beats.labels import load_label_map
     from ecgfed.cohort.build import PrepareOptions
 
-    leads = _names(lead)
-    if not leads:
-        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
-    return PrepareOptions(leads=leads, labels=load_label_map(classes), **rest)
+    return PrepareOptions(leads=lead_names(lead), labels=load_label_map(classes), **rest)
 
 
 @app.command("mitbih")

@@ -25,6 +25,14 @@ AnnotatorOption = Annotated[
 ]
 
 
+def lead_names(text: str) -> tuple[str, ...]:
+    """Return the names that ``--lead`` lists, in order of preference; raises OptionError for none."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
+    return names
+
+
 def read_options(fs: float | None, units: str | None, columns: str | None) -> Any:
     """Return the ReadOptions that the shared options say; raises OptionError."""
     from ecgfed.record.checks import check_fs, parse_units
@@ -52,9 +60,14 @@ def check_targets(targets: list[Path], recording: Any, overwrite: bool) -> None:
     own = [target.name for target in targets if target.resolve() in read]
     if own:
         raise OptionError("--out", f"{', '.join(own)} is the recording itself", "another folder")
+    check_free(targets, overwrite)
+
+
+def check_free(targets: list[Path], overwrite: bool) -> None:
+    """Refuse to write over files that are there; raises OptionError."""
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
         folder = targets[0].parent
         raise OptionError(
-            "--out", f"{folder} holds {', '.join(taken)}", "no such files", "choose another, or --overwrite"
+            "--out", f"{folder} holds {', '.join(taken[:3])}", "no such files", "choose another, or --overwrite"
         )

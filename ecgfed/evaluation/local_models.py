@@ -39,7 +39,7 @@ def local_models(
             work = [
                 client_work(
                     method, data, run.plan, state, client, initial=initial, number=state.round + 1, progress=1.0,
-                    client_numbers=max(trained) + 1,
+                    client_numbers=max(data.rows) + 1,
                 )
                 for client in some
             ]  # fmt: skip

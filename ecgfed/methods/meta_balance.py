@@ -81,6 +81,7 @@ class MetaBalanced(Method):
         return {**self.method.shared(server), META: meta if inputs.rr is None else {**meta, "rr": inputs.rr}}
 
     def survey(self, shared: Tree, batch: Batch) -> Losses:  # noqa: D102
+        # what this client has learned is not at hand here, so every client's survey is with the first gamma and weights
         start = first_balance(self.settings.gamma, batch.inputs.window.float())
         return self.method.survey(shared, replace(batch, balance=start))
 

@@ -34,7 +34,12 @@ EINTHOVEN_REST = 0.2
 #: Fewer beats say nothing of a whole record.
 MIN_BEATS = 5
 _PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
-_DENIED = re.compile(r"\b(?:no|not|without|never)\b[^.;]*\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
+#: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
+_DENIED = re.compile(
+    r"\b(?:no|not|without|never)\b[^.;]*\bpac(?:ed|ing|emaker)\b"
+    r"|\b(?:wandering|migrating|shifting|ectopic|atrial|junctional|nodal|sinus)(?: \w+)? pacemaker\b",
+    re.IGNORECASE,
+)
 
 #: Lead -> its band-passed signal in mV and where it is bad, (samples,) each.
 _Signals = dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]]

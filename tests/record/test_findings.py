@@ -135,7 +135,8 @@ def test_too_few_beats(count: int, text: str) -> None:
     ("comment", "paced"),
     [
         ("The rhythm is paced with a demand pacemaker.", True), ("Ventricular pacing throughout", True),
-        ("no pacemaker", False), ("without pacing", False), ("spaced electrodes", False), ("", False),
+        ("no pacemaker", False), ("without pacing", False),
+        ("wandering atrial pacemaker.", False), ("Ectopic pacemaker", False), ("spaced electrodes", False), ("", False),
     ],
 )  # fmt: skip
 def test_the_headers_word_on_pacing(comment: str, paced: bool) -> None:

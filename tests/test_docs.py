@@ -18,6 +18,19 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+def lines_of(page: Path) -> list[str]:
+    """Every shell command of a page, in order."""
+    return [line for block in blocks(page, "sh") for line in block.splitlines() if line]
+
+
+def run_all(lines: list[str], folder: Path) -> None:
+    """Run commands one after the other in a folder, as a reader would; each has to succeed."""
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    for line in lines:
+        done = subprocess.run(line, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
@@ -63,19 +76,14 @@ def test_toml_of_the_docs_trains(cohort_path: Path, tmp_path: Path) -> None:
 def test_the_own_method_of_the_docs_trains(cohort_path: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "cohort").symlink_to(cohort_path)
-    (block,) = blocks(ROOT / "docs" / "methods.md", "sh")
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    subprocess.run(block, shell=True, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    run_all(lines_of(ROOT / "docs" / "methods.md"), tmp_path)
     assert len((tmp_path / "trimmed" / "history.jsonl").read_text().splitlines()) == 2
 
 
 def test_the_commands_of_the_page_on_quality_run(tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    commands = [line for block in blocks(ROOT / "docs" / "quality.md", "sh") for line in block.splitlines() if line]
+    commands = lines_of(ROOT / "docs" / "quality.md")
     assert len(commands) >= 4
-    for line in commands:
-        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    run_all(commands, tmp_path)
     assert (tmp_path / "demo02.png").is_file()
     told = json.loads((tmp_path / "demo02.json").read_text())
     assert told["lead"] == "MLII"
@@ -84,15 +92,12 @@ def test_the_commands_of_the_page_on_quality_run(tmp_path: Path) -> None:
 def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
     """The snippet writes a CSV and an array of a demo record; every command after it must read them."""
     page = ROOT / "docs" / "formats.md"
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    first, *rest = [line for block in blocks(page, "sh") for line in block.splitlines() if line]
+    first, *rest = lines_of(page)
     (snippet,) = blocks(page, "python")
-    for line in (first, None, *rest):
-        command: list[str | Path] | str = line or [sys.executable, "-c", snippet]
-        done = subprocess.run(
-            command, shell=line is not None, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    run_all([first], tmp_path)
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    run_all(rest, tmp_path)
     assert len(rest) >= 4
     for name in ("from-csv/demo01.hea", "from-csv/demo01.atr", "from-npy/demo01.dat", "cohort-csv/cohort.json"):
         assert (tmp_path / name).is_file(), name
@@ -101,12 +106,9 @@ def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["clinicians.md", "researchers.md"])
 def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    commands = [line for block in blocks(ROOT / "docs" / page, "sh") for line in block.splitlines() if line]
+    commands = lines_of(ROOT / "docs" / page)
     assert len(commands) >= 5
-    for line in commands:
-        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    run_all(commands, tmp_path)
     for named in re.findall(r"`(predictions/[\w.]+)`", (ROOT / "docs" / page).read_text()):
         assert (tmp_path / named).is_file(), named
 
@@ -115,13 +117,9 @@ def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path:
 @pytest.mark.mitdb
 def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitdb: Path, tmp_path: Path) -> None:
     (tmp_path / "mitdb").symlink_to(mitdb)
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    commands = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines() if line]
-    ran = [line for line in commands if line.startswith("ecgfed ")]
+    ran = [line for line in lines_of(ROOT / "README.md") if line.startswith("ecgfed ")]
     assert len(ran) >= 5
-    for line in ran:
-        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    run_all(ran, tmp_path)
     assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
     given = (
@@ -138,11 +136,7 @@ def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitd
 @pytest.mark.mitdb
 def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitdb: Path, tmp_path: Path) -> None:
     (tmp_path / "mitdb").symlink_to(mitdb)
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    (block,) = blocks(ROOT / "docs" / "qrs.md", "sh")
-    for line in block.splitlines():
-        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    run_all(lines_of(ROOT / "docs" / "qrs.md"), tmp_path)
     (snippet,) = blocks(ROOT / "docs" / "qrs.md", "python")
     given = (
         "from ecgfed.record.wfdb_files import read_recording\n"
@@ -157,9 +151,5 @@ def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitd
 @pytest.mark.cifar10
 def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_path: Path) -> None:
     (tmp_path / "cifar10").symlink_to(cifar10)
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    (block,) = blocks(ROOT / "docs" / "cifar10.md", "sh")
-    for line in block.splitlines():
-        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
+    run_all(lines_of(ROOT / "docs" / "cifar10.md"), tmp_path)
     assert (tmp_path / "cifar-bundle" / "manifest.json").is_file()

@@ -33,8 +33,8 @@ def detect_command(
 ) -> None:
     """Find the R peaks of recordings, each marked N; 'ecgfed ec57' and WFDB's bxb score the files."""
     from ecgfed.files import write_together
-    from ecgfed.record.peaks import detector_by_name
     from ecgfed.record.reader import record_path
+    from ecgfed.signal.detectors import detector_by_name
 
     detector_by_name(detector)
     how = read_options(fs, units, columns)
@@ -67,10 +67,10 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any)
     """Return what is to be said of a record, and its annotation file."""
     import numpy as np
 
-    from ecgfed.record.around_gaps import detect_around_gaps
     from ecgfed.record.reader import read_every_lead, read_recording
     from ecgfed.record.recording import Annotation
     from ecgfed.record.wfdb_writer import annotation_bytes
+    from ecgfed.signal.around_gaps import detect_around_gaps
 
     if lead is None:
         recording = read_every_lead(path, ("MLII", "II"), how=how)

@@ -43,7 +43,7 @@ def inspect_command(
     quiet: QuietOption = False,
 ) -> None:
     """Say how much of a recording can be used, what is amiss, and where. Findings are no errors."""
-    from ecgfed.record.quality import lead_quality
+    from ecgfed.signal.quality import lead_quality
 
     started = time.perf_counter()
     form = _form(out, overwrite)
@@ -114,9 +114,9 @@ def _judge(
     """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
     import numpy as np
 
-    from ecgfed.record.around_gaps import detect_around_gaps
-    from ecgfed.record.findings import heart_rate, missing_lead, record_findings
     from ecgfed.record.reader import has_annotation
+    from ecgfed.signal.around_gaps import detect_around_gaps
+    from ecgfed.signal.findings import heart_rate, missing_lead, record_findings
 
     bad = {name: found.bad() for name, found in quality.items()}
     peaks = np.empty(0, np.int64)
@@ -134,8 +134,8 @@ def _judge(
 
 def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
-    from ecgfed.record.findings import Finding
     from ecgfed.record.reader import read_annotation
+    from ecgfed.signal.findings import Finding
 
     try:
         return read_annotation(recording, annotator), []

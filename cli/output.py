@@ -45,7 +45,7 @@ def warn(text: str, *, quiet: bool = False) -> None:
 
 def open_run_and_cohort(run_path: Path, cohort_path: Path | None) -> tuple[Any, Any]:
     """Open a run and the cohort it was trained on, which may have moved; raises RunError, CohortError."""
-    from ecgfed.federation.run import open_run
+    from ecgfed.runs.run import open_run
 
     run = open_run(run_path)
     if cohort_path is None and not run.cohort_path.is_dir():

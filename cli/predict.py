@@ -40,9 +40,9 @@ def predict_command(
 ) -> None:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis."""
     from ecgfed.device import open_bundle
-    from ecgfed.record.peaks import detector_by_name
-    from ecgfed.record.quality import lead_quality
     from ecgfed.record.reader import read_recording
+    from ecgfed.signal.detectors import detector_by_name
+    from ecgfed.signal.quality import lead_quality
 
     if peaks not in ("detected", "annotated"):
         raise OptionError("--peaks", f"{peaks!r}", "detected or annotated")
@@ -87,8 +87,8 @@ def predict_command(
 
 def _r_peaks(recording: Any, quality: Any, peaks: str, detector: str, annotator: str) -> Any:
     """Return the R positions of a recording, detected or annotated."""
-    from ecgfed.record.around_gaps import detect_around_gaps
     from ecgfed.record.reader import annotation_file, read_annotation
+    from ecgfed.signal.around_gaps import detect_around_gaps
 
     if peaks == "detected":
         name = f"{recording.path} lead {recording.lead}"
@@ -107,8 +107,8 @@ def _strip(recording: Any, about: dict[str, Any], beats: list[dict[str, Any]], a
     """Draw the strip that begins at a time (s), or where most kinds of beats are."""
     import numpy as np
 
-    from ecgfed.record.filters import band_pass, fill_gaps
     from ecgfed.report.strip import Strip, busiest_start, draw_strip
+    from ecgfed.signal.filters import band_pass, fill_gaps
 
     names = [beat["class"] for beat in beats]
     samples = np.array([beat["sample"] for beat in beats])

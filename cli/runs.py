@@ -28,7 +28,7 @@ def list_runs(
     quiet: QuietOption = False,
 ) -> None:
     """List the runs below a folder: method, rounds, passes, validation scores, finished or not, when."""
-    from ecgfed.federation.summary import find_runs, summarise_run
+    from ecgfed.runs.summary import find_runs, summarise_run
 
     rows = [summarise_run(path) for path in find_runs(folder)]
     if json_output:
@@ -68,7 +68,7 @@ def show_run(
     quiet: QuietOption = False,
 ) -> None:
     """Show one run: settings, plan, cohort, scores so far, seconds a round and samples a second."""
-    from ecgfed.federation.summary import describe_run
+    from ecgfed.runs.summary import describe_run
 
     about = describe_run(run)
     if json_output:

@@ -13,7 +13,7 @@ from .stop import graceful_stop
 def check_tensorboard(folder: Path | None) -> None:
     """Refuse a folder for TensorBoard, before anything is written, where it is not installed; raises OptionError."""
     if folder is not None:
-        from ecgfed.federation.tensorboard import require_tensorboard
+        from ecgfed.runs.tensorboard import require_tensorboard
 
         require_tensorboard()
 
@@ -36,11 +36,11 @@ def run_session(
         EcgfedError: training cannot go on; the last checkpoint is there.
         SystemExit: Ctrl-C or SIGTERM: 130 or 143, after the round was finished and saved.
     """
-    from ecgfed.federation.callbacks import HISTORY, read_lines
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.engines import open_engine
+    from ecgfed.federation.engine_choice import open_engine
     from ecgfed.federation.plan import available_cores
     from ecgfed.federation.train import initial_state, train
+    from ecgfed.runs.callbacks import HISTORY, read_lines
 
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store = run.store
@@ -78,8 +78,9 @@ def _callbacks(
 ) -> list[Any]:  # fmt: skip
     """Return what watches a session; the history comes before the checkpoint, so that it is never behind it."""
     from ecgfed.evaluation.monitor import ValidationScores
-    from ecgfed.federation.callbacks import Progress, ReportProgress, SaveCheckpoint, WriteHistory
-    from ecgfed.federation.tensorboard import WriteTensorBoard
+    from ecgfed.federation.progress import Progress, ReportProgress
+    from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+    from ecgfed.runs.tensorboard import WriteTensorBoard
 
     task = bar.add_task(run.method.name, total=run.plan.rounds, completed=done, about="", rate="")
 

@@ -139,7 +139,7 @@ def _option(name: str) -> str:
 @contextmanager
 def _nothing_half_written(out: Path) -> Iterator[None]:
     """Take a new run's folder away again when the run fails before one round of it was saved."""
-    from ecgfed.federation.checkpoint import CheckpointStore
+    from ecgfed.runs.checkpoint import CheckpointStore
 
     is_new = not out.exists()
     is_ours = is_new or (out.is_dir() and not any(out.iterdir()))
@@ -193,13 +193,13 @@ def _check_passes(passes: float) -> None:
 def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
     from ecgfed.cohort.cohort import open_cohort
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.engines import choose_engine
+    from ecgfed.federation.engine_choice import choose_engine
     from ecgfed.federation.plan import TrainPlan, check_needs, participants
-    from ecgfed.federation.run import create_run
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
     from ecgfed.nets.build import make_net
     from ecgfed.nets.net import net_spec
+    from ecgfed.runs.run import create_run
 
     device, engine = choose_engine(options["device"], options["engine"], options["slots"])
     kind = method_by_name(options["method"])
@@ -233,10 +233,10 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     from dataclasses import asdict
 
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.engines import choose_engine
-    from ecgfed.federation.run import extend_run, open_run
+    from ecgfed.federation.engine_choice import choose_engine
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
+    from ecgfed.runs.run import extend_run, open_run
 
     run = open_run(out)
     compute = compute_of(run.meta, given)

@@ -163,15 +163,15 @@ def cohort_path(records: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 2, rr: bool = True) -> Path:
     """Train a small run on a cohort and return its folder."""
     from ecgfed.cohort.cohort import open_cohort
-    from ecgfed.federation.callbacks import SaveCheckpoint, WriteHistory
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.engine import ThreadEngine
     from ecgfed.federation.plan import TrainPlan
-    from ecgfed.federation.run import create_run
+    from ecgfed.federation.threads import ThreadEngine
     from ecgfed.federation.train import initial_state, train
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
     from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+    from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+    from ecgfed.runs.run import create_run
 
     opened = open_cohort(cohort)
     kind = method_by_name(method)

@@ -16,7 +16,7 @@ from conftest import write_record
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from ecgfed.bundle.graphs import GraphTemplate
+from ecgfed.export.graphs import GraphTemplate
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
 
 _TEMPLATES: dict[Any, GraphTemplate] = {}
@@ -88,8 +88,8 @@ def assert_full_disk(result: subprocess.CompletedProcess[str], file: str) -> Non
 @cache
 def exported(run: Path) -> Path:
     """The bundle of a session's run: made once, never changed by a test."""
-    from ecgfed.bundle.export import export_bundle
-    from ecgfed.federation.run import open_run
+    from ecgfed.export.bundle import export_bundle
+    from ecgfed.runs.run import open_run
 
     opened = open_run(run)
     bundle = run.with_name(f"{run.name}-bundle")
@@ -100,7 +100,7 @@ def exported(run: Path) -> Path:
 @pytest.fixture
 def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trace each role of a net once for all tests: for exports whose graphs are not what is tested."""
-    import ecgfed.bundle.export as module
+    import ecgfed.export.bundle as module
 
     def template(net: ResNet1d, role: str, params: dict[str, torch.Tensor]) -> Any:
         key = (net.spec, role)

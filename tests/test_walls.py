@@ -81,7 +81,7 @@ def _loaded_by(statement: str) -> set[str]:
         ("import ecgfed.record.reader", {"torch", "wfdb", "edfio", "pandas", "neurokit2", "scipy"}),
         ("import ecgfed_cli.main", {"torch", "wfdb", "neurokit2", "onnx", "onnxruntime", "matplotlib"}),
         (
-            "import ecgfed.federation.train, ecgfed.federation.run, ecgfed.evaluation.scenarios, ecgfed.report.curves",
+            "import ecgfed.federation.train, ecgfed.runs.run, ecgfed.evaluation.scenarios, ecgfed.report.curves",
             {"wfdb", "neurokit2", "onnx", "onnxruntime", "pandas"},
         ),
     ],

@@ -18,10 +18,10 @@ from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import TEST, TRAIN, VALID
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import CONVENTIONS, confusion, macro_f1
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan, available_cores
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.server_sgd import FederatedSgdSettings

@@ -18,13 +18,13 @@ import numpy as np
 from ecgfed.cohort.split import VALID
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan, available_cores
-from ecgfed.federation.run import Run, open_run
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import train
 from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
+from ecgfed.runs.run import Run, open_run
 
 
 def main() -> None:

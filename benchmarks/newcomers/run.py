@@ -19,8 +19,8 @@ import numpy as np
 from ecgfed.beats.extract import labelled_beats
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_class_mix
-from ecgfed.federation.run import Run, open_run
 from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.runs.run import Run, open_run
 
 TUNE = ("106", "119", "203", "215", "223")
 REPORT = ("200", "213", "221", "228", "233")

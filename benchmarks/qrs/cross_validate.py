@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
-from ecgfed.record import qrs
 from ecgfed.record.recording import Annotation
 from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.signal import qrs
 
 THRESHOLDS = (0.4, 0.0, -0.4, -0.8, -1.2)
 FS_HZ = 360.0

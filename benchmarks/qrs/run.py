@@ -29,10 +29,10 @@ import scipy
 from ecgfed.cohort.mitbih import record_names
 from ecgfed.errors import EcgfedError
 from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
-from ecgfed.record.peaks import DETECTORS, OURS, detect_r_peaks
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 from ecgfed.record.wfdb_header import read_header
+from ecgfed.signal.detectors import DETECTORS, OURS, detect_r_peaks
 
 ONE_LEAD = f"{OURS}-1"
 DS2 = (

@@ -1,6 +1,6 @@
 """Train the QRS detector's two small networks on the DS1 records of MIT-BIH; no other is read here.
 
-    python benchmarks/qrs/train.py --source MITDB                 # writes ecgfed/record/qrs_weights.npz
+    python benchmarks/qrs/train.py --source MITDB                 # writes ecgfed/signal/qrs_weights.npz
     python benchmarks/qrs/train.py --source MITDB --folds 4       # cross-validation by record, writes nothing
 
 Each record is seen as it is, and again with noise, wander, hum, pops and dead stretches added, played faster or slower,
@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from ecgfed.record import qrs, qrs_net, qrs_signal
-from ecgfed.record.qrs_signal import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, RATE_HZ, SHAPE_AT, UNIT
 from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.signal import qrs, qrs_net, qrs_signal
+from ecgfed.signal.qrs_signal import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, RATE_HZ, SHAPE_AT, UNIT
 
 DS1 = (
     "101", "106", "108", "109", "112", "114", "115", "116", "118", "119", "122", "124", "201", "203", "205", "207",

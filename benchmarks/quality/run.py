@@ -31,13 +31,13 @@ from sklearn.metrics import roc_auc_score
 
 from ecgfed.beats.extract import match_peaks
 from ecgfed.errors import RecordError
-from ecgfed.record.around_gaps import detect_around_gaps
-from ecgfed.record.filters import band_pass
-from ecgfed.record.findings import record_findings
-from ecgfed.record.quality import NOISE_SHARE, LeadQuality, Reason, lead_quality
 from ecgfed.record.recording import Recording
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 from ecgfed.record.wfdb_header import read_header
+from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.filters import band_pass
+from ecgfed.signal.findings import record_findings
+from ecgfed.signal.quality import NOISE_SHARE, LeadQuality, Reason, lead_quality
 
 Signal = NDArray[np.float64]
 FS = 360

@@ -95,14 +95,14 @@ class Sampler(threading.Thread):
 
 def measure(cohort_path: Path, rounds: int, per_round: int, every: int, checkpoint: bool) -> dict[str, Any]:
     """Train in this process and return its figures."""
-    from ecgfed.federation.callbacks import SaveCheckpoint, WriteHistory
     from ecgfed.federation.data import training_data
-    from ecgfed.federation.engine import ThreadEngine
     from ecgfed.federation.plan import TrainPlan, available_cores
-    from ecgfed.federation.run import create_run
+    from ecgfed.federation.threads import ThreadEngine
     from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
     from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
     from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+    from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+    from ecgfed.runs.run import create_run
 
     cohort = open_cohort(cohort_path)
     data = training_data(cohort, rr=False)

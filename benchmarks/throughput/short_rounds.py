@@ -27,11 +27,10 @@ import task as t
 import torch
 from make_task import draw_beats, training_data
 
-from ecgfed.federation.callbacks import SaveCheckpoint
-from ecgfed.federation.checkpoint import CheckpointStore, State
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods import grp_fed, local_sgd
 from ecgfed.methods.base import Method
@@ -39,6 +38,8 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.layers import Params, is_buffer, trainable
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.runs.callbacks import SaveCheckpoint
+from ecgfed.runs.checkpoint import CheckpointStore
 
 WORKERS, WARM_UP, GOAL = 2, 3, 0.80
 #: name -> (method, settings, gradients a step, forward passes without gradient a step).

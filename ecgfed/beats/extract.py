@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, rr_features
-from ecgfed.record.filters import band_pass, fill_gaps
-from ecgfed.record.quality import LeadQuality, lead_quality
 from ecgfed.record.recording import Annotation
+from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.quality import LeadQuality, lead_quality
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
-FLAG_POOR_QUALITY = 2  # the window overlaps a bad stretch of the lead (ecgfed.record.quality)
+FLAG_POOR_QUALITY = 2  # the window overlaps a bad stretch of the lead (ecgfed.signal.quality)
 #: Half-width of the match between a detected peak and an annotated beat (EC57).
 MATCH_S = 0.150
 

@@ -19,12 +19,12 @@ from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
-from ecgfed.record import filters
-from ecgfed.record.around_gaps import detect_around_gaps
-from ecgfed.record.peaks import OURS, detector_by_name
-from ecgfed.record.quality import LeadQuality, lead_quality
 from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording, record_path
 from ecgfed.record.recording import ReadOptions, Recording
+from ecgfed.signal import filters
+from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.detectors import OURS, detector_by_name
+from ecgfed.signal.quality import LeadQuality, lead_quality
 
 Progress = Callable[[str, int, int], None]
 

@@ -13,7 +13,7 @@ from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.files import read_folder_document, sha256
-from ecgfed.record.quality import LeadQuality
+from ecgfed.signal.quality import LeadQuality
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"

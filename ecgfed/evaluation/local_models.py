@@ -7,13 +7,13 @@ as it would on the day it is given that model.
 
 from collections.abc import Iterator, Sequence
 
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.meta_set import with_meta_set
-from ecgfed.federation.run import Run
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import client_work
 from ecgfed.methods.answers import Chain
+from ecgfed.runs.run import Run
 
 
 def local_models(

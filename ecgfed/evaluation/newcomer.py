@@ -17,14 +17,14 @@ from ecgfed.errors import RecordError
 from ecgfed.evaluation.accuracies import accuracy
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import confusion, macro_f1
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.meta_set import with_meta_set
-from ecgfed.federation.run import Run
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import client_work
 from ecgfed.methods.answers import Answer, Chain
 from ecgfed.nets.net import Inputs
+from ecgfed.runs.run import Run
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from ecgfed.evaluation.accuracies import accuracy, even_accuracy, expected_accur
 from ecgfed.evaluation.local_models import local_models
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scores import class_table, confusion, harmonic_mean, macro_f1
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.run import Run
+from ecgfed.federation.state import State
 from ecgfed.methods.answers import Chain
+from ecgfed.runs.run import Run
 
 PROTOCOLS = ("ensemble", "average")
 

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ecgfed.federation.client_round import ClientResult, ClientWork, close_client, prepared
 from ecgfed.federation.data import TrainingData, local_rows
-from ecgfed.federation.engine import ClientResult, ClientWork, close_client, prepared
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.replay import Flat, Recording, StackedStep
 from ecgfed.federation.trees import flatten, stack, unflatten

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ecgfed.federation.checkpoint import State
+from ecgfed.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ClientEngine, ClientResult, ClientWork
 from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.plan import TrainPlan, check_needs, participants
+from ecgfed.federation.state import State
 from ecgfed.federation.trees import stack
 from ecgfed.methods.base import ClientInfo, Method, Returned
 from ecgfed.nets.layers import Params

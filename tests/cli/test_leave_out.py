@@ -12,7 +12,7 @@ from support import Command, SavedRun, assert_refused, exported, traced_once  # 
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.federation.data import training_data
-from ecgfed.federation.run import open_run
+from ecgfed.runs.run import open_run
 
 FS = 360
 #: Seconds of q1's MLII at the recorder's limit.
@@ -70,8 +70,8 @@ def test_cohort_json_says_seconds_per_reason(cohort: Cohort) -> None:
 
 def test_quality_changes_no_window(cohort: Cohort, poor_path: Path) -> None:
     """The windows are the filtered signal, flagged or not."""
-    from ecgfed.record.filters import band_pass
     from ecgfed.record.wfdb_files import read_recording
+    from ecgfed.signal.filters import band_pass
 
     recording = read_recording(poor_path.parent / "records" / "q1", ("MLII",))
     filtered = band_pass(recording.signal_mv, 360.0)

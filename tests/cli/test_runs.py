@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from support import Command, assert_refused, copied
 
-from ecgfed.federation.callbacks import Progress, ReportProgress
-from ecgfed.federation.checkpoint import State
-from ecgfed.federation.tensorboard import WriteTensorBoard
+from ecgfed.federation.progress import Progress, ReportProgress
+from ecgfed.federation.state import State
 from ecgfed.federation.train import RoundOutcome
+from ecgfed.runs.tensorboard import WriteTensorBoard
 
 
 @pytest.fixture

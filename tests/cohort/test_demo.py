@@ -14,8 +14,8 @@ from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.cohort.demo import write_demo_records
 from ecgfed.errors import OptionError
-from ecgfed.record.peaks import detect_r_peaks
 from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.signal.detectors import detect_r_peaks
 
 FS_HZ = 360
 NAMES = [f"demo{n:02d}" for n in range(1, 13)]

@@ -18,13 +18,13 @@ from ecgfed.cohort.folder import folder_sources
 from ecgfed.errors import CohortError, RunError
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.evaluation.scenarios import evaluate
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.federation.engine import ThreadEngine
-from ecgfed.federation.run import open_run
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import train
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.runs.run import open_run
 
 TEST = 2
 #: key in the result -> the classes scikit-learn averages over (None: its default)

@@ -13,17 +13,17 @@ from support import traced_once  # noqa: F401
 
 import ecgfed.evaluation.predict as predict
 import ecgfed.evaluation.scenarios as scenarios
-from ecgfed.bundle.export import export_bundle
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.evaluation.predict import Predictor
-from ecgfed.federation.checkpoint import State
+from ecgfed.export.bundle import export_bundle
 from ecgfed.federation.data import training_data
-from ecgfed.federation.kept import KeptStates
-from ecgfed.federation.run import open_run
+from ecgfed.federation.state import State
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree
 from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.runs.kept_states import KeptStates
+from ecgfed.runs.run import open_run
 
 
 class Counted(KeptStates):

@@ -9,9 +9,9 @@ import torch
 from ecgfed.errors import OptionError, RunError
 from ecgfed.federation.batched import BatchedEngine
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
-from ecgfed.federation.engines import open_engine
+from ecgfed.federation.engine_choice import open_engine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.registry import methods

@@ -14,12 +14,11 @@ from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import TEST
 from ecgfed.evaluation.scenarios import evaluate
 from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.callbacks import SaveCheckpoint
-from ecgfed.federation.checkpoint import State
+from ecgfed.federation.client_round import ClientEngine
 from ecgfed.federation.data import training_data
-from ecgfed.federation.engine import ClientEngine, ThreadEngine
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.run import create_run, open_run
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method
@@ -27,6 +26,8 @@ from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Inputs, net_spec
+from ecgfed.runs.callbacks import SaveCheckpoint
+from ecgfed.runs.run import create_run, open_run
 
 PLAN = TrainPlan(rounds=2, local_epochs=None, local_steps=2, batch_size=8)
 

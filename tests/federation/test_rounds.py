@@ -10,11 +10,10 @@ import torch
 
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.errors import OptionError, RunError, StorageError
-from ecgfed.federation.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
-from ecgfed.federation.checkpoint import CheckpointStore, State
 from ecgfed.federation.data import TrainingData, local_batches, training_data
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan, participants
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.federation.trees import flatten, unflatten
 from ecgfed.methods.fedavg import FedAvg
@@ -22,6 +21,8 @@ from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.runs.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
+from ecgfed.runs.checkpoint import CheckpointStore
 
 
 def numbered(count: int) -> TrainingData:
@@ -191,7 +192,7 @@ def test_a_kill_between_the_files_of_a_checkpoint_leaves_the_one_before(
     def killed(*_: object) -> None:
         raise StorageError("progress.json", "killed here")
 
-    monkeypatch.setattr("ecgfed.federation.checkpoint.write_text", killed)
+    monkeypatch.setattr("ecgfed.runs.checkpoint.write_text", killed)
     with pytest.raises(StorageError, match="killed here"):
         trained(cohort_path, Local, 1, plan, tmp_path)
     monkeypatch.undo()

@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.federation.callbacks import Callback
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import RoundOutcome, initial_state, train
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.answers import Answer, Chain
@@ -22,6 +21,7 @@ from ecgfed.methods.base import Method
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.runs.callbacks import Callback
 
 #: Losses and answers of a small run of each method; ``ECGFED_RECORD=1 pytest tests/methods/test_every_method.py``
 #: writes them anew, and the diff is to be explained.

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.methods.answers import Chain, Ensemble
 from ecgfed.methods.base import Method

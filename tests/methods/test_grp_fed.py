@@ -12,8 +12,8 @@ from test_fedavg_local import NET, federation, run
 
 from ecgfed.errors import OptionError
 from ecgfed.federation.data import local_batches
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.base import ClientInfo, Returned
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform

@@ -11,9 +11,9 @@ from torch import Tensor
 from ecgfed.errors import CohortError
 from ecgfed.federation.batched import BatchedEngine
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.meta_set import meta_set, with_meta_set
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.fedavg import FedAvg

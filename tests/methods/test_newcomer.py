@@ -11,7 +11,7 @@ import torch
 from ecgfed.beats.extract import LabelledBeats, Windows
 from ecgfed.errors import RecordError
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, first_beats
-from ecgfed.federation.checkpoint import State
+from ecgfed.federation.state import State
 from ecgfed.methods.ditto import Ditto
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.fedper import FedPer

@@ -8,7 +8,7 @@ import tiny
 import torch
 
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.methods.fedfomo import FedFomo, FedFomoSettings, mixed
 from ecgfed.methods.local import Local

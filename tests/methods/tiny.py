@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgfed.federation.checkpoint import State
 from ecgfed.federation.data import TrainingData
-from ecgfed.federation.engine import ThreadEngine
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.methods.base import Method
 from ecgfed.methods.settings import make_settings

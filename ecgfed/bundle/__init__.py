@@ -1,1 +1,0 @@
-"""What is shipped: ONNX graphs, manifest, parity check (torch, onnx)."""

@@ -1,0 +1,350 @@
+"""Writing a bundle: graphs, weights, manifest, and the proof that they answer as the trained model does."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+
+from ecgfed import __version__
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.cohort.cohort import Client, Cohort
+from ecgfed.cohort.split import TRAIN, VALID
+from ecgfed.device.bundle import MANIFEST, SCHEMA_VERSION, Classifier
+from ecgfed.errors import BundleError
+from ecgfed.evaluation.predict import chain_logits
+from ecgfed.export.graphs import TINY_PROBABILITY, GraphTemplate, ensemble_graph, finish, input_shapes
+from ecgfed.federation.state import State
+from ecgfed.files import read_json, replacing_folder, sha256, write_bytes, write_json
+from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
+from ecgfed.nets.layers import Params
+from ecgfed.nets.net import Inputs, Net
+from ecgfed.runs.run import Run
+from ecgfed.runs.tree_files import save_tree
+
+#: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
+LOGIT_TOLERANCE = 1e-4
+#: Beyond logits of this size float32 cannot keep that, and the difference is scaled down (docs/decisions/0010).
+LARGE_LOGIT = 100.0
+PARITY_BEATS = 64
+INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
+
+
+@dataclass
+class _Writer:
+    """Writes graphs into a folder, each part once."""
+
+    folder: Path
+    net: Net
+    properties: dict[str, str]
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    templates: dict[str, GraphTemplate] = field(default_factory=dict)
+    #: a shared part's identity -> (file name, its parameters, held so that the identity stays theirs)
+    known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
+
+    def graph(self, part: Part) -> onnx.ModelProto:
+        if part.role not in self.templates:
+            self.templates[part.role] = GraphTemplate(self.net, part.role, part.params)
+        return self.templates[part.role].fill(part.params)
+
+    def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
+        """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        data = finish(model, {**self.properties, "role": role, **more})
+        if name in self.files and self.files[name]["sha256"] != hashlib.sha256(data).hexdigest():
+            raise BundleError(name, "two different models of this name", "one", "nothing was exported; report this")
+        write_bytes(path, data)
+        self.note(name, role)
+        return name
+
+    def note(self, name: str, role: str) -> None:
+        path = self.folder / name
+        self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
+
+    def part(self, part: Part, name: str, **more: str) -> str:
+        """Write a part under a name, unless it is a shared one and these very parameters have been written already."""
+        if not part.shared:  # a patient's own is not held: memory has one patient at a time
+            return self.write(name, self.graph(part), part.role, **more)
+        key = part.identity
+        if key not in self.known:
+            self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
+        return self.known[key][0]
+
+    def global_chain(self, answer: Answer) -> list[str]:
+        if isinstance(answer, Ensemble):
+            members = [_whole_model(chain) for chain in answer.members]
+            return [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
+        return [self.part(_whole_model(answer), "global.onnx")]
+
+    def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
+        """Write a patient's own parts, and shared ones not yet written; return the files of the chain."""
+        own = [part for part in chain.parts if not part.shared]
+        names = []
+        for part in chain.parts:
+            if part.shared:
+                names.append(self.part(part, "global.onnx" if part.role == "model" else f"{part.role}.onnx"))
+            else:
+                suffix = "" if len(own) == 1 else f".{part.role}"
+                names.append(self.part(part, f"patients/{client}{suffix}.onnx", patient=patient))
+        return names
+
+
+def _whole_model(chain: Chain) -> Part:
+    """Return a chain as one part of role ``model``."""
+    if [part.role for part in chain.parts] == ["model"]:
+        return chain.parts[0]
+    if [part.role for part in chain.parts] == ["extractor", "head"]:
+        return Part("model", {**chain.parts[0].params, **chain.parts[1].params}, chain.parts[0].shared)
+    raise BundleError("global answer", f"a chain of {[part.role for part in chain.parts]}", "extractor and head")
+
+
+def export_bundle(
+    run: Run, cohort: Cohort, state: State, out: Path, *, protocol: str = "ensemble", overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write a bundle of a run's global answer and every patient's personal model.
+
+    Args:
+        run: the run.
+        cohort: its cohort; beats of its valid split show that the graphs answer as the model does.
+        state: its checkpoint.
+        out: folder to make.
+        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        overwrite: replace ``out`` where it exists.
+        progress: called with patients done and all.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
+    """
+    method, clients = run.method, cohort.federation
+    scores = _scores(run, state, protocol)
+
+    def patients() -> Iterator[PatientModel]:
+        for i, client in enumerate(clients):
+            chain = method.personal_answer(state.server, run.kept(state, client.index))
+            inputs = _some_inputs(cohort, _some_rows(cohort, client), run.net)
+            yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id))
+            if progress:
+                progress(i + 1, len(clients))
+
+    return write_bundle(run, cohort, state, out, patients(), scores.get(""), protocol=protocol, overwrite=overwrite)
+
+
+@dataclass(frozen=True)
+class PatientModel:
+    """One patient's part of a bundle.
+
+    Attributes:
+        id: names the files.
+        patient: whose it is.
+        chain: the personal model.
+        inputs: some of the patient's beats, for the proof.
+        scores: for the manifest, or None.
+    """
+
+    id: str
+    patient: str
+    chain: Chain
+    inputs: Inputs
+    scores: dict[str, Any] | None
+
+
+def write_bundle(
+    run: Run, cohort: Cohort, state: State, out: Path, patients: Iterable[PatientModel],
+    scores: dict[str, Any] | None, *, protocol: str = "ensemble", overwrite: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Write a bundle of a run's global answer and the personal models given, one of them in memory at a time.
+
+    Args:
+        run: the run.
+        cohort: its cohort; beats of its valid split show that the global graph answers as the model does.
+        state: its checkpoint.
+        out: folder to make.
+        patients: the personal models.
+        scores: of the run, for the manifest, or None.
+        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        overwrite: replace ``out`` where it exists.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
+    """
+    net, method = run.net, run.method
+    answer = method.global_answer(
+        state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
+    )  # fmt: skip
+    with replacing_folder(out, overwrite=overwrite) as folder:
+        writer = _Writer(folder, net, _properties(run, cohort))
+        parity = _Parity(net, folder, cohort.classes)
+        global_chain = writer.global_chain(answer)
+        parity.check("global", global_chain, answer, _parity_inputs(_some_inputs(cohort, cohort.pool(VALID), net), net))
+        chains = {}
+        for own in patients:
+            names = writer.patient_chain(own.chain, own.id, own.patient)
+            parity.check(own.id, names, own.chain, _parity_inputs(own.inputs, net))
+            chains[own.id] = {"patient": own.patient, "chain": names, "scores": own.scores}
+        weights = None
+        if isinstance(answer, Chain):
+            weights = "weights/global.safetensors"
+            (folder / "weights").mkdir()
+            save_tree(folder / weights, _whole_model(answer).params)
+            writer.note(weights, "weights")
+        manifest = {
+            **_about(run, cohort, state), "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
+            "files": writer.files, "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
+            "weights": weights, "scores": scores, "parity": parity.report(), "patients": chains,
+        }  # fmt: skip
+        write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _protocol(run: Run, protocol: str) -> str:
+    return "one model" if run.method.has_global_model else protocol
+
+
+def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
+    meta = cohort.meta
+    about = {
+        "schema_version": SCHEMA_VERSION, "tool_version": __version__, "intended_use": INTENDED_USE,
+        "method": run.method.name, "settings": run.meta["settings"], "rounds": state.round, "net": run.meta["net"],
+        "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
+        "classes": list(cohort.classes), "label_map": cohort.labels.as_json(), "units": meta["units"],
+    }  # fmt: skip
+    if cohort.modality == "image":
+        return {**about, "modality": "image", "normalisation": "by channel, in the graph"}
+    return {
+        **about, "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "lead": meta["lead"],
+        "filter": meta["filter"], "normalisation": "each window by its own mean and standard deviation, in the graph",
+    }  # fmt: skip
+
+
+def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
+    """Metadata of every graph: JSON strings, so that a graph found alone says what it is."""
+    meta = cohort.meta
+    values = {
+        "schema_version": SCHEMA_VERSION, "classes": list(cohort.classes), "units": meta["units"],
+        "method": run.method.name, "cohort_fingerprint": cohort.fingerprint,
+    }  # fmt: skip
+    if cohort.modality == "image":
+        values |= {"normalisation": "in the graph, by channel"}
+    else:
+        values |= {
+            "symbols": cohort.labels.symbols, "fs_hz": FS_HZ, "samples_before_r": R_INDEX,
+            "samples_after_r": WINDOW_SAMPLES - R_INDEX, "lead": meta["lead"], "filter": meta["filter"],
+            "normalisation": "in the graph, by window",
+        }  # fmt: skip
+    plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
+    return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
+
+
+def _scores(run: Run, state: State, protocol: str) -> dict[str, dict[str, Any]]:
+    """Return test scores by client id (and of the run under ``""``), where 'ecgfed evaluate' has made them.
+
+    Scores of another round are left out, and T_g where it is that of another global answer than the exported one.
+    """
+    path = run.path / "evaluation-test" / "scores.json"
+    if not path.is_file():
+        return {}
+    result = read_json(path, BundleError)
+    try:
+        if result["round"] != state.round:
+            return {}
+        own = {
+            row["client"]: {"split": "test", "beats": row["beats"], "macro_f1": row["personal_f1"]}
+            for row in result["per_patient"]
+        }
+        same_answer = run.method.has_global_model or result["protocol"] == protocol
+        means = {name: value for name, value in result["scores"].items() if same_answer or name != "T_g"}
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise BundleError(path, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {run.path}' again") from None
+    return {"": {"split": "test", **means}, **own}
+
+
+def _some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
+    rows = cohort.rows(client, VALID)
+    return rows if len(rows) else cohort.rows(client, TRAIN)
+
+
+def _some_inputs(cohort: Cohort, rows: NDArray[np.int64], net: Net) -> Inputs:
+    """Return up to 64 beats or images of a cohort, evenly taken."""
+    rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+    rr = torch.from_numpy(cohort.rr[rows]) if net.spec.rr else None
+    return Inputs(torch.from_numpy(np.take(cohort.examples, rows, axis=0)), rr)
+
+
+def _parity_inputs(real: Inputs, net: Net) -> Inputs:
+    """Return real beats or images, and some at the edges of what can come."""
+    if net.spec.modality == "image":
+        flat = np.zeros((2, *net.input_shape), np.uint8)
+        flat[1] = 255
+        noise = np.random.default_rng(0).integers(0, 256, (2, *net.input_shape), dtype=np.uint8)
+        return Inputs(torch.cat([real.window, torch.from_numpy(flat), torch.from_numpy(noise)]))
+    edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
+    edge[1, 0, R_INDEX] = 10.0
+    edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
+    edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
+    rr_edge = np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
+    features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(rr_edge)])
+    return Inputs(torch.cat([real.window, torch.from_numpy(edge)]), features)
+
+
+class _Parity:
+    """Compares what a device will compute with what was trained."""
+
+    def __init__(self, net: Net, folder: Path, classes: tuple[str, ...]) -> None:
+        self.net, self.folder, self.classes = net, folder, classes
+        self.worst, self.beats, self.chains = 0.0, 0, 0
+
+    def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
+        """Compare one chain on some beats; raises BundleError past the tolerance."""
+        device = Classifier([self.folder / file for file in chain], self.classes, inputs.rr is not None)
+        found = self._found(device, inputs)
+        expected = self._expected(answer, inputs)
+        if not np.isfinite(expected).all():
+            raise BundleError(
+                f"model of {name}", "gives logits that are not finite", "a training that converged",
+                "train again with a lower learning rate, --set lr=...",
+            )  # fmt: skip
+        scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
+        difference = float((np.abs(found - expected).max(axis=1) / scale).max())
+        top = np.sort(expected, axis=1)
+        clear = (top[:, -1] - top[:, -2]) / scale > LOGIT_TOLERANCE
+        agree = (found.argmax(1) == expected.argmax(1))[clear].all()
+        if not (difference <= LOGIT_TOLERANCE and agree):
+            raise BundleError(
+                f"graph of {name}",
+                f"logits differ by {difference:.2g} from the trained model",
+                f"at most {LOGIT_TOLERANCE:g} and equal labels",
+                "nothing was exported; report this",
+            )
+        self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
+
+    def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
+        if self.net.spec.modality == "image":
+            return device.image_logits(inputs.window.numpy())
+        return device.logits(inputs.window.numpy(), None if inputs.rr is None else inputs.rr.numpy())
+
+    def _expected(self, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            if isinstance(answer, Chain):
+                return np.asarray(chain_logits(self.net, answer, inputs).numpy())
+            mean = torch.stack([chain_logits(self.net, chain, inputs).softmax(1) for chain in answer.members]).mean(0)
+            return np.asarray(mean.clamp_min(TINY_PROBABILITY).log().numpy())
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures for the manifest."""
+        return {
+            "max_logit_difference": self.worst, "allowed": LOGIT_TOLERANCE, "beats": self.beats, "chains": self.chains
+        }  # fmt: skip

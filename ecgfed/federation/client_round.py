@@ -1,0 +1,130 @@
+"""One client's round, from what the server sent to what goes back: the meaning that every engine keeps."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+
+from ecgfed.errors import RunError
+from ecgfed.federation.data import TrainingData, local_batches
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.trees import flatten
+from ecgfed.methods.base import ClientInfo, Method, Tree
+
+#: Beats of a survey's batch; no gradient is kept, so they may be many.
+SURVEY_BATCH = 512
+
+
+@dataclass(frozen=True)
+class ClientWork:
+    """One client's part of a round.
+
+    Attributes:
+        info: the client and its round.
+        kept: what it kept from its last round.
+        seen: beats it has used in earlier rounds.
+    """
+
+    info: ClientInfo
+    kept: Tree
+    seen: int
+
+
+@dataclass(frozen=True)
+class ClientResult:
+    """What one client's round gave.
+
+    Attributes:
+        returned: what goes to the server.
+        kept: what stays.
+        losses: means over the local steps.
+        beats: beats used in this round.
+    """
+
+    returned: Tree
+    kept: Tree
+    losses: dict[str, float]
+    beats: int
+
+
+class ClientEngine(Protocol):
+    """Runs the clients of a round; results come in the order of ``work``."""
+
+    def run(self, method: Method, shared: Tree, work: Sequence[ClientWork]) -> list[ClientResult]:
+        """Run all clients of a round."""
+
+
+def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree, work: ClientWork) -> ClientResult:
+    """Run one client's round from ``begin`` to ``finish``.
+
+    Raises:
+        RunError: a loss or a parameter that is not finite, naming the client and the round.
+    """
+    work = prepared(method, data, shared, work)
+    info = work.info
+    state = method.begin(shared, work.kept, info)
+    zero = torch.zeros((), dtype=torch.float64)
+    sums: dict[str, torch.Tensor] = {}
+    beats = 0
+    batches = local_batches(data, plan, info.index, work.seen, method.needs.batches_per_step)
+    for t, group in enumerate(batches):
+        state, losses = method.step(state, group, t)
+        beats += sum(len(batch.label) for batch in group)
+        for name, value in losses.items():
+            sums[name] = value.detach() + sums.get(name, zero)
+    means = {name: float(value) / info.steps for name, value in sums.items()}
+    return close_client(method, data, work, state, means, beats)
+
+
+def prepared(
+    method: Method, data: TrainingData, shared: Tree, work: ClientWork, device: torch.device | None = None
+) -> ClientWork:
+    """Return the work with what the method asks for before ``begin``: its survey, the validation beats.
+
+    Args:
+        method: the federated method.
+        data: the training beats.
+        shared: what the server sent, on ``device``.
+        work: the client and its round.
+        device: where the survey runs and the beats are put; default the CPU.
+    """
+    info = work.info
+    if method.needs.validation and info.index in data.valid_rows:
+        validation = replace(data.batch(data.valid_rows[info.index]), counts=info.class_counts).to(device)
+        info = replace(info, validation=validation)
+    if method.needs.survey:
+        rows = data.rows[info.index]
+        sums: dict[str, torch.Tensor] = {}
+        with torch.no_grad():
+            for start in range(0, len(rows), SURVEY_BATCH):
+                batch = data.batch(rows[start : start + SURVEY_BATCH])
+                batch = replace(batch, counts=info.class_counts).to(device)
+                for name, value in method.survey(shared, batch).items():
+                    sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
+        info = replace(info, survey={name: value / len(rows) for name, value in sums.items()})
+    return replace(work, info=info)
+
+
+def close_client(
+    method: Method, data: TrainingData, work: ClientWork, state: Tree, means: dict[str, float], beats: int
+) -> ClientResult:  # fmt: skip
+    """End a client's round with ``finish``.
+
+    Raises:
+        RunError: a loss or a parameter that is not finite, naming the client and the round.
+    """
+    info = work.info
+    returned, kept = method.finish(state, info)
+    leaves = [value for value in flatten({"returned": returned, "kept": kept}).values() if value.is_floating_point()]
+    lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
+    for name, mean in {**means, "the model": float(lengths.sum())}.items():
+        if not math.isfinite(mean):
+            raise RunError(
+                f"client {data.ids.get(info.index, info.index)} in round {info.round}",
+                f"{name} is {mean}",
+                "a finite number",
+                "lower the learning rate with --set lr=...",
+            )
+    return ClientResult(returned, kept, means, beats)

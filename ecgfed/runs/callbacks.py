@@ -1,0 +1,153 @@
+"""Checkpoint and history as callbacks of the training loop."""
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import RunError, StorageError
+from ecgfed.federation.state import State
+from ecgfed.federation.train import Callback, RoundOutcome
+from ecgfed.federation.trees import tree_bytes
+from ecgfed.files import append_line, write_text
+from ecgfed.runs.background_writer import BackgroundWriter
+from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.runs.kept_states import KeptStates
+
+HISTORY, TIMING = "history.jsonl", "timing.jsonl"
+#: What states not yet written may hold in memory between checkpoints.
+SPILL_BYTES = 64 << 20
+#: How much of the time checkpoints may take where nobody says how often, and the longest time without one.
+SHARE_OF_TIME, LONGEST_S = 0.02, 60.0
+
+
+class SaveCheckpoint(Callback):
+    """Saves the state on a thread aside of the next round: at most one write is in flight, the next one waits for it.
+
+    Between checkpoints, states that clients keep stay in memory up to ``spill_bytes`` and are written ahead of the next
+    checkpoint beyond that. An error, or Ctrl-C, saves the last finished round before it goes on its way.
+
+    Args:
+        store: where to.
+        every: save every n-th round, and the last; None saves as often as costs 2% of the time, but once a minute.
+            A killed run goes on from the last saved round, to the same end whatever it is.
+        spill_bytes: what states not yet written may hold in memory.
+    """
+
+    def __init__(self, store: CheckpointStore, every: int | None = 1, spill_bytes: int = SPILL_BYTES) -> None:
+        self.store, self.every, self.spill_bytes = store, every, spill_bytes
+        #: processor time of the writing thread so far, s
+        self.cpu_s = 0.0
+        self._last_round: dict[int, int] = {}
+        self._unsaved: Snapshot | None = None
+        self._not_before = 0.0
+        self._writer: BackgroundWriter | None = None
+
+    def on_start(self, state: State) -> None:
+        """Move what clients keep to the disk; raises RunError, StorageError."""
+        self.store.attach(state)
+        self._last_round, self._unsaved, self._not_before = {}, None, 0.0
+        self._writer = BackgroundWriter()
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Begin to save what has changed since the last time, when it is this round's turn.
+
+        Raises:
+            StorageError: the write before this one failed; the checkpoint before that is still there.
+        """
+        state, writer = outcome.state, self._writer
+        if writer is None or not isinstance(state.kept, KeptStates):
+            raise ValueError("on_start comes first")
+        self._last_round.update(dict.fromkeys(outcome.changed, state.round))
+        writer.wait()
+        unwritten = state.kept.unwritten()
+        kept = {client: (self._last_round.get(client, state.round), tree) for client, tree in unwritten.items()}
+        snapshot = Snapshot(state.round, kept, state.server, dict(state.seen))
+        if outcome.last or outcome.stopping or self._is_turn(state.round):
+            self._unsaved, self._last_round = None, {}
+            writer.submit(lambda: self._write(snapshot))
+            return
+        self._unsaved = snapshot
+        if sum(map(tree_bytes, unwritten.values())) > self.spill_bytes:
+            self._unsaved, self._last_round = replace(snapshot, kept={}), {}
+            writer.submit(lambda: self._write(replace(snapshot, server=None)))
+
+    def _is_turn(self, number: int) -> bool:
+        return time.perf_counter() >= self._not_before if self.every is None else number % self.every == 0
+
+    def _write(self, snapshot: Snapshot) -> None:
+        started = time.thread_time()
+        self.store.write(snapshot)
+        took = time.thread_time() - started
+        self.cpu_s += took
+        if snapshot.server is not None:
+            self._not_before = time.perf_counter() + min(took / SHARE_OF_TIME, LONGEST_S)
+
+    def on_end(self, state: State) -> None:
+        """Wait for the last write; raises StorageError."""
+        if self._writer is not None:
+            self._writer.wait()
+            self._writer.close()
+
+    def on_failure(self, state: State) -> None:
+        """Save the last finished round and wait for that; the error that ended the session is the one to report."""
+        if self._writer is None:
+            return
+        unsaved, self._unsaved = self._unsaved, None
+        if unsaved is not None:
+            with suppress(StorageError):
+                self._writer.submit(lambda: self._write(unsaved))
+        self._writer.close()
+
+
+class WriteHistory(Callback):
+    """Appends a line a round to ``history.jsonl`` (the same for the same seed) and ``timing.jsonl`` (never the same).
+
+    It stands before ``SaveCheckpoint``: a line may be ahead of the checkpoint after a kill, never behind, and lines
+    ahead are cut off when the run goes on.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        self._since = time.perf_counter()
+
+    def on_start(self, state: State) -> None:
+        """Cut off what a killed session wrote past its last checkpoint."""
+        for name in (HISTORY, TIMING):
+            path = self.run / name
+            lines = read_lines(path, state.round)
+            if path.is_file() or lines:
+                write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+        self._since = time.perf_counter()
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Append the round's lines."""
+        now = time.perf_counter()
+        append_line(self.run / HISTORY, json.dumps(outcome.record))
+        timing = {"round": outcome.state.round, "seconds": round(now - self._since, 4), "beats": outcome.beats}
+        append_line(self.run / TIMING, json.dumps(timing))
+        self._since = now
+
+
+def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
+    """Read a JSON-lines file of a run, up to a round; a half line at its end is left out.
+
+    Raises:
+        RunError: a broken line that is not the last.
+    """
+    if not path.is_file():
+        return []
+    lines: list[dict[str, Any]] = []
+    raw = path.read_text(encoding="utf-8").splitlines()
+    for number, text in enumerate(raw, start=1):
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError as problem:
+            if number == len(raw):
+                break
+            raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
+        if rounds is None or line["round"] <= rounds:
+            lines.append(line)
+    return lines

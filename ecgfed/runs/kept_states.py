@@ -1,0 +1,156 @@
+"""What clients keep: on disk, read when it is asked for. Memory holds the clients in flight and a bounded cache.
+
+A client's state is newer than its file between the end of its round and the moment the checkpoint's writer has written
+it; until then it stays in memory, whatever the cache's size.
+"""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import RunError
+from ecgfed.federation.trees import own_memory, tree_bytes
+from ecgfed.methods.base import Tree
+from ecgfed.runs.tree_files import load_tree
+
+#: What may stay in memory of clients that are not in flight; all of a small cohort, so that it is never read again.
+CACHE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a checkpoint.
+
+    Attributes:
+        name: its name in the checkpoint's folder.
+        sha256: of its bytes.
+        bytes: its length; -1 in indexes written before lengths were noted.
+    """
+
+    name: str
+    sha256: str
+    bytes: int
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> "StoredFile":
+        """Read an entry of ``progress.json``; a folder in a name is left out. Raises KeyError, TypeError."""
+        return cls(Path(entry["name"]).name, str(entry["sha256"]), int(entry.get("bytes", -1)))
+
+
+def read_stored(folder: Path, file: StoredFile) -> Tree:
+    """Read a file of a checkpoint.
+
+    Raises:
+        RunError: it is missing, or not the one that was written.
+    """
+    path = folder / file.name
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise RunError(
+            path, f"cannot be read ({problem.strerror})",
+            action="wait for a training that goes on in this run, or train again into a new folder",
+        ) from None  # fmt: skip
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        raise RunError(path, "is not the file that was saved (SHA-256 differs)", action="train again into a new folder")
+    return load_tree(data, path, RunError)
+
+
+class KeptStates(MutableMapping[int, Tree]):
+    """Client number -> what it keeps, for every client that ever took part.
+
+    Reading one client costs one file; asking whether a client is there costs nothing. Safe for several threads.
+
+    Args:
+        folder: the checkpoint's folder.
+        files: client -> its file, or None for a client that keeps nothing.
+        cache_bytes: what may stay in memory beside states not yet written.
+    """
+
+    def __init__(
+        self, folder: Path, files: Mapping[int, StoredFile | None], cache_bytes: int = CACHE_BYTES
+    ) -> None:  # fmt: skip
+        self.folder, self.cache_bytes = folder, cache_bytes
+        self._files = dict(files)
+        self._unwritten: dict[int, Tree] = {}
+        self._cache: OrderedDict[int, tuple[Tree, int]] = OrderedDict()
+        self._cached = 0
+        self._lock = threading.Lock()
+
+    def __getitem__(self, client: int) -> Tree:
+        with self._lock:
+            if client in self._unwritten:
+                return self._unwritten[client]
+            if client in self._cache:
+                self._cache.move_to_end(client)
+                return self._cache[client][0]
+            file = self._files[client]
+        if file is None:
+            return {}
+        tree = read_stored(self.folder, file)
+        with self._lock:
+            if client not in self._unwritten:
+                self._remember(client, tree)
+        return tree
+
+    def __setitem__(self, client: int, tree: Tree) -> None:
+        with self._lock:
+            self._unwritten[client] = tree
+            self._forget(client)
+
+    def __delitem__(self, client: int) -> None:
+        with self._lock:
+            if client not in self._unwritten and client not in self._files:
+                raise KeyError(client)
+            self._unwritten.pop(client, None)
+            self._files.pop(client, None)
+            self._forget(client)
+
+    def __contains__(self, client: object) -> bool:
+        with self._lock:
+            return client in self._unwritten or client in self._files
+
+    def __iter__(self) -> Iterator[int]:
+        with self._lock:
+            return iter(sorted(self._unwritten.keys() | self._files.keys()))
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._unwritten.keys() | self._files.keys())
+
+    def unwritten(self) -> dict[int, Tree]:
+        """Return the states that are newer than their files."""
+        with self._lock:
+            return dict(self._unwritten)
+
+    def files(self) -> dict[int, StoredFile | None]:
+        """Return the file of each client that has been written, or None where it keeps nothing."""
+        with self._lock:
+            return dict(self._files)
+
+    def written(self, client: int, tree: Tree, file: StoredFile | None) -> StoredFile | None:
+        """Note that a client's state lies in a file now; return the file it had before."""
+        with self._lock:
+            before = self._files.get(client)
+            self._files[client] = file
+            if self._unwritten.get(client) is tree:
+                del self._unwritten[client]
+                if file is not None:
+                    self._remember(client, own_memory(tree))
+        return before
+
+    def _remember(self, client: int, tree: Tree) -> None:
+        self._forget(client)
+        size = tree_bytes(tree)
+        self._cache[client] = (tree, size)
+        self._cached += size
+        while self._cached > self.cache_bytes:
+            self._cached -= self._cache.popitem(last=False)[1][1]
+
+    def _forget(self, client: int) -> None:
+        if client in self._cache:
+            self._cached -= self._cache.pop(client)[1]

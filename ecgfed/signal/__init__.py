@@ -1,0 +1,1 @@
+"""One recording's samples: filters, quality, R peaks."""

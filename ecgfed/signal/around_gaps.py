@@ -1,0 +1,81 @@
+"""R peaks of a recording with bad stretches: found on both sides of each, never across it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.signal.detectors import MIN_DURATION_S, OURS, detect_r_peaks, detector_by_name
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
+
+#: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
+#: need not learn the beats anew after each spike.
+SPLIT_S = 1.0
+
+
+def usable_pieces(quality: LeadQuality) -> tuple[list[tuple[int, int]], NDArray[np.bool_]]:
+    """Part a lead at its long stretches without signal.
+
+    Returns:
+        Start and stop of the pieces that are long enough to find beats in, and (samples,) bool, true where there is
+        no signal, in the short stretches too.
+    """
+    lost = quality.bad(NO_SIGNAL)
+    apart = np.zeros_like(lost)
+    for start, stop in runs(lost):
+        apart[start:stop] = stop - start >= SPLIT_S * quality.fs_hz
+    pieces = [(a, b) for a, b in runs(~apart) if b - a >= MIN_DURATION_S * quality.fs_hz]
+    return pieces, lost
+
+
+def detect_around_gaps(
+    signals_mv: NDArray[np.floating], fs_hz: float, quality: LeadQuality | None = None, *,
+    lead: int = 0, detector: str = OURS, name: str = "signal",
+) -> NDArray[np.int64]:  # fmt: skip
+    """Find the R peaks of a recording, with detectors that do not know of gaps piece by piece.
+
+    Args:
+        signals_mv: (samples,) or (leads, samples) millivolt as recorded, NaN where there is no sample.
+        fs_hz: sampling frequency in Hz.
+        quality: bad stretches of the lead in use, where they are known already.
+        lead: the lead in use.
+        detector: a name from ``ecgfed.signal.detectors.DETECTORS``. Ours copes with gaps itself, and goes on with another
+            lead where it has one; the others see pieces of the lead in use without gaps, rail or spikes.
+        name: what to call the signal in an error.
+
+    Returns:
+        (peaks,) int64 sample numbers in increasing order; a spike of the lead in use is none.
+
+    Raises:
+        OptionError: unknown detector.
+        RecordError: no beat in any piece, or no piece long enough.
+    """
+    signals = np.atleast_2d(np.asarray(signals_mv, dtype=np.float64))
+    signal = signals[lead].copy()
+    quality = quality or lead_quality(signal, fs_hz)
+    pieces, lost = usable_pieces(quality)
+    every_lead = detector_by_name(detector).every_lead
+    if every_lead or not lost.any():
+        try:
+            peaks = detect_r_peaks(signals, fs_hz, lead=lead, detector=detector, name=name)
+            return peaks[~quality.bad([Reason.SPIKE])[peaks]]
+        except RecordError:
+            if pieces or len(signals) > 1 or not quality.stretches:
+                raise
+    signal[lost] = np.nan
+    found, problem = [], None
+    for start, stop in pieces:
+        try:
+            found.append(start + detect_r_peaks(signal[start:stop], fs_hz, detector=detector, name=name))
+        except RecordError as error:  # no beat in this piece; there may be some in another
+            problem = error
+    peaks = np.concatenate(found) if found else np.empty(0, np.int64)
+    peaks = peaks[~lost[peaks]]
+    if len(peaks):
+        return peaks
+    if problem is not None:
+        raise problem
+    amiss = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
+    raise RecordError(
+        name, f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / fs_hz:.1f} s)",
+        "an ECG", "check the electrode or the lead",
+    )  # fmt: skip

@@ -1,0 +1,262 @@
+"""What can be said of a recording as a whole: polarity, exchanged leads, heart rate, pacing; and what it rests on.
+
+Two chest or Holter leads carry nothing that tells whether their cables were exchanged, so nothing is claimed of them.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.record.recording import Annotation, Recording
+from ecgfed.signal.filters import band_pass, fill_gaps
+
+#: Leads in which the QRS points up in most hearts.
+USUALLY_UP = ("MLII", "II", "I", "V4", "V5", "V6")
+#: The QRS is looked for this far around a detected peak, and its level is the median of as long before that.
+QRS_S, LEVEL_S = 0.06, 0.23
+#: A beat points down when its lowest wave is this many times its highest; a lead, when so many of its beats do
+#: (207's MLII 89%, the next of MIT-BIH's leads of these names 57%: 124's V4).
+DOWN_TIMES, DOWN_SHARE = 1.5, 0.7
+#: Up and down are alike when the smaller of the median waves has this share of the larger.
+BIPHASIC_SHARE = 0.7
+#: Heart rates a person can have, beats a minute.
+RATE_PER_MIN = (20.0, 300.0)
+#: Median time in which a QRS is steep (see ``_steep_s``): 28 to 83 ms in the records of MIT-BIH. What a wrong header
+#: does to it is told from that only when it is wrong by a factor of two and more; docs/quality.md has the figures.
+STEEP_S = (0.025, 0.120)
+STEEP_SHARE, STEEP_AROUND_S, STEEP_MEAN_S = 0.3, 0.14, 0.008
+#: Limb leads obey Einthoven's law, I + III = II, but for rounding and gains; the rest against I and II, root mean
+#: square. Two of them exchanged in a heart of I 0.7, II 1.0, III 0.3 leave 0.49.
+EINTHOVEN_REST = 0.2
+#: Fewer beats say nothing of a whole record.
+MIN_BEATS = 5
+_PACED = re.compile(r"\bpac(?:ed|ing|emaker)\b", re.IGNORECASE)
+#: What says that nothing paces, or that the heart itself does: a wandering atrial pacemaker is a rhythm (113's).
+_DENIED = re.compile(
+    r"\b(?:no|not|without|never)\b[^.;]*\bpac(?:ed|ing|emaker)\b"
+    r"|\b(?:wandering|migrating|shifting|ectopic|atrial|junctional|nodal|sinus)(?: \w+)? pacemaker\b",
+    re.IGNORECASE,
+)
+
+#: Lead -> its band-passed signal in mV and where it is bad, (samples,) each.
+_Signals = dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about a recording.
+
+    Attributes:
+        kind: ``missing-lead``, ``no-beats``, ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``,
+            ``limb-leads``, ``arm-electrodes`` or ``paced``.
+        lead: the lead it concerns, or None for the whole recording.
+        text: one sentence.
+        evidence: the numbers behind it.
+    """
+
+    kind: str
+    lead: str | None
+    text: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Qrs:
+    """Waves of a lead's beats: (beats,) heights above and depths below the level before, in mV."""
+
+    up: NDArray[np.float64]
+    down: NDArray[np.float64]
+
+    @property
+    def down_share(self) -> float:
+        """Share of the beats that point down."""
+        return float(np.mean(self.down > DOWN_TIMES * self.up))
+
+    @property
+    def up_share(self) -> float:
+        """Share of the beats that point up."""
+        return float(np.mean(self.up > DOWN_TIMES * self.down))
+
+
+def record_findings(
+    recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_], annotation: Annotation | None = None
+) -> list[Finding]:
+    """Judge a recording from its leads, the chosen lead's R peaks, and its annotation where there is one.
+
+    Args:
+        recording: with every lead read.
+        peaks: (peaks,) int64 R peaks detected in the chosen lead; may be empty.
+        bad: (leads, samples) bool, where each lead is bad; what lies there is left out.
+        annotation: the recording's reference annotation.
+    """
+    paced = _paced(recording, annotation)
+    if len(peaks) < MIN_BEATS:
+        return [_no_beats(recording, len(peaks)), *paced]
+    signals = {
+        lead: (band_pass(fill_gaps(signal)[0], recording.fs_hz), lost)
+        for lead, signal, lost in zip(recording.leads, recording.signals_mv, bad, strict=True)
+    }
+    lost = signals[recording.lead][1]
+    findings = _rate(recording, peaks, lost)
+    if not paced:  # a pacing spike is steeper than any QRS: 104's
+        findings += _sampling(recording, peaks, lost)
+    findings += paced
+    waves = {lead: _qrs(*pair, recording.fs_hz, peaks) for lead, pair in _with_avr(signals).items()}
+    known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
+    return findings + _polarity(known) + _einthoven(signals) + _arms(known)
+
+
+def _with_avr(signals: _Signals) -> _Signals:
+    """Add aVR = -(I + II) / 2 (Goldberger) where it was not recorded but can be known."""
+    if "aVR" in signals or not {"I", "II"} <= set(signals):
+        return signals
+    (one, lost_one), (two, lost_two) = signals["I"], signals["II"]
+    return {**signals, "aVR": (-(one + two) / 2, lost_one | lost_two)}
+
+
+def missing_lead(recording: Recording, wanted: tuple[str, ...]) -> list[Finding]:
+    """Say that none of ``wanted`` is among the leads, where so."""
+    if recording.lead in wanted:
+        return []
+    has = ", ".join(recording.leads)
+    text = f"There is no lead {' or '.join(wanted)}; it has {has}, and {recording.lead} was looked at."
+    return [Finding("missing-lead", None, text, {"wanted": list(wanted), "present": list(recording.leads)})]
+
+
+def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_]) -> float | None:
+    """Median heart rate in beats a minute over the intervals without a bad sample; None where there is none."""
+    if len(peaks) < 2:
+        return None
+    before = np.concatenate([[0], np.cumsum(bad)])
+    interval = np.diff(peaks)[before[peaks[1:]] == before[peaks[:-1]]]
+    return float(60.0 * fs_hz / np.median(interval)) if len(interval) else None
+
+
+def _no_beats(recording: Recording, found: int) -> Finding:
+    text = f"Only {found} beats were found in {recording.lead}: nothing is said of rate and polarity."
+    if not found:
+        text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
+    return Finding("no-beats", recording.lead, text, {"beats": found})
+
+
+def _rate(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> list[Finding]:
+    rate = heart_rate(peaks, recording.fs_hz, bad)
+    if rate is None or RATE_PER_MIN[0] <= rate <= RATE_PER_MIN[1]:
+        return []
+    text = (
+        f"The median heart rate is {rate:.0f}/min, outside {RATE_PER_MIN[0]:g} to {RATE_PER_MIN[1]:g}: is the header's "
+        f"sampling frequency, {recording.fs_hz:g} Hz, right?"
+    )
+    return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
+
+
+def _sampling(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> list[Finding]:
+    # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
+    steep_s = _steep_s(fill_gaps(recording.signal_mv)[0], recording.fs_hz, peaks[~bad[peaks]])
+    if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
+        return []
+    text = (
+        f"The QRS is steep for {1000 * steep_s:.0f} ms, outside {1000 * STEEP_S[0]:.0f} to {1000 * STEEP_S[1]:.0f}: is "
+        f"the header's sampling frequency, {recording.fs_hz:g} Hz, right?"
+    )
+    return [Finding("sampling-frequency", recording.lead, text, {"steep_ms": round(1000 * steep_s, 1)})]
+
+
+def _around(
+    signal: NDArray[np.float64], peaks: NDArray[np.int64], before: int, after: int
+) -> NDArray[np.float64] | None:
+    """Return (beats, before + after + 1) samples around the peaks that are not too near an end."""
+    inside = peaks[(peaks >= before) & (peaks + after < len(signal))]
+    return signal[inside[:, None] + np.arange(-before, after + 1)] if len(inside) >= MIN_BEATS else None
+
+
+def _steep_s(signal: NDArray[np.float64], fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
+    """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
+    half = round(STEEP_AROUND_S * fs_hz)
+    slope = _around(np.abs(np.gradient(signal)), peaks, half, half)
+    if slope is None:
+        return None
+    width = max(1, round(STEEP_MEAN_S * fs_hz))
+    summed = np.cumsum(np.pad(slope, ((0, 0), (1, 0))), axis=1)
+    smooth = summed[:, width:] - summed[:, :-width]
+    steep = (smooth > STEEP_SHARE * smooth.max(axis=1, keepdims=True)).sum(axis=1)
+    return float(np.median(steep) / fs_hz)
+
+
+def _qrs(
+    signal: NDArray[np.float64], bad: NDArray[np.bool_], fs_hz: float, peaks: NDArray[np.int64]
+) -> _Qrs | None:  # fmt: skip
+    """Measure the waves of the beats that stand on good samples; None where there are too few."""
+    half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
+    spans = _around(signal, peaks[~bad[peaks]], half + level, half)
+    if spans is None:
+        return None
+    waves = spans[:, level:] - np.median(spans[:, :level], axis=1, keepdims=True)
+    return _Qrs(waves.max(axis=1), -waves.min(axis=1))
+
+
+def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
+    findings = []
+    for lead, qrs in waves.items():
+        if lead not in USUALLY_UP:
+            continue
+        up, down = float(np.median(qrs.up)), float(np.median(qrs.down))
+        evidence = {"up_mv": round(up, 3), "down_mv": round(down, 3), "down_share": round(qrs.down_share, 3)}
+        if qrs.down_share >= DOWN_SHARE:
+            text = (
+                f"{lead}: the QRS points down in {qrs.down_share:.0%} of beats (median {down:.2f} mV down, {up:.2f} "
+                "up): electrodes exchanged, or this heart's own axis; the direction of P and T waves tells which."
+            )
+            findings.append(Finding("inverted", lead, text, evidence))
+        elif min(up, down) >= BIPHASIC_SHARE * max(up, down):
+            text = (
+                f"{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
+                "now the R wave, now the S wave."
+            )
+            findings.append(Finding("biphasic", lead, text, evidence))
+    return findings
+
+
+def _einthoven(signals: _Signals) -> list[Finding]:
+    """Check Einthoven's law, which electrodes exchanged on the patient keep and leads misnamed in a file break."""
+    if not {"I", "II", "III"} <= set(signals):
+        return []
+    good = ~np.any([signals[lead][1] for lead in ("I", "II", "III")], axis=0)
+    one, two, three = (signals[lead][0][good] for lead in ("I", "II", "III"))
+    scale = np.sqrt(np.mean(one**2) + np.mean(two**2)) if good.any() else 0.0
+    rest = float(np.sqrt(np.mean((one + three - two) ** 2)) / scale) if scale > 0 else 0.0
+    if rest <= EINTHOVEN_REST:
+        return []
+    text = f"I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged."
+    return [Finding("limb-leads", None, text, {"rest": round(rest, 3)})]
+
+
+def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
+    """Find what exchanged arm electrodes do: lead I upside down, and aVR upright in aVL's place."""
+    one, avr = waves.get("I"), waves.get("aVR")
+    if one is None or avr is None or one.down_share < DOWN_SHARE or avr.up_share < DOWN_SHARE:
+        return []
+    text = (
+        f"Lead I points down in {one.down_share:.0%} of beats and aVR up in {avr.up_share:.0%}: the electrodes of the "
+        "arms are exchanged, or the heart lies on the right."
+    )
+    evidence = {"I_down_share": round(one.down_share, 3), "aVR_up_share": round(avr.up_share, 3)}
+    return [Finding("arm-electrodes", "I", text, evidence)]
+
+
+def _paced(recording: Recording, annotation: Annotation | None) -> list[Finding]:
+    """Say that a rhythm is paced only on the word of an annotation or of the header; see docs/quality.md for why."""
+    if annotation is not None:
+        beats = annotation.beats()
+        paced = int(np.isin(beats.symbol, ["/", "f"]).sum())
+        if paced:
+            text = f"Paced rhythm: {paced:,} of {len(beats.symbol):,} annotated beats are paced or pacing fusions."
+            return [Finding("paced", None, text, {"from": "annotation", "beats": paced})]
+    for comment in recording.comments:
+        if _PACED.search(comment) and not _DENIED.search(comment):
+            text = f"Paced rhythm, as the header says: {comment.strip()!r}."
+            return [Finding("paced", None, text, {"from": "header"})]
+    return []

@@ -1,0 +1,264 @@
+"""Our QRS detector: where the beats were put, whatever the sampling frequency, the faults or the chunks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import synthetic_signal
+from record_files import r_waves
+from scipy.signal import resample_poly
+
+from ecgfed.device import DELAY_S, QrsDetector, detect_qrs
+from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed.signal import qrs_signal
+
+FS_HZ = 360.0
+
+
+def two_leads(seconds: float = 60.0, fs_hz: float = FS_HZ, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return signals (2, samples) in mV, the second lead smaller and inverted, and the R times (s)."""
+    rng = np.random.default_rng(seed)
+    times = np.cumsum(0.8 + 0.05 * rng.standard_normal(int(seconds / 0.8) - 1))
+    lead = r_waves(fs_hz, times.tolist(), seconds)
+    signals = np.stack([lead, -0.5 * lead])
+    return signals + 0.02 * rng.standard_normal(signals.shape), times
+
+
+def assert_found(peaks: np.ndarray, times: np.ndarray, fs_hz: float = FS_HZ, within_s: float = 0.02) -> None:
+    """Each beat once, none else, each on its place."""
+    assert len(peaks) == len(times)
+    assert np.abs(peaks / fs_hz - times).max() <= within_s
+
+
+def in_chunks(signals: np.ndarray, fs_hz: float, sizes: list[int], lead: int = 0) -> tuple[np.ndarray, float]:
+    """Feed a stream chunk by chunk; return the peaks and the longest wait for one (s)."""
+    detector, found, at, waited = QrsDetector(fs_hz, len(signals), lead=lead), [], 0, 0.0
+    for size in sizes:
+        new = detector.push(signals[:, at : at + size])
+        if len(new):
+            waited = max(waited, (at - new[0]) / fs_hz)  # the samples before this chunk did not suffice
+        at += size
+        found.append(new)
+    return np.concatenate([*found, detector.finish()]), waited
+
+
+@pytest.mark.parametrize("fs_hz", [100.0, 128.0, 250.0, 360.0, 500.0, 1000.0, 257.3])
+def test_every_beat_is_found_once_on_its_peak_at_any_sampling_frequency(fs_hz: float) -> None:
+    signals, times = two_leads(fs_hz=fs_hz)
+    peaks = detect_qrs(signals, fs_hz)
+    assert_found(peaks, times, fs_hz, within_s=1.5 / fs_hz + 0.004)
+    assert peaks.dtype == np.int64
+    assert_found(detect_qrs(signals[0], fs_hz), times, fs_hz, within_s=1.5 / fs_hz + 0.004)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_chunks_give_the_same_peaks_within_the_stated_delay(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fs_hz = [360.0, 250.0, 128.0, 500.0, 257.3, 1000.0][seed]
+    signals, _ = two_leads(fs_hz=fs_hz, seed=seed)
+    signals += 0.2 * rng.random() * rng.standard_normal(signals.shape)
+    signals[:, int(20 * fs_hz) : int((20 + rng.random()) * fs_hz)] = np.nan  # a gap
+    signals[:, int(30 * fs_hz) : int(30.02 * fs_hz)] = np.nan  # a few samples
+    signals[0, int(40 * fs_hz) : int(50 * fs_hz)] = np.nan  # one lead
+    whole = detect_qrs(signals, fs_hz)
+    assert len(whole) > 50
+    sizes = rng.integers(1, [3, 40, 500, 3000, 20, 20_000][seed], size=signals.shape[1]).tolist()
+    pieces, waited = in_chunks(signals, fs_hz, sizes)
+    np.testing.assert_array_equal(pieces, whole)
+    assert waited <= DELAY_S
+
+
+def test_a_finished_stream_begins_anew() -> None:
+    signals, _ = two_leads(20.0)
+    detector = QrsDetector(FS_HZ, 2)
+    first = np.concatenate([detector.push(signals), detector.finish()])
+    again = np.concatenate([detector.push(signals), detector.finish()])
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, detect_qrs(signals, FS_HZ))
+
+
+def test_beats_on_both_sides_of_a_gap_and_none_in_it() -> None:
+    signals, times = two_leads()
+    gap = slice(round(20 * FS_HZ), round(23 * FS_HZ))
+    signals[:, gap] = np.nan
+    peaks = detect_qrs(signals, FS_HZ)
+    assert not ((peaks >= gap.start) & (peaks < gap.stop)).any()
+    clear = times[(times < 19.7) | (times > 23.3)]
+    assert len(clear) > 60
+    assert all(np.abs(peaks / FS_HZ - at).min() < 0.02 for at in clear)
+    assert len(peaks) <= len(times)
+
+
+def test_what_lies_before_a_gap_does_not_change_what_is_found_after_it() -> None:
+    signals, _ = two_leads()
+    gap = slice(round(20 * FS_HZ), round(23 * FS_HZ))
+    signals[:, gap] = np.nan
+    louder = signals.copy()
+    louder[:, : gap.start] *= 7
+    after = detect_qrs(signals[:, gap.stop :], FS_HZ) + gap.stop
+    for whole in (signals, louder):
+        peaks = detect_qrs(whole, FS_HZ)
+        np.testing.assert_array_equal(peaks[peaks >= gap.stop], after)
+
+
+def test_a_few_missing_samples_cost_no_beat() -> None:
+    signals, times = two_leads()
+    for at in np.random.default_rng(0).integers(0, signals.shape[1] - 5, 40):
+        signals[:, at : at + 4] = np.nan
+    assert_found(detect_qrs(signals, FS_HZ), times, within_s=0.04)
+
+
+@pytest.mark.parametrize("bad", ["nan", "flat", "rail", "noise"])
+@pytest.mark.parametrize("lead", [0, 1])
+def test_one_bad_lead_beside_a_good_one(bad: str, lead: int) -> None:
+    signals, times = two_leads()
+    part = slice(round(15 * FS_HZ), round(45 * FS_HZ))
+    rng = np.random.default_rng(1)
+    signals[lead, part] = {
+        "nan": np.nan, "flat": 0.3, "rail": 5.12, "noise": 0.5 * rng.standard_normal(part.stop - part.start),
+    }[bad]  # fmt: skip
+    peaks = detect_qrs(signals, FS_HZ)
+    missed = sum(np.abs(peaks / FS_HZ - at).min() > 0.1 for at in times)
+    extra = sum(np.abs(times - at / FS_HZ).min() > 0.1 for at in peaks)
+    allowed = 3 if bad == "noise" else 1  # of 37 beats in that half minute
+    assert missed <= allowed
+    assert extra <= allowed
+
+
+def test_leads_with_a_skew_of_40_ms_give_each_beat_once() -> None:
+    signals, times = two_leads()
+    skewed = np.stack([signals[0], np.roll(signals[1], round(0.04 * FS_HZ))])
+    assert_found(detect_qrs(skewed, FS_HZ), times)
+
+
+def test_an_inverted_recording_has_its_peaks_at_the_same_places() -> None:
+    signals, times = two_leads()
+    assert_found(detect_qrs(-signals, FS_HZ), times)
+    assert_found(detect_qrs(signals, FS_HZ, lead=1), times)
+
+
+@pytest.mark.parametrize("height_mv", [50.0, -1e6])
+def test_one_huge_spike_costs_at_most_the_beats_beside_it(height_mv: float) -> None:
+    signals, times = two_leads()
+    signals[:, round(30 * FS_HZ)] = height_mv
+    peaks = detect_qrs(signals, FS_HZ)
+    clear = times[np.abs(times - 30) > 1.5]
+    assert all(np.abs(peaks / FS_HZ - at).min() < 0.02 for at in clear)
+    assert len(peaks) <= len(times) + 2
+
+
+def test_thirty_seconds_at_the_rail_hold_no_beat_and_the_rest_is_found() -> None:
+    signals, times = two_leads(90.0)
+    rail = slice(round(30 * FS_HZ), round(60 * FS_HZ))
+    signals[:, rail] = 5.12
+    peaks = detect_qrs(signals, FS_HZ) / FS_HZ
+    assert ((peaks > 30.2) & (peaks < 59.8)).sum() == 0
+    assert all(np.abs(peaks - at).min() < 0.03 for at in times if not 29.8 < at < 62)
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [np.zeros(3600), np.full(3600, 5.12), np.full(3600, np.nan), np.empty(0), np.ones(1), np.linspace(0, 0.5, 3600)],
+    ids=["zero", "rail", "no samples", "empty", "one sample", "a drift"],
+)
+def test_where_nothing_beats_nothing_is_found(signal: np.ndarray) -> None:
+    assert len(detect_qrs(signal, FS_HZ)) == 0
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0, 2.0, 3.5])
+def test_short_input_is_no_error(seconds: float) -> None:
+    signals, _ = two_leads(60.0)
+    peaks = detect_qrs(signals[:, : round(seconds * FS_HZ)], FS_HZ)
+    assert len(peaks) <= seconds / 0.6 + 1
+
+
+def test_an_amplitude_that_falls_to_a_fifth_is_followed() -> None:
+    signals, times = two_leads(80.0)
+    signals[:, round(40 * FS_HZ) :] *= 0.2
+    peaks = detect_qrs(signals, FS_HZ) / FS_HZ
+    assert all(np.abs(peaks - at).min() < 0.03 for at in times if at < 39 or at > 50)
+
+
+def test_hum_of_the_mains_changes_nothing() -> None:
+    signals, times = two_leads()
+    t = np.arange(signals.shape[1]) / FS_HZ
+    for mains_hz in (50, 60):
+        assert_found(detect_qrs(signals + 0.3 * np.sin(2 * np.pi * mains_hz * t), FS_HZ), times)
+
+
+def test_wide_and_narrow_beats_of_the_synthetic_patients() -> None:
+    signal, r_samples = synthetic_signal("NNNVNNAN" * 12, seed=3)
+    peaks = detect_qrs(signal, FS_HZ)
+    assert sum(np.abs(peaks - at).min() < 0.15 * FS_HZ for at in r_samples) >= len(r_samples) - 2
+    assert len(peaks) <= len(r_samples) + 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: QrsDetector(99.0), "100 Hz or more"),
+        (lambda: QrsDetector(float("nan")), "100 Hz or more"),
+        (lambda: QrsDetector(360.0, 2, lead=2), "expected 0 to 1"),
+        (lambda: QrsDetector(360.0, 2).push(np.zeros((3, 100))), r"expected \(2, samples\)"),
+    ],
+)
+def test_what_cannot_be_is_said(wrong, words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=words):
+        wrong()
+
+
+def test_resampling_keeps_a_straight_line_and_means() -> None:
+    """By hand: 5 ms means of a ramp are the ramp at their centres; 1000 Hz has five samples in each."""
+    ramp = (10 * np.arange(5000))[None, :]
+    made = qrs_signal.resample(ramp, 0, 0, 1000, 1000.0, None)
+    # sample k covers [5k - 2, 5k + 3) of unit-wide samples, so its mean is the ramp at 5k; the first lacks two
+    np.testing.assert_array_equal(made[0, 1:], 10 * 5 * np.arange(1, 1000))
+    assert qrs_signal.resampled_count(5000, 1000.0, ended=True) == 1000
+    assert qrs_signal.resampled_count(5000, 1000.0, ended=False) == 1000
+
+
+def test_filters_by_hand() -> None:
+    """The envelope is the mean over 17 slopes of a 12-fold smoothed signal; a ramp of 1 has slope 6."""
+    ramp = np.arange(1000)[None, :]
+    made = qrs_signal.traces(ramp, 0)
+    np.testing.assert_allclose(made.envelope, 6.0)
+    np.testing.assert_allclose(made.shape, -0.5)  # the smoothing is centred half a sample before the baseline
+    np.testing.assert_array_equal(made.smooth, 3 * ramp[:, made.start : 1000 - made.start])
+
+
+def test_the_logarithm_is_exact_at_powers_of_two_and_close_between() -> None:
+    ratio = np.array([0.25, 0.5, 1.0, 2.0, 64.0])
+    np.testing.assert_array_equal(qrs_signal.logarithm(ratio), [-2, -1, 0, 1, 6])
+    between = np.linspace(0.01, 50, 1000)
+    assert np.abs(qrs_signal.logarithm(between) - np.log2(between)).max() < 0.09
+
+
+def test_the_networks_sums_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of one give the bits of a batch of all, and whole numbers far below 2^53."""
+    from ecgfed.signal import qrs_net
+
+    rng = np.random.default_rng(0)
+    features = np.rint(rng.uniform(-1024, 1024, (2, 50, qrs_signal.LEAD_FEATURES)))
+    counted = rng.random((2, 50)) < 0.7
+    counted[0] |= ~counted.any(axis=0)
+    together = qrs_net.beat_scores(features, counted)
+    apart = [qrs_net.beat_scores(features[:, i : i + 1], counted[:, i : i + 1])[0] for i in range(50)]
+    np.testing.assert_array_equal(together, apart)
+    assert (together == np.rint(together)).all()
+    assert np.abs(together).max() < 2**45
+    swapped = qrs_net.beat_scores(features[::-1], counted[::-1])
+    np.testing.assert_array_equal(swapped, together)  # which lead comes first does not matter
+
+
+@pytest.mark.mitdb
+@pytest.mark.parametrize("fs_hz", [128.0, 250.0, 500.0, 1000.0])
+def test_a_real_recording_at_other_sampling_frequencies(mitdb: Path, fs_hz: float) -> None:
+    """Five minutes of record 119 (DS1; a fifth of its beats ventricular), resampled."""
+    recording = read_recording(mitdb / "119", ("MLII",), every_lead=True)
+    beats = read_annotation(mitdb / "119").beats().sample
+    beats = beats[beats < 299 * 360] / 360  # the record is cut at 300 s, in the middle of a beat
+    signals = resample_poly(recording.signals_mv[:, : 300 * 360], int(fs_hz * 10), 3600, axis=1)
+    peaks = detect_qrs(signals, fs_hz) / fs_hz
+    peaks = peaks[peaks < 299]
+    assert all(np.abs(peaks - at).min() < 0.1 for at in beats)
+    assert len(peaks) == len(beats)

@@ -48,16 +48,26 @@ def convert_command(
     if annotation is None:
         warn("no annotation beside it: name one with --annotator", quiet=quiet)
     summary = {
-        "record": name, "from": str(record), "fs_hz": recording.fs_hz, "duration_s": round(recording.duration_s, 3),
+        "record": name,
+        "from": str(record),
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
         "leads": [
-            {"name": one.name, "gain_per_mv": one.gain, "zero": one.zero, "step_uv": one.step_uv,
-             "max_error_uv": round(one.max_error_mv * 1000, 6), "gaps": one.gaps}
+            {
+                "name": one.name,
+                "gain_per_mv": one.gain,
+                "zero": one.zero,
+                "step_uv": one.step_uv,
+                "max_error_uv": round(one.max_error_mv * 1000, 6),
+                "gaps": one.gaps,
+            }
             for one in written
         ],
         "annotations": None if annotation is None else len(annotation.sample),
-        "left_out": list(recording.left_out), "files": [str(target) for target in targets],
+        "left_out": list(recording.left_out),
+        "files": [str(target) for target in targets],
         "seconds": round(time.perf_counter() - started, 2),
-    }  # fmt: skip
+    }
     if json_output:
         print_json(summary)
     elif not quiet:
@@ -80,9 +90,12 @@ def _print(summary: dict[str, Any]) -> None:
         column.justify = "right"
     for lead in summary["leads"]:
         table.add_row(
-            lead["name"], f"{lead['gain_per_mv']:g}", f"{lead['step_uv']:g} uV", f"{lead['max_error_uv']:.3g} uV",
+            lead["name"],
+            f"{lead['gain_per_mv']:g}",
+            f"{lead['step_uv']:g} uV",
+            f"{lead['max_error_uv']:.3g} uV",
             f"{lead['gaps']:,}",
-        )  # fmt: skip
+        )
     console.print(table)
     marks = "no annotation" if summary["annotations"] is None else f"{summary['annotations']:,} annotations"
     note(f"{marks}; read back and compared: {', '.join(summary['files'])}", quiet=False)

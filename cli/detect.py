@@ -77,11 +77,17 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any)
     else:
         recording = read_recording(path, lead_names(lead), every_lead=True, how=how)
     peaks = detect_around_gaps(
-        recording.signals_mv, recording.fs_hz, lead=recording.leads.index(recording.lead), detector=detector,
+        recording.signals_mv,
+        recording.fs_hz,
+        lead=recording.leads.index(recording.lead),
+        detector=detector,
         name=f"{path} lead {recording.lead}",
-    )  # fmt: skip
+    )
     about = {
-        "record": recording.name, "lead": recording.lead, "beats": len(peaks), "file": str(target),
+        "record": recording.name,
+        "lead": recording.lead,
+        "beats": len(peaks),
+        "file": str(target),
         "duration_s": round(recording.duration_s, 3),
-    }  # fmt: skip
+    }
     return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz, target)

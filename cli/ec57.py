@@ -13,8 +13,13 @@ from .records import record_paths
 
 #: Columns of the table, named as bxb names them, and the scores they show.
 COLUMNS = {
-    "Q Se": "qrs_se", "Q +P": "qrs_ppv", "V Se": "veb_se", "V +P": "veb_ppv", "S Se": "sveb_se", "S +P": "sveb_ppv",
-}  # fmt: skip
+    "Q Se": "qrs_se",
+    "Q +P": "qrs_ppv",
+    "V Se": "veb_se",
+    "V +P": "veb_ppv",
+    "S Se": "sveb_se",
+    "S +P": "sveb_ppv",
+}
 
 
 def ec57_command(
@@ -83,9 +88,7 @@ def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: s
         )
     theirs = read_annotation(path, reference, samples=samples)
     ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], samples=samples)
-    return compare(
-        theirs, ours, float(header.fs), samples=samples, mapping=mapping, start_s=start_s, record=path.name
-    )  # fmt: skip
+    return compare(theirs, ours, float(header.fs), samples=samples, mapping=mapping, start_s=start_s, record=path.name)
 
 
 def _percent(value: float | None) -> str:

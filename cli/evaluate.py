@@ -41,8 +41,7 @@ def evaluate_command(
     ] = True,
     leave_out: Annotated[str, typer.Option(help="nothing or poor-quality: beats in bad stretches.")] = "nothing",
     out: Annotated[
-        Path | None,
-        typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time."),
+        Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
     ] = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
@@ -73,14 +72,25 @@ def evaluate_command(
     with progress_bar(quiet) as bar:
         task = bar.add_task("patients", total=None, about="")
         result = evaluate(
-            run, cohort, state, SPLIT_NAMES.index(split), protocol=protocol, workers=workers or available_cores(),
-            local=local, leave_out=leave_out,
+            run,
+            cohort,
+            state,
+            SPLIT_NAMES.index(split),
+            protocol=protocol,
+            workers=workers or available_cores(),
+            local=local,
+            leave_out=leave_out,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
+        )
     result = {
-        "run": str(run_path), "method": run.method.name, "split": split, "round": state.round, "protocol": protocol,
-        "leave_out": leave_out, **result,
-    }  # fmt: skip
+        "run": str(run_path),
+        "method": run.method.name,
+        "split": split,
+        "round": state.round,
+        "protocol": protocol,
+        "leave_out": leave_out,
+        **result,
+    }
     with replacing_folder(folder, overwrite=True) as partial:
         write_json(partial / "scores.json", result)
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
@@ -123,17 +133,22 @@ def _print(result: dict[str, Any]) -> None:
     classes = Table("class", "beats", "predicted", "Se", "+P", "F1", title="global answer, per class")
     for row in result["per_class"]:
         classes.add_row(
-            row["class"], f"{row['beats']:,}", f"{row['predicted']:,}",
+            row["class"],
+            f"{row['beats']:,}",
+            f"{row['predicted']:,}",
             *(_number(row[k]) for k in ("sensitivity", "positive_predictivity", "f1")),
-        )  # fmt: skip
+        )
     console.print(classes)
     worst = sorted(result["per_patient"], key=lambda row: row["personal_f1"])
     patients = Table("patient", "beats", "classes", "personal F1", "global F1", title="per patient, worst first")
     for row in worst[:10]:
         patients.add_row(
-            row["client"], f"{row['beats']:,}", str(row["classes"]),
-            _number(row["personal_f1"]), _number(row["global_f1"]),
-        )  # fmt: skip
+            row["client"],
+            f"{row['beats']:,}",
+            str(row["classes"]),
+            _number(row["personal_f1"]),
+            _number(row["global_f1"]),
+        )
     console.print(patients)
     if len(worst) > 10:
         console.print(f"({len(worst) - 10} more in per_patient.csv)", highlight=False)

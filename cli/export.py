@@ -43,15 +43,24 @@ def export_command(
     with progress_bar(quiet) as bar:
         task = bar.add_task("patients", total=None, about="")
         manifest = export_bundle(
-            run, cohort, state, out, protocol=protocol, overwrite=overwrite,
+            run,
+            cohort,
+            state,
+            out,
+            protocol=protocol,
+            overwrite=overwrite,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
+        )
     size = sum(about["bytes"] for about in manifest["files"].values())
     elapsed = time.perf_counter() - started
     summary = {
-        "bundle": str(out), "files": len(manifest["files"]), "bytes": size, "patients": len(manifest["patients"]),
-        "parity": manifest["parity"], "seconds": round(elapsed, 2),
-    }  # fmt: skip
+        "bundle": str(out),
+        "files": len(manifest["files"]),
+        "bytes": size,
+        "patients": len(manifest["patients"]),
+        "parity": manifest["parity"],
+        "seconds": round(elapsed, 2),
+    }
     if json_output:
         print_json(summary)
         return

@@ -55,12 +55,16 @@ def inspect_command(
     }
     rate, findings = _judge(recording, wanted, quality, annotator)
     summary = {
-        "record": recording.name, "path": str(recording.path), "fs_hz": recording.fs_hz,
-        "duration_s": round(recording.duration_s, 3), "lead": recording.lead,
+        "record": recording.name,
+        "path": str(recording.path),
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
+        "lead": recording.lead,
         "heart_rate_per_min": None if rate is None else round(rate, 1),
         "leads": [_about_lead(name, found) for name, found in quality.items()],
-        "findings": findings, "picture": None if out is None else str(out),
-    }  # fmt: skip
+        "findings": findings,
+        "picture": None if out is None else str(out),
+    }
     if out is not None:
         _draw(recording, quality, summary, start_s, out, form)
     summary["seconds"] = round(time.perf_counter() - started, 2)
@@ -146,17 +150,21 @@ def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
 def _about_lead(name: str, quality: Any) -> dict[str, Any]:
     """Return what the JSON output says of one lead."""
     return {
-        "lead": name, "usable_s": round(quality.usable_s, 3),
+        "lead": name,
+        "usable_s": round(quality.usable_s, 3),
         "usable_percent": round(100 * quality.usable_s * quality.fs_hz / quality.samples, 2),
         "seconds": quality.seconds(),
         "stretches": [
             {
-                "start_s": round(part.start / quality.fs_hz, 3), "stop_s": round(part.stop / quality.fs_hz, 3),
-                "start_sample": part.start, "stop_sample": part.stop, "reason": str(part.reason),
+                "start_s": round(part.start / quality.fs_hz, 3),
+                "stop_s": round(part.stop / quality.fs_hz, 3),
+                "start_sample": part.start,
+                "stop_sample": part.stop,
+                "reason": str(part.reason),
             }
             for part in quality.stretches
         ],
-    }  # fmt: skip
+    }
 
 
 def _draw(
@@ -168,15 +176,18 @@ def _draw(
     chosen = quality[recording.lead]
     usable = next(about["usable_percent"] for about in summary["leads"] if about["lead"] == recording.lead)
     page = QualityPage(
-        recording.signals_mv, recording.leads, recording.lead, recording.fs_hz,
+        recording.signals_mv,
+        recording.leads,
+        recording.lead,
+        recording.fs_hz,
         {
             about["lead"]: [(part["start_s"], part["stop_s"], part["reason"]) for part in about["stretches"]]
             for about in summary["leads"]
         },
         title=f"Record {recording.name}, {_clock(recording.duration_s)} at {recording.fs_hz:g} Hz; "
-              f"{recording.lead} {usable:g}% usable",
+        f"{recording.lead} {usable:g}% usable",
         footer="not filtered · research use only, not for diagnosis",
-    )  # fmt: skip
+    )
     if start_s is None:
         start_s = worst_start(chosen.bad(), recording.fs_hz)
     write_bytes(out, draw_quality(page, start_s, form=form))

@@ -15,12 +15,16 @@ def methods_command(json_output: JsonOption = False, quiet: QuietOption = False)
 
     rows: list[dict[str, Any]] = [
         {
-            "name": name, "title": kind.card.title, "reference": kind.card.reference, "shared": kind.card.shared,
-            "stays": kind.card.stays, **dataclasses.asdict(cost_of(kind)),
+            "name": name,
+            "title": kind.card.title,
+            "reference": kind.card.reference,
+            "shared": kind.card.shared,
+            "stays": kind.card.stays,
+            **dataclasses.asdict(cost_of(kind)),
             "settings": {f.name: f.default for f in dataclasses.fields(kind.settings_type)},
         }
         for name, kind in methods().items()
-    ]  # fmt: skip
+    ]
     if json_output:
         print_json(rows)
     elif not quiet:
@@ -34,9 +38,13 @@ def _print(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         size = f"{row['down_bytes'] / 1000:.0f}, {row['up_bytes'] / 1000:.0f}"
         table.add_row(
-            row["name"], f"{row['title']}: {row['reference']}", row["shared"], row["stays"], size,
+            row["name"],
+            f"{row['title']}: {row['reference']}",
+            row["shared"],
+            row["stays"],
+            size,
             f"{row['step_flops'] / 1e6:.0f}",
-        )  # fmt: skip
+        )
     console.print(table)
     console.print("A client's round with the default net, 12 classes, 64 beats a step.", highlight=False)
     console.print("Settings (--set NAME=VALUE) and their defaults:", highlight=False)

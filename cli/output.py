@@ -79,9 +79,13 @@ class _Left(TimeRemainingColumn):
 def progress_bar(quiet: bool) -> Iterator[Progress]:
     """Yield a progress bar on stderr; silent when asked or when stderr is no terminal."""
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(),
-        _Left(), TextColumn("{task.fields[about]}"),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        _Left(),
+        TextColumn("{task.fields[about]}"),
+    )
     with Progress(*columns, console=stderr, disable=quiet or not stderr.is_terminal, transient=True) as bar:
         yield bar
 

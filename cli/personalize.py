@@ -83,11 +83,17 @@ def personalize_command(
     model = _model(name, chain, cohort, first, own, rr=run.net.spec.rr)
     manifest = write_bundle(run, cohort, state, out, [model], None, overwrite=overwrite)
     summary = {
-        "run": str(run_path), "method": run.method.name, "patient": name, "record": None if not record else str(record),
-        "learned_from": _learned_from(first, cohort, length, epochs, mix), "scores": scores, "bundle": str(out),
+        "run": str(run_path),
+        "method": run.method.name,
+        "patient": name,
+        "record": None if not record else str(record),
+        "learned_from": _learned_from(first, cohort, length, epochs, mix),
+        "scores": scores,
+        "bundle": str(out),
         "modality": cohort.modality,
-        "parity": manifest["parity"], "seconds": round(time.perf_counter() - started, 2),
-    }  # fmt: skip
+        "parity": manifest["parity"],
+        "seconds": round(time.perf_counter() - started, 2),
+    }
     if json_output:
         print_json(summary)
         return
@@ -113,12 +119,12 @@ def _check(record: Path | None, minutes: float | None, class_mix: Path | None, p
 
 def _first_beats(
     record: Path, lead: str | None, annotator: str, minutes: float, cohort: Any, run: Any, name: str, how: Any
-) -> tuple[Any, str | None]:  # fmt: skip
+) -> tuple[Any, str | None]:
     """Return the recording's labelled beats, cut as the cohort's were and divided by time, and whose they were."""
     from ecgfed.cohort.build import PrepareOptions, beats_of
     from ecgfed.evaluation.newcomer import first_beats
 
-    leads = tuple(cohort.meta["lead"].split("|")) if lead is None else lead_names(lead)
+    leads = cohort.leads if lead is None else lead_names(lead)
     cut = {name: cohort.meta[name] for name in ("peaks", "detector") if cohort.meta.get(name)}
     recording, _, beats = beats_of(
         record, PrepareOptions(leads=leads, labels=cohort.labels, annotator=annotator, how=how, **cut)
@@ -147,9 +153,11 @@ def _from_class_mix(run: Any, state: Any, mix: Any) -> Any:
     chain = from_class_mix(run, state, mix)
     if chain is None:
         raise OptionError(
-            "--class-mix", f"a run of {run.method.name}", "one of a method that makes models from class mixes",
+            "--class-mix",
+            f"a run of {run.method.name}",
+            "one of a method that makes models from class mixes",
             "train with --method fed-rod-hyper, or pass --minutes",
-        )  # fmt: skip
+        )
     return chain
 
 

@@ -62,21 +62,31 @@ def predict_command(
     check_targets(targets, recording, overwrite)
     found = classifier.predict(recording.signal_mv, recording.fs_hz, r_samples, quality)
     about = {
-        "record": recording.name, "lead": recording.lead, "fs_hz": recording.fs_hz,
-        "duration_s": round(recording.duration_s, 3), "patient": patient, "peaks": peaks,
-        "detector": detector if peaks == "detected" else None, "bundle": str(bundle_path),
-        "method": bundle.manifest["method"], "classes": list(bundle.classes),
+        "record": recording.name,
+        "lead": recording.lead,
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
+        "patient": patient,
+        "peaks": peaks,
+        "detector": detector if peaks == "detected" else None,
+        "bundle": str(bundle_path),
+        "method": bundle.manifest["method"],
+        "classes": list(bundle.classes),
         "intended_use": bundle.manifest["intended_use"],
-        "usable_s": round(quality.usable_s, 3), "poor_quality_s": quality.seconds(),
-    }  # fmt: skip
+        "usable_s": round(quality.usable_s, 3),
+        "poor_quality_s": quality.seconds(),
+    }
     beats = _beats(r_samples, recording.fs_hz, found, bundle.labels, quality)
     _write(targets, about, beats, _strip(recording, about, beats, strip_at) if with_strip else None)
     counts = {name: int((found.label == i).sum()) for i, name in enumerate(bundle.classes)}
     summary = {
-        **about, "beats": len(beats), "counts": counts,
-        "poor_quality_beats": sum(bool(beat["poor_quality"]) for beat in beats), "files": [str(t) for t in targets],
+        **about,
+        "beats": len(beats),
+        "counts": counts,
+        "poor_quality_beats": sum(bool(beat["poor_quality"]) for beat in beats),
+        "files": [str(t) for t in targets],
         "seconds": round(time.perf_counter() - started, 2),
-    }  # fmt: skip
+    }
     if recording.lead not in bundle.leads:
         warn(f"lead {recording.lead} is not {' or '.join(bundle.leads)}, which the model was trained on", quiet=quiet)
     if json_output:
@@ -95,7 +105,7 @@ def _r_peaks(recording: Any, quality: Any, peaks: str, detector: str, annotator:
         lead = recording.leads.index(recording.lead)
         return detect_around_gaps(
             recording.signals_mv, recording.fs_hz, quality, lead=lead, detector=detector, name=name
-        )  # fmt: skip
+        )
     r_samples = read_annotation(recording, annotator).beats().sample
     if not len(r_samples):
         marks = annotation_file(recording.path, annotator)
@@ -116,10 +126,14 @@ def _strip(recording: Any, about: dict[str, Any], beats: list[dict[str, Any]], a
     whose = f"model of patient {about['patient']}" if about["patient"] else "global model"
     filtered = band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
     drawn = Strip(
-        filtered, recording.fs_hz, samples, names, usual,
+        filtered,
+        recording.fs_hz,
+        samples,
+        names,
+        usual,
         title=f"Record {recording.name}, lead {recording.lead}, {whose}",
         footer=f"band-pass 0.5 to 40 Hz · {about['intended_use']}",
-    )  # fmt: skip
+    )
     if at is None:
         at = busiest_start(samples, names, usual, recording.fs_hz, len(filtered))
     return draw_strip(drawn, at)
@@ -132,14 +146,18 @@ def _beats(r_samples: Any, fs_hz: float, found: Any, labels: Any, quality: Any) 
     poor = ["+".join(quality.reasons_in(*span)) for span in zip(start.tolist(), stop.tolist(), strict=True)]
     return [
         {
-            "sample": int(sample), "time_s": round(int(sample) / fs_hz, 4), "class": labels.classes[label],
-            "symbol": labels.symbol_of(labels.classes[label]), "probability": round(float(row[label]), 4),
-            "flags": int(flags), "poor_quality": reasons,
+            "sample": int(sample),
+            "time_s": round(int(sample) / fs_hz, 4),
+            "class": labels.classes[label],
+            "symbol": labels.symbol_of(labels.classes[label]),
+            "probability": round(float(row[label]), 4),
+            "flags": int(flags),
+            "poor_quality": reasons,
         }
         for sample, label, row, flags, reasons in zip(
             r_samples, found.label, found.probability, found.flags, poor, strict=True
         )
-    ]  # fmt: skip
+    ]
 
 
 def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any]], png: bytes | None) -> None:

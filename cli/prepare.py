@@ -82,24 +82,29 @@ def mitbih(
         if not download:
             raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
         source = Path("mitdb")
-    options = _options(
-        lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed
-    )  # fmt: skip
+    options = _options(lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed)
     started = time.perf_counter()
     with progress_bar(quiet) as bar:
         if download:
             task = bar.add_task("download", total=None, about="")
             download_mitbih(
-                source, base_url=url or PHYSIONET,
+                source,
+                base_url=url or PHYSIONET,
                 progress=lambda name, done, total: bar.update(task, completed=done, total=total, about=name),
-            )  # fmt: skip
+            )
         sources, without = mitbih_sources(source, options, by)
         check = count_check(sources, options)
         build_cohort(
-            sources, out, options, kind="mitbih", overwrite=overwrite, workers=workers, check=check,
+            sources,
+            out,
+            options,
+            kind="mitbih",
+            overwrite=overwrite,
+            workers=workers,
+            check=check,
             about={"by": by, "without_lead": without, "counts_checked": check is not None},
             progress=_advance(bar),
-        )  # fmt: skip
+        )
         altered = wrong_files(open_cohort(out).meta["records"])
     if altered:
         warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}", quiet=quiet)
@@ -141,9 +146,16 @@ def folder(
     from ecgfed.cohort.folder import folder_sources
 
     options = _options(
-        lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed,
-        annotator=annotator, how=read_options(fs, units, columns),
-    )  # fmt: skip
+        lead,
+        classes,
+        split=split,
+        peaks=peaks,
+        detector=detector,
+        holdout=_names(holdout),
+        seed=seed,
+        annotator=annotator,
+        how=read_options(fs, units, columns),
+    )
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")
     started = time.perf_counter()
@@ -185,17 +197,20 @@ def demo(
     options = _options("MLII", "mitbih12", split=split, holdout=_names(holdout), seed=seed)
     started = time.perf_counter()
     # Both folders or neither: the records take their name once the cohort has been made from them.
-    with (
-        progress_bar(quiet) as bar,
-        replacing_folder(folder, overwrite=overwrite, option="--records") as partial,
-    ):
+    with progress_bar(quiet) as bar, replacing_folder(folder, overwrite=overwrite, option="--records") as partial:
         sources = write_demo_records(
             partial, seed=seed, patients=patients, minutes=minutes, progress=_advance(bar, "patients")
         )
         build_cohort(
-            sources, out, options, kind="demo", overwrite=overwrite, workers=workers, progress=_advance(bar),
+            sources,
+            out,
+            options,
+            kind="demo",
+            overwrite=overwrite,
+            workers=workers,
+            progress=_advance(bar),
             about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
-        )  # fmt: skip
+        )
     note(f"Wrote {len(sources)} records into {folder}.", quiet=quiet, json_output=json_output)
     _pack(out, pack, quiet=quiet, json_output=json_output)
     _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
@@ -241,10 +256,16 @@ def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> Non
         for record in cohort.meta["records"]:
             for symbol, count in record["left_out"].items():
                 left_out[symbol] = left_out.get(symbol, 0) + count
-        print_json({
-            "cohort": str(out), **summary, "without_beats": cohort.meta["without_beats"], "left_out": left_out,
-            "synthetic": bool(cohort.meta.get("synthetic")), "seconds": round(elapsed, 2),
-        })  # fmt: skip
+        print_json(
+            {
+                "cohort": str(out),
+                **summary,
+                "without_beats": cohort.meta["without_beats"],
+                "left_out": left_out,
+                "synthetic": bool(cohort.meta.get("synthetic")),
+                "seconds": round(elapsed, 2),
+            }
+        )
         return
     if quiet:
         return
@@ -266,7 +287,7 @@ def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> Non
     )
     meta = cohort.meta
     if meta.get("without_lead"):
-        note(f"Left out for want of lead {meta['lead']}: {', '.join(meta['without_lead'])}.", quiet=quiet)
+        note(f"Left out for want of lead {' or '.join(cohort.leads)}: {', '.join(meta['without_lead'])}.", quiet=quiet)
     if meta.get("counts_checked"):
         note("The counts are the published database's.", quiet=quiet)
     if meta.get("synthetic"):

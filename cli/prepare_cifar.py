@@ -9,17 +9,7 @@ from rich.table import Table
 
 from ecgfed.errors import OptionError
 
-from .output import (
-    JsonOption,
-    OverwriteOption,
-    QuietOption,
-    console,
-    note,
-    print_json,
-    progress_bar,
-    seconds,
-    warn,
-)
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, progress_bar, seconds, warn
 from .prepare import OutOption
 
 
@@ -96,10 +86,16 @@ def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> Non
     summary = summarise(cohort)
     meta = cohort.meta
     if json_output:
-        print_json({
-            "cohort": str(out), **summary, "partition": meta["partition"], "left_over": meta["left_over"],
-            "source": meta["source"], "seconds": round(elapsed, 2),
-        })  # fmt: skip
+        print_json(
+            {
+                "cohort": str(out),
+                **summary,
+                "partition": meta["partition"],
+                "left_over": meta["left_over"],
+                "source": meta["source"],
+                "seconds": round(elapsed, 2),
+            }
+        )
         return
     if quiet:
         return

@@ -52,9 +52,15 @@ def _print_list(rows: list[dict[str, Any]], folder: Path) -> None:
             table.add_row(name, *["-"] * 5, "unreadable", "-")
             continue
         table.add_row(
-            Text(name), row["method"], f"{row['rounds_done']}/{row['rounds']}", _number(row["passes"], ".1f"),
-            _number(row["valid_T_g"]), _number(row["valid_T_p"]), row["state"], _minute(row["saved"]),
-        )  # fmt: skip
+            Text(name),
+            row["method"],
+            f"{row['rounds_done']}/{row['rounds']}",
+            _number(row["passes"], ".1f"),
+            _number(row["valid_T_g"]),
+            _number(row["valid_T_p"]),
+            row["state"],
+            _minute(row["saved"]),
+        )
     console.print(table)
     for row in rows:
         if row["problem"]:
@@ -100,14 +106,20 @@ def _speed(speed: dict[str, Any]) -> str:
 def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
     cohort = about["cohort"]
     lines = [
-        ("run", about["run"]), ("method", about["method"]), ("settings", _pairs(about["settings"])),
-        ("plan", _pairs(about["plan"])), ("net", _pairs(about["net"])),
-        ("cohort", f"{cohort['path']}: {cohort['clients']} clients, {len(cohort['classes'])} classes, "
-                   f"fingerprint {cohort['fingerprint'][:12]}"),
+        ("run", about["run"]),
+        ("method", about["method"]),
+        ("settings", _pairs(about["settings"])),
+        ("plan", _pairs(about["plan"])),
+        ("net", _pairs(about["net"])),
+        (
+            "cohort",
+            f"{cohort['path']}: {cohort['clients']} clients, {len(cohort['classes'])} classes, "
+            f"fingerprint {cohort['fingerprint'][:12]}",
+        ),
         ("versions", _pairs(about["versions"])),
         ("rounds", f"{about['rounds_done']} of {about['rounds']}, {about['passes']:.1f} passes, {about['state']}"),
         ("saved", about["saved"] or "never"),
-    ]  # fmt: skip
+    ]
     if about["losses"]:
         lines.append(("loss", f"mean {about['losses']['loss_mean']:.3f}, worst {about['losses']['loss_max']:.3f}"))
     for number, scores in list(about["valid"].items())[-5:]:

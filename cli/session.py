@@ -25,9 +25,16 @@ def compute_of(meta: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_session(
-    run: Any, cohort: Any, workers: int | None, checkpoint_every: int | None, given: dict[str, Any], *,
-    tensorboard: Path | None, quiet: bool, json_output: bool,
-) -> dict[str, Any]:  # fmt: skip
+    run: Any,
+    cohort: Any,
+    workers: int | None,
+    checkpoint_every: int | None,
+    given: dict[str, Any],
+    *,
+    tensorboard: Path | None,
+    quiet: bool,
+    json_output: bool,
+) -> dict[str, Any]:
     """Train the rounds that are left and return the numbers of the last one.
 
     ``given`` may name another ``device``, ``engine`` or ``slots`` than the run began with.
@@ -58,9 +65,10 @@ def run_session(
         warn(line, quiet=quiet)
     compute = compute_of(run.meta, given)
     with (
-        graceful_stop(quiet=quiet) as stop, progress_bar(quiet) as bar,
+        graceful_stop(quiet=quiet) as stop,
+        progress_bar(quiet) as bar,
         open_engine(data, run.plan, **compute, workers=threads) as engine,
-    ):  # fmt: skip
+    ):
         watching = _callbacks(run, cohort, data, threads, store, checkpoint_every, bar, state.round, tensorboard)
         train(run.method, data, run.plan, engine, state, watching, stop.asked)
     if stop.code is not None and state.round < rounds:
@@ -73,9 +81,16 @@ def run_session(
 
 
 def _callbacks(
-    run: Any, cohort: Any, data: Any, threads: int, store: Any, checkpoint_every: int | None, bar: Any, done: int,
+    run: Any,
+    cohort: Any,
+    data: Any,
+    threads: int,
+    store: Any,
+    checkpoint_every: int | None,
+    bar: Any,
+    done: int,
     tensorboard: Path | None,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Return what watches a session; the history comes before the checkpoint, so that it is never behind it."""
     from ecgfed.evaluation.monitor import ValidationScores
     from ecgfed.federation.progress import Progress, ReportProgress
@@ -87,15 +102,19 @@ def _callbacks(
     def tell(progress: Progress) -> None:
         speed, record = progress.rounds_per_s, progress.record
         bar.update(
-            task, completed=progress.round, left_s=progress.left_s,
+            task,
+            completed=progress.round,
+            left_s=progress.left_s,
             rate=f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round",
             about=f"{progress.samples_per_s:,.0f} samples/s, "
-                  f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
-        )  # fmt: skip
+            f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
+        )
 
     every = int(run.meta.get("eval_every", 0))
     return [
-        ValidationScores(run.method, cohort, data, every, threads), WriteHistory(run.path),
-        SaveCheckpoint(store, checkpoint_every), ReportProgress(run.plan.rounds, tell),
+        ValidationScores(run.method, cohort, data, every, threads),
+        WriteHistory(run.path),
+        SaveCheckpoint(store, checkpoint_every),
+        ReportProgress(run.plan.rounds, tell),
         *([WriteTensorBoard(tensorboard)] if tensorboard else []),
-    ]  # fmt: skip
+    ]

@@ -18,10 +18,24 @@ from .session import check_tensorboard, compute_of, run_session
 
 #: What a run is made of when neither the command line nor the file says otherwise.
 DEFAULTS: dict[str, Any] = {
-    "method": "fedavg", "rounds": None, "passes": None, "local_epochs": None, "local_steps": None,
-    "clients_per_round": None, "batch_size": 64, "seed": 0, "rr": None, "net": None, "norm": None, "width": 1.0,
-    "device": "auto", "engine": "auto", "slots": None, "eval_every": None, "leave_out": "nothing",
-}  # fmt: skip
+    "method": "fedavg",
+    "rounds": None,
+    "passes": None,
+    "local_epochs": None,
+    "local_steps": None,
+    "clients_per_round": None,
+    "batch_size": 64,
+    "seed": 0,
+    "rr": None,
+    "net": None,
+    "norm": None,
+    "width": 1.0,
+    "device": "auto",
+    "engine": "auto",
+    "slots": None,
+    "eval_every": None,
+    "leave_out": "nothing",
+}
 DEFAULT_ROUNDS = 20
 #: Of those without a default value here: what kind of value a configuration file has to hold.
 KINDS: dict[str, type] = {"passes": float, "rr": bool, "net": str, "norm": str}
@@ -83,11 +97,24 @@ def train_command(
     Ctrl-C finishes the round and saves it; a second one stops at once.
     """
     given = {
-        "method": method, "rounds": rounds, "passes": passes, "local_epochs": local_epochs, "local_steps": local_steps,
-        "clients_per_round": clients_per_round, "batch_size": batch_size, "seed": seed, "rr": rr, "net": net,
-        "norm": norm, "width": width, "device": device, "engine": engine, "slots": slots,
-        "eval_every": eval_every, "leave_out": leave_out,
-    }  # fmt: skip
+        "method": method,
+        "rounds": rounds,
+        "passes": passes,
+        "local_epochs": local_epochs,
+        "local_steps": local_steps,
+        "clients_per_round": clients_per_round,
+        "batch_size": batch_size,
+        "seed": seed,
+        "rr": rr,
+        "net": net,
+        "norm": norm,
+        "width": width,
+        "device": device,
+        "engine": engine,
+        "slots": slots,
+        "eval_every": eval_every,
+        "leave_out": leave_out,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     settings = _settings(set_ or [])
     if config:
@@ -107,19 +134,15 @@ def train_command(
         else:
             run, opened = _create(out, cohort, {**DEFAULTS, **given}, settings)
         last = run_session(
-            run,
-            opened,
-            workers,
-            checkpoint_every,
-            given,
-            tensorboard=tensorboard,
-            quiet=quiet,
-            json_output=json_output,
+            run, opened, workers, checkpoint_every, given, tensorboard=tensorboard, quiet=quiet, json_output=json_output
         )
     summary = {
-        "run": str(out), "method": run.method.name, "rounds": run.plan.rounds, **last,
+        "run": str(out),
+        "method": run.method.name,
+        "rounds": run.plan.rounds,
+        **last,
         "seconds": round(time.perf_counter() - started, 2),
-    }  # fmt: skip
+    }
     if json_output:
         print_json(summary)
         return
@@ -207,20 +230,27 @@ def _create(out: Path, cohort_path: Path, options: dict[str, Any], settings: dic
     opened = open_cohort(cohort_path)
     epochs, steps = options["local_epochs"], options["local_steps"]
     plan_values = {
-        "local_epochs": 1 if epochs is None and steps is None else epochs, "local_steps": steps,
-        "clients_per_round": options["clients_per_round"], "batch_size": options["batch_size"],
-        "seed": options["seed"], "leave_out": options["leave_out"],
-    }  # fmt: skip
+        "local_epochs": 1 if epochs is None and steps is None else epochs,
+        "local_steps": steps,
+        "clients_per_round": options["clients_per_round"],
+        "batch_size": options["batch_size"],
+        "seed": options["seed"],
+        "leave_out": options["leave_out"],
+    }
     plan = TrainPlan(rounds=DEFAULT_ROUNDS if options["rounds"] is None else options["rounds"], **plan_values)
     spec = net_spec(
-        len(opened.classes), opened.modality, plan=options["net"], norm=options["norm"], rr=options["rr"],
+        len(opened.classes),
+        opened.modality,
+        architecture=options["net"],
+        norm=options["norm"],
+        rr=options["rr"],
         width=options["width"],
-    )  # fmt: skip
+    )
     data = training_data(opened, rr=spec.rr, leave_out=plan.leave_out)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are, before anything is written
     if options["passes"] is not None:
         _check_passes(options["passes"])
-        plan = TrainPlan(rounds=plan.rounds_for_passes(options["passes"], data.train_beats), **plan_values)
+        plan = TrainPlan(rounds=plan.rounds_for_passes(options["passes"], data.train_examples), **plan_values)
     method = kind(make_net(spec), made)
     check_needs(method.needs, plan, len(data.clients))
     every = max(1, plan.rounds // 20) if options["eval_every"] is None else options["eval_every"]
@@ -242,9 +272,13 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     compute = compute_of(run.meta, given)
     choose_engine(compute["device"], compute["engine"], compute["slots"])
     stored = {
-        **asdict(run.plan), "norm": run.net.spec.norm, "rr": run.net.spec.rr,
-        "width": run.net.spec.width, "net": run.net.spec.plan, "eval_every": run.meta.get("eval_every", 0),
-    }  # fmt: skip
+        **asdict(run.plan),
+        "norm": run.net.spec.norm,
+        "rr": run.net.spec.rr,
+        "width": run.net.spec.width,
+        "net": run.net.spec.architecture,
+        "eval_every": run.meta.get("eval_every", 0),
+    }
     for name, value in given.items():
         if name in stored and name != "rounds" and value != stored[name]:
             found = f"was begun with {name} {stored[name]}, not {value}"
@@ -262,7 +296,7 @@ def _resume(out: Path, cohort_path: Path, given: dict[str, Any], settings: dict[
     if "passes" in given:
         _check_passes(given["passes"])
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
-        rounds = run.plan.rounds_for_passes(given["passes"], data.train_beats)
+        rounds = run.plan.rounds_for_passes(given["passes"], data.train_examples)
     if rounds is not None and rounds != run.plan.rounds:
         run = extend_run(run, rounds)
     return run, cohort

@@ -39,7 +39,7 @@ class TrimmedMean(FedAvg):
     card: ClassVar[Card] = Card("Trimmed mean", "Yin et al., ICML 2018", shared="whole model", stays="the recordings")
     settings_type: ClassVar[type] = TrimmedMeanSettings
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         clients = len(returned.clients)
         out = int(self.settings.trim * clients)
         mean = {

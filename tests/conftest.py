@@ -128,9 +128,17 @@ def write_record(
     signal, r_samples = synthetic_signal(symbols, fs_hz=fs_hz, seed=seed)
     signals = np.stack([signal * (1 - 0.4 * i) for i in range(len(leads))], axis=1)
     wfdb.wrsamp(
-        name, fs=fs_hz, units=["mV"] * len(leads), sig_name=list(leads), p_signal=signals, fmt=["212"] * len(leads),
-        adc_gain=[200.0] * len(leads), baseline=[1024] * len(leads), comments=comments or [], write_dir=str(folder),
-    )  # fmt: skip
+        name,
+        fs=fs_hz,
+        units=["mV"] * len(leads),
+        sig_name=list(leads),
+        p_signal=signals,
+        fmt=["212"] * len(leads),
+        adc_gain=[200.0] * len(leads),
+        baseline=[1024] * len(leads),
+        comments=comments or [],
+        write_dir=str(folder),
+    )
     if annotate:
         wfdb.wrann(name, "atr", r_samples, list(symbols), write_dir=str(folder))
     return folder / name
@@ -169,7 +177,8 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
     from ecgfed.federation.train import initial_state, train
     from ecgfed.methods.registry import method_by_name
     from ecgfed.methods.settings import make_settings
-    from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+    from ecgfed.nets.net import NetSpec
+    from ecgfed.nets.resnet1d import ResNet1d
     from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
     from ecgfed.runs.run import create_run
 

@@ -129,16 +129,29 @@ def edf_bytes(
     samples = [len(channel[0]) for channel in signals] + [annotation_bytes // 2] * bool(annotations)
     own = bool(annotations)
     main = [
-        ("0", 8), (patient, 80), ("Startdate 02-MAR-2002 X X X", 80), ("02.03.02", 8), ("12.00.00", 8),
-        (str(256 * (n + 1)), 8), (reserved, 44), (str(number) if records is None else records, 8), (duration, 8),
+        ("0", 8),
+        (patient, 80),
+        ("Startdate 02-MAR-2002 X X X", 80),
+        ("02.03.02", 8),
+        ("12.00.00", 8),
+        (str(256 * (n + 1)), 8),
+        (reserved, 44),
+        (str(number) if records is None else records, 8),
+        (duration, 8),
         (str(n) if channels is None else channels, 4),
-    ]  # fmt: skip
+    ]
     fields = [
-        (names + ["EDF Annotations"] * own, 16), (["AgAgCl"] * n, 80), (list(units[: len(signals)]) + [""] * own, 8),
-        ([physical[0]] * len(signals) + ["-1"] * own, 8), ([physical[1]] * len(signals) + ["1"] * own, 8),
-        ([digital[0]] * len(signals) + ["-32768"] * own, 8), ([digital[1]] * len(signals) + ["32767"] * own, 8),
-        (["HP:0.05Hz"] * n, 80), ([str(count) for count in samples], 8), ([""] * n, 32),
-    ]  # fmt: skip
+        (names + ["EDF Annotations"] * own, 16),
+        (["AgAgCl"] * n, 80),
+        (list(units[: len(signals)]) + [""] * own, 8),
+        ([physical[0]] * len(signals) + ["-1"] * own, 8),
+        ([physical[1]] * len(signals) + ["1"] * own, 8),
+        ([digital[0]] * len(signals) + ["-32768"] * own, 8),
+        ([digital[1]] * len(signals) + ["32767"] * own, 8),
+        (["HP:0.05Hz"] * n, 80),
+        ([str(count) for count in samples], 8),
+        ([""] * n, 32),
+    ]
     out = b"".join(text.encode("latin-1").ljust(width) for text, width in main)
     out += b"".join(text.encode("latin-1").ljust(width) for texts, width in fields for text in texts)
     for record in range(number):

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 
 from ecgfed.export.graphs import GraphTemplate
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 _TEMPLATES: dict[Any, GraphTemplate] = {}
 #: The installed command, for what needs a process of its own.

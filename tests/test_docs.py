@@ -49,11 +49,25 @@ def test_every_option_the_docs_name_exists() -> None:
     """Options in running text, against the commands' own help."""
     environment = {**os.environ, "COLUMNS": "300", "TERM": "dumb"}
     known = {"--help"}
-    commands = [("prepare", "mitbih"), ("prepare", "folder"), ("prepare", "unpack"), ("prepare", "demo"),
-                ("prepare", "cifar10"), ("convert",),
-                ("train",), ("evaluate",),
-                ("export",), ("personalize",), ("predict",), ("detect",), ("ec57",), ("inspect",), ("methods",),
-                ("runs", "list"), ("runs", "show")]  # fmt: skip
+    commands = [
+        ("prepare", "mitbih"),
+        ("prepare", "folder"),
+        ("prepare", "unpack"),
+        ("prepare", "demo"),
+        ("prepare", "cifar10"),
+        ("convert",),
+        ("train",),
+        ("evaluate",),
+        ("export",),
+        ("personalize",),
+        ("predict",),
+        ("detect",),
+        ("ec57",),
+        ("inspect",),
+        ("methods",),
+        ("runs", "list"),
+        ("runs", "show"),
+    ]
     for command in commands:
         said = subprocess.run(
             [BIN / "ecgfed", *command, "--help"], capture_output=True, text=True, check=True, env=environment

@@ -13,23 +13,32 @@ ROOT = Path(ecgfed.__file__).parent
 #: folder -> folders of ecgfed it may import (itself and the base always)
 ALLOWED = {
     "record": set(),
-    "beats": {"record"},
-    "cohort": {"record", "beats"},
+    "signal": {"record"},
+    "beats": {"record", "signal"},
+    "cohort": {"record", "signal", "beats"},
     "nets": set(),
     "methods": {"nets"},
     "federation": {"nets", "methods", "cohort"},
-    "evaluation": {"record", "beats", "nets", "methods", "cohort", "federation"},
-    "device": {"record", "beats"},
-    "bundle": {"nets", "methods", "cohort", "federation", "evaluation", "beats", "device"},
+    "runs": {"nets", "methods", "cohort", "federation"},
+    "evaluation": {"record", "beats", "nets", "methods", "cohort", "federation", "runs"},
+    "device": {"record", "signal", "beats"},
+    "export": {"nets", "methods", "cohort", "federation", "runs", "evaluation", "beats", "device"},
     "report": set(),
 }
 BASE = {"errors", "files", "__init__"}
 #: third-party packages a folder must not import, not even inside a function
 FORBIDDEN = {
-    "record": {"torch"}, "beats": {"torch", "wfdb"}, "cohort": {"torch", "wfdb"}, "device": {"torch", "wfdb", "onnx"},
-    "report": {"torch"}, "nets": {"wfdb", "onnx"}, "methods": {"wfdb", "onnx"}, "federation": {"wfdb", "onnx"},
+    "record": {"torch"},
+    "signal": {"torch"},
+    "beats": {"torch", "wfdb"},
+    "cohort": {"torch", "wfdb"},
+    "device": {"torch", "wfdb", "onnx"},
+    "report": {"torch"},
+    "nets": {"wfdb", "onnx"},
+    "methods": {"wfdb", "onnx"},
+    "federation": {"wfdb", "onnx"},
     "evaluation": {"wfdb", "onnx", "onnxruntime"},
-}  # fmt: skip
+}
 
 
 def _imports(file: Path) -> set[str]:

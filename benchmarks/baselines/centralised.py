@@ -25,7 +25,9 @@ from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d, count_parameters
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.parts import count_parameters
+from ecgfed.nets.resnet1d import ResNet1d
 
 
 class Epochs(Callback):
@@ -73,11 +75,21 @@ def main() -> None:
     with ThreadEngine(pooled, plan, 1) as engine:
         state = train(method, pooled, plan, engine, initial_state(method, plan), [epochs])
     seconds = time.perf_counter() - started
-    print(json.dumps({
-        "norm": options.norm, "rr": options.rr, "epochs": options.epochs, "lr": options.lr, "seed": options.seed,
-        "parameters": count_parameters(state.server["model"]), "seconds": round(seconds, 1),
-        "test_macro_f1": score(method, state, cohort, data, TEST), "per_epoch": epochs.epochs,
-    }))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "norm": options.norm,
+                "rr": options.rr,
+                "epochs": options.epochs,
+                "lr": options.lr,
+                "seed": options.seed,
+                "parameters": count_parameters(state.server["model"]),
+                "seconds": round(seconds, 1),
+                "test_macro_f1": score(method, state, cohort, data, TEST),
+                "per_epoch": epochs.epochs,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

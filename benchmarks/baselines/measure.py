@@ -18,6 +18,8 @@ def measure(command: list[str]) -> dict[str, Any]:
     if process.returncode:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}")
     return {
-        "output": output, "wall_s": round(time.perf_counter() - started, 2),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2), "peak_mb": round(usage.ru_maxrss / 1024),
-    }  # fmt: skip
+        "output": output,
+        "wall_s": round(time.perf_counter() - started, 2),
+        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
+        "peak_mb": round(usage.ru_maxrss / 1024),
+    }

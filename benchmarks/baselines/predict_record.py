@@ -58,16 +58,27 @@ def main() -> None:
             mine, theirs = match_peaks(at, sample, round(MATCH_S * 360))
             predicted = np.full(len(rows), "missed", dtype=object)
             predicted[theirs] = [found[i]["class"] for i in mine]
-            results.append({
-                "model": "personal" if patient else "global", "peaks": peaks, "beats_found": len(found),
-                "test_beats": len(rows), "missed": int((predicted == "missed").sum()),
-                # a missed beat is a miss of its class, not a class of its own
-                "macro_f1": float(f1_score(
-                    truth, predicted.astype(str), average="macro", zero_division=0,
-                    labels=sorted({*truth, *predicted} - {"missed"}),
-                )),
-                "seconds": timed["wall_s"], "peak_mb": timed["peak_mb"],
-            })  # fmt: skip
+            results.append(
+                {
+                    "model": "personal" if patient else "global",
+                    "peaks": peaks,
+                    "beats_found": len(found),
+                    "test_beats": len(rows),
+                    "missed": int((predicted == "missed").sum()),
+                    # a missed beat is a miss of its class, not a class of its own
+                    "macro_f1": float(
+                        f1_score(
+                            truth,
+                            predicted.astype(str),
+                            average="macro",
+                            zero_division=0,
+                            labels=sorted({*truth, *predicted} - {"missed"}),
+                        )
+                    ),
+                    "seconds": timed["wall_s"],
+                    "peak_mb": timed["peak_mb"],
+                }
+            )
     print(json.dumps({"record": client.id, "bundle": options.bundle, "results": results}, indent=1))
 
 

@@ -49,19 +49,44 @@ def one(options: argparse.Namespace, cohort: Path, method: str, work: str, norm:
     done = run / "benchmark.json"
     if done.is_file():
         return dict(json.loads(done.read_text()))
-    trained = measure([
-        ECGFED, "train", str(cohort), "--method", method, "--out", str(run), "--passes", options.passes, work,
-        "--norm", norm, "--seed", options.seed, "--no-rr", "--json", "--quiet",
-    ])  # fmt: skip
+    trained = measure(
+        [
+            ECGFED,
+            "train",
+            str(cohort),
+            "--method",
+            method,
+            "--out",
+            str(run),
+            "--passes",
+            options.passes,
+            work,
+            "--norm",
+            norm,
+            "--seed",
+            options.seed,
+            "--no-rr",
+            "--json",
+            "--quiet",
+        ]
+    )
     scored = measure([ECGFED, "evaluate", str(run), "--json", "--quiet"])
     result = json.loads(scored["output"])
     row = {
-        "method": method, "work": work.strip("-").replace("=", " "), "norm": norm, "seed": int(options.seed),
-        "rounds": json.loads(trained["output"])["rounds"], "scores": result["scores"],
-        "scores_truth": result["scores_truth"], "accuracy": result["accuracy"],
-        "train_s": trained["wall_s"], "train_cpu_s": trained["cpu_s"], "train_peak_mb": trained["peak_mb"],
-        "evaluate_s": scored["wall_s"], "evaluate_peak_mb": scored["peak_mb"],
-    }  # fmt: skip
+        "method": method,
+        "work": work.strip("-").replace("=", " "),
+        "norm": norm,
+        "seed": int(options.seed),
+        "rounds": json.loads(trained["output"])["rounds"],
+        "scores": result["scores"],
+        "scores_truth": result["scores_truth"],
+        "accuracy": result["accuracy"],
+        "train_s": trained["wall_s"],
+        "train_cpu_s": trained["cpu_s"],
+        "train_peak_mb": trained["peak_mb"],
+        "evaluate_s": scored["wall_s"],
+        "evaluate_peak_mb": scored["peak_mb"],
+    }
     done.write_text(json.dumps(row))
     return row
 

@@ -34,9 +34,18 @@ def main() -> None:
     cohort = options.work / f"cohort-{options.images}-{options.clients}"
     if not cohort.is_dir():
         done = ecgfed(
-            "prepare", "cifar10", "--source", options.source, "--out", cohort, "--limit", options.images,
-            "--clients", options.clients, "--quiet",
-        )  # fmt: skip
+            "prepare",
+            "cifar10",
+            "--source",
+            options.source,
+            "--out",
+            cohort,
+            "--limit",
+            options.images,
+            "--clients",
+            options.clients,
+            "--quiet",
+        )
         if done.returncode:
             sys.exit(done.stderr)
     names = [method["name"] for method in json.loads(ecgfed("methods", "--json").stdout)]
@@ -47,10 +56,14 @@ def main() -> None:
     meta = json.loads((cohort / "cohort.json").read_text())
     result = {
         "command": f"python benchmarks/cifar/run.py --net {options.net} --images {options.images} "
-                   f"--clients {options.clients} --rounds {options.rounds}",
-        "partition": meta["partition"], "seed": meta["seed"], "official": meta["source"]["official"],
-        "tool_version": meta["tool_version"], "finite": all(row["finite"] for row in rows), "methods": rows,
-    }  # fmt: skip
+        f"--clients {options.clients} --rounds {options.rounds}",
+        "partition": meta["partition"],
+        "seed": meta["seed"],
+        "official": meta["source"]["official"],
+        "tool_version": meta["tool_version"],
+        "finite": all(row["finite"] for row in rows),
+        "methods": rows,
+    }
     options.results.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{sum(row['finite'] for row in rows)} of {len(rows)} methods finite; wrote {options.results}")
 
@@ -79,10 +92,14 @@ def trained(name: str, cohort: Path, options: argparse.Namespace) -> dict[str, A
     finite = all(math.isfinite(value) for value in (*scores.values(), *(v for pair in losses for v in pair)))
     plan = json.loads((run / "run.json").read_text())["plan"]
     return {
-        "method": name, "finite": finite, "rounds": result["round"], "local_steps": plan["local_steps"],
+        "method": name,
+        "finite": finite,
+        "rounds": result["round"],
+        "local_steps": plan["local_steps"],
         **{key: round(value, 4) for key, value in scores.items()},
-        "accuracy": round(result["accuracy"], 4), "loss_mean_by_round": [round(mean, 4) for mean, _ in losses],
-    }  # fmt: skip
+        "accuracy": round(result["accuracy"], 4),
+        "loss_mean_by_round": [round(mean, 4) for mean, _ in losses],
+    }
 
 
 if __name__ == "__main__":

@@ -15,9 +15,29 @@ from pathlib import Path
 from typing import Any
 
 DS2 = [
-    "100", "103", "105", "111", "113", "117", "121", "123", "200", "202", "210",
-    "212", "213", "214", "219", "221", "222", "228", "231", "232", "233", "234",
-]  # fmt: skip
+    "100",
+    "103",
+    "105",
+    "111",
+    "113",
+    "117",
+    "121",
+    "123",
+    "200",
+    "202",
+    "210",
+    "212",
+    "213",
+    "214",
+    "219",
+    "221",
+    "222",
+    "228",
+    "231",
+    "232",
+    "233",
+    "234",
+]
 PACED = ["107", "217"]
 SERVER = {"server_optimizer": "adam", "server_lr": "0.01", "server_momentum": "0.9", "server_schedule": "cosine"}
 METHODS = {"fedavg": {"lr": "0.02", **SERVER}, "grp-fed": {}}
@@ -43,7 +63,7 @@ def scored(source: Path, predictions: Path, start: str, names: list[str]) -> dic
     records = [source / name for name in names]
     told = json.loads(
         ecgfed("ec57", *records, "--test", "ecgfed", "--test-folder", predictions, "--start", start, "--json")
-    )  # fmt: skip
+    )
     return {key: value for key, value in told.items() if key not in ("records", "not_scored")}
 
 
@@ -68,15 +88,24 @@ def main() -> None:
             ecgfed("export", run, "--out", bundle, "--quiet")
         for name in DS2:
             ecgfed(
-                "predict", bundle, given.source / name, "--peaks", given.peaks, "--out", predictions, "--overwrite",
+                "predict",
+                bundle,
+                given.source / name,
+                "--peaks",
+                given.peaks,
+                "--out",
+                predictions,
+                "--overwrite",
                 "--quiet",
-            )  # fmt: skip
+            )
         results[method] = {
             "whole_records": scored(given.source, predictions, "0", DS2),
             "from_5_minutes": scored(given.source, predictions, "5:00", DS2),
-            **{f"without_{name}": scored(given.source, predictions, "0", [n for n in DS2 if n != name])
-               for name in WITHOUT},
-        }  # fmt: skip
+            **{
+                f"without_{name}": scored(given.source, predictions, "0", [n for n in DS2 if n != name])
+                for name in WITHOUT
+            },
+        }
         print(method, json.dumps(results[method]["whole_records"]), flush=True)
         about = {"command": f"benchmarks/ec57/run.py --passes {given.passes:g} --peaks {given.peaks}"}
         given.out.write_text(json.dumps({**about, "methods": results}, indent=1) + "\n")

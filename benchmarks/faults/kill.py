@@ -29,7 +29,7 @@ import torch  # noqa: F401  imported before the forks; nothing is computed here,
 
 MOMENTS = ("at a random moment", "while a file was written", "while a checkpoint was written")
 OPTIONS = {
-    "grp-fed": ("--set", "personal_start=0.2"),  # the patients' own parts appear along the way
+    "grp-fed": ("--set", "personal_start=0.2")  # the patients' own parts appear along the way
 }
 
 
@@ -102,8 +102,9 @@ def files(run: Path) -> dict[str, bytes]:
     """Everything a run holds but the times it took."""
     return {
         str(path.relative_to(run)): path.read_bytes()
-        for path in run.rglob("*") if path.is_file() and path.name != "timing.jsonl"
-    }  # fmt: skip
+        for path in run.rglob("*")
+        if path.is_file() and path.name != "timing.jsonl"
+    }
 
 
 def finish(pid: int) -> None:
@@ -115,10 +116,25 @@ def measure(work: Path, cohort: Path, options: argparse.Namespace) -> dict[str, 
     """Kill, go on, compare; return the counts."""
     rng = random.Random(options.seed)
     train = [
-        "--method", options.method, "--rounds", str(options.rounds), "--local-steps", "1", "--batch-size", "16",
-        "--width", "0.5", "--eval-every", "7", "--checkpoint-every", "1", "--workers", "2", "--quiet",
+        "--method",
+        options.method,
+        "--rounds",
+        str(options.rounds),
+        "--local-steps",
+        "1",
+        "--batch-size",
+        "16",
+        "--width",
+        "0.5",
+        "--eval-every",
+        "7",
+        "--checkpoint-every",
+        "1",
+        "--workers",
+        "2",
+        "--quiet",
         *OPTIONS.get(options.method, ()),
-    ]  # fmt: skip
+    ]
     finish(start(cohort, work / "whole", train))
     whole = files(work / "whole")
     kills: Counter[str] = Counter()
@@ -147,9 +163,15 @@ def measure(work: Path, cohort: Path, options: argparse.Namespace) -> dict[str, 
             break
         shutil.rmtree(run)
     return {
-        "method": options.method, "rounds": options.rounds, "kills": sum(kills.values()), "killed": dict(kills),
-        "found_after_the_kill": dict(left), "rounds_trained_again": rounds_lost, "ends": ends, "bit_equal": equal,
-    }  # fmt: skip
+        "method": options.method,
+        "rounds": options.rounds,
+        "kills": sum(kills.values()),
+        "killed": dict(kills),
+        "found_after_the_kill": dict(left),
+        "rounds_trained_again": rounds_lost,
+        "ends": ends,
+        "bit_equal": equal,
+    }
 
 
 def main() -> None:

@@ -13,7 +13,8 @@ import torch
 from ecgfed.methods.base import Batch
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.nets.layers import mapped_over_clients
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 
 def step_ms(net: ResNet1d, state: dict[str, object], batch: Batch) -> float:

@@ -58,9 +58,15 @@ def main() -> None:
 def standing_still(run: Run, beta: float, penalty: float, momentum: float) -> tuple[GrpFed, State]:
     """Return a method that trains nothing but the patients' parts, and a state at the run's final global model."""
     frozen = GrpFedSettings(
-        beta=beta, lr=0.0, momentum=momentum, personal_start=0.0, gradient_penalty=penalty,
-        server_optimizer="sgd", server_lr=0.0, server_momentum=0.0,
-    )  # fmt: skip
+        beta=beta,
+        lr=0.0,
+        momentum=momentum,
+        personal_start=0.0,
+        gradient_penalty=penalty,
+        server_optimizer="sgd",
+        server_lr=0.0,
+        server_momentum=0.0,
+    )
     method, final = GrpFed(run.net, frozen), run.state()
     model = final.server["model"]
     return method, State(0, method.server_start(model), {}, dict(final.seen))

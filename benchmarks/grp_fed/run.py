@@ -16,9 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ECGFED = str(Path(sys.executable).with_name("ecgfed"))
 #: FedAvg with the server step GRP-FED has, so that the weights are the only difference of their global models
-SAME_SERVER = (
-    "lr=0.02", "server_optimizer=adam", "server_momentum=0.9", "server_lr=0.01", "server_schedule=cosine",
-)  # fmt: skip
+SAME_SERVER = ("lr=0.02", "server_optimizer=adam", "server_momentum=0.9", "server_lr=0.01", "server_schedule=cosine")
 #: name -> (method, settings)
 RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "grp": ("grp-fed", ()),
@@ -80,10 +78,25 @@ def train_and_score(run: Path, cohort: Path, name: str, seed: int, passes: str) 
     given = [part for setting in settings for part in ("--set", setting)]
     resume = ["--resume"] if (run / "run.json").is_file() else []
     reason = ecgfed(
-        "train", str(cohort), "--method", method, "--local-steps", "4", "--passes", passes, "--no-rr",
-        "--seed", str(seed),
-        "--checkpoint-every", "20", "--out", str(run), "--quiet", *given, *resume,
-    )  # fmt: skip
+        "train",
+        str(cohort),
+        "--method",
+        method,
+        "--local-steps",
+        "4",
+        "--passes",
+        passes,
+        "--no-rr",
+        "--seed",
+        str(seed),
+        "--checkpoint-every",
+        "20",
+        "--out",
+        str(run),
+        "--quiet",
+        *given,
+        *resume,
+    )
     for split in ("valid", "test"):
         reason = reason or ecgfed("evaluate", str(run), "--split", split, "--quiet")
     return reason
@@ -101,13 +114,21 @@ def row_of(run: Path, name: str, seed: int) -> dict[str, object]:
     meta = json.loads((run / "run.json").read_text())
     effective = [line["effective_clients"] for line in lines if "effective_clients" in line]
     return {
-        "name": name, "method": meta["method"], "settings": meta["settings"], "seed": seed, "rounds": len(lines),
-        "passes": round(lines[-1]["passes"], 2), "valid": scores["valid"]["scores"], "test": scores["test"]["scores"],
-        "test_truth": scores["test"]["scores_truth"], "T_p_variants": scores["test"]["T_p_variants"],
-        "loss_max": lines[-1]["loss_max"], "q_last": lines[-1].get("q"),
+        "name": name,
+        "method": meta["method"],
+        "settings": meta["settings"],
+        "seed": seed,
+        "rounds": len(lines),
+        "passes": round(lines[-1]["passes"], 2),
+        "valid": scores["valid"]["scores"],
+        "test": scores["test"]["scores"],
+        "test_truth": scores["test"]["scores_truth"],
+        "T_p_variants": scores["test"]["T_p_variants"],
+        "loss_max": lines[-1]["loss_max"],
+        "q_last": lines[-1].get("q"),
         "effective_clients": [round(min(effective), 1), round(max(effective), 1)] if effective else None,
         "train_s": round(sum(seconds)),
-    }  # fmt: skip
+    }
 
 
 def table(rows: list[dict[str, object]]) -> None:

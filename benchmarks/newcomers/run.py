@@ -83,10 +83,12 @@ def measured(path: Path, source: Path) -> dict[str, Any]:
     best = max(EPOCHS, key=lambda epochs: tuned[epochs]["macro_f1_truth"])
     final = scores(REPORT, best)
     found = {
-        "rounds": state.round, "tune": {str(k): v for k, v in tuned.items()}, "epochs": best,
+        "rounds": state.round,
+        "tune": {str(k): v for k, v in tuned.items()},
+        "epochs": best,
         "report": {"global": mean(final, "global"), "personal": mean(final, "personal")},
         "patients": dict(zip(REPORT, final, strict=True)),
-    }  # fmt: skip
+    }
     mixes = []
     for name in REPORT:
         mix = people[name].data.class_counts(0).numpy()
@@ -112,8 +114,9 @@ def main() -> None:
     results: dict[str, Any] = {}
     for name in METHODS:
         results[name] = {
-            "settings": METHODS[name], **measured(trained(name, cohort, given.work, given.passes), given.source)
-        }  # fmt: skip
+            "settings": METHODS[name],
+            **measured(trained(name, cohort, given.work, given.passes), given.source),
+        }
         row = results[name]["report"]
         print(name, results[name]["epochs"], {k: v["macro_f1_truth"] for k, v in row.items()}, flush=True)
         about = {"command": f"benchmarks/newcomers/run.py --passes {given.passes:g}", "minutes": MINUTES}

@@ -36,9 +36,29 @@ from ecgfed.signal.detectors import DETECTORS, OURS, detect_r_peaks
 
 ONE_LEAD = f"{OURS}-1"
 DS2 = (
-    "100", "103", "105", "111", "113", "117", "121", "123", "200", "202", "210", "212", "213", "214", "219", "221",
-    "222", "228", "231", "232", "233", "234",
-)  # fmt: skip
+    "100",
+    "103",
+    "105",
+    "111",
+    "113",
+    "117",
+    "121",
+    "123",
+    "200",
+    "202",
+    "210",
+    "212",
+    "213",
+    "214",
+    "219",
+    "221",
+    "222",
+    "228",
+    "231",
+    "232",
+    "233",
+    "234",
+)
 PACED = ("102", "104", "107", "217")
 HERE = Path(__file__).parent
 
@@ -100,14 +120,17 @@ def summary(comparisons: list[Comparison], aligned: list[Comparison]) -> dict[st
     scores = gross.scores
     worst = sorted(comparisons, key=lambda one: one.qrs_f1 or 0.0)[:4]
     return {
-        "beats": scores["qrs_se"].whole, "missed": scores["qrs_se"].whole - scores["qrs_se"].part,
+        "beats": scores["qrs_se"].whole,
+        "missed": scores["qrs_se"].whole - scores["qrs_se"].part,
         "extra": scores["qrs_ppv"].whole - scores["qrs_ppv"].part,
-        "se": round(scores["qrs_se"].percent or 0, 3), "ppv": round(scores["qrs_ppv"].percent or 0, 3),
-        "f1": round(gross.qrs_f1 or 0, 3), "offset_ms": round(float(np.median(gross.offset_ms)), 1),
+        "se": round(scores["qrs_se"].percent or 0, 3),
+        "ppv": round(scores["qrs_ppv"].percent or 0, 3),
+        "f1": round(gross.qrs_f1 or 0, 3),
+        "offset_ms": round(float(np.median(gross.offset_ms)), 1),
         "record_sd_ms": round(float(np.median([one.offset_ms.std() for one in aligned if len(one.offset_ms)])), 1),
         "pooled_sd_ms": round(float(moved.std()), 1),
         "worst": {one.record: round(one.qrs_f1 or 0.0, 2) for one in worst},
-    }  # fmt: skip
+    }
 
 
 def measure(detector: str, source: Path, work: Path, records: list[str]) -> dict[str, Any]:
@@ -117,17 +140,20 @@ def measure(detector: str, source: Path, work: Path, records: list[str]) -> dict
     offset_ms = float(np.median(aggregate(list(plain.values())).gross.offset_ms))
     aligned = score(source, found, -round(offset_ms * 0.36))
     sets = {
-        "DS1": [r for r in records if r not in DS2 + PACED], "DS2": [r for r in records if r in DS2],
+        "DS1": [r for r in records if r not in DS2 + PACED],
+        "DS2": [r for r in records if r in DS2],
         "DS2 without 202": [r for r in records if r in DS2 and r != "202"],
-        "all": records, "all but paced": [r for r in records if r not in PACED],
-    }  # fmt: skip
+        "all": records,
+        "all but paced": [r for r in records if r not in PACED],
+    }
     seconds = [value for _, value in found.values()]
     return {
-        "detector": detector, "cpu_s_per_record": round(float(np.median(seconds)), 3),
+        "detector": detector,
+        "cpu_s_per_record": round(float(np.median(seconds)), 3),
         **{name: summary([plain[r] for r in part], [aligned[r] for r in part]) for name, part in sets.items() if part},
         "failed": [record for record, (peaks, _) in found.items() if not len(peaks)],
         "f1_by_record": {record: round(one.qrs_f1 or 0.0, 3) for record, one in plain.items()},
-    }  # fmt: skip
+    }
 
 
 def table(results: list[dict[str, Any]]) -> str:
@@ -160,9 +186,13 @@ def main() -> None:
         results.append(measure(name, given.source, given.work, records))
         print(table(results[-1:]).splitlines()[-1], flush=True)
     about = {
-        "python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__,
-        "machine": platform.machine(), "records": len(records), "results": results,
-    }  # fmt: skip
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "machine": platform.machine(),
+        "records": len(records),
+        "results": results,
+    }
     given.out.write_text(json.dumps(about, indent=1) + "\n")
     print(table(results))
 

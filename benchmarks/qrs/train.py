@@ -21,9 +21,29 @@ from ecgfed.signal import qrs, qrs_net, qrs_signal
 from ecgfed.signal.qrs_signal import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, RATE_HZ, SHAPE_AT, UNIT
 
 DS1 = (
-    "101", "106", "108", "109", "112", "114", "115", "116", "118", "119", "122", "124", "201", "203", "205", "207",
-    "208", "209", "215", "220", "223", "230",
-)  # fmt: skip
+    "101",
+    "106",
+    "108",
+    "109",
+    "112",
+    "114",
+    "115",
+    "116",
+    "118",
+    "119",
+    "122",
+    "124",
+    "201",
+    "203",
+    "205",
+    "207",
+    "208",
+    "209",
+    "215",
+    "220",
+    "223",
+    "230",
+)
 FS_HZ = 360.0
 COPIES = ("as it is", "noisy", "noisy", "noisy", "one lead", "one noisy lead", "the other lead")
 WEIGHTS = Path(qrs_net.__file__).with_name(qrs_net.FILE)

@@ -89,9 +89,10 @@ def published(signal: Signal) -> dict[str, Signal]:
         return of[:, (hz >= low) & (hz <= high)].sum(axis=1)
 
     return {
-        "pSQI": -band(power, 5, 15) / band(power, 5, 40), "kSQI": -kurtosis(filtered, axis=1),
+        "pSQI": -band(power, 5, 15) / band(power, 5, 40),
+        "kSQI": -kurtosis(filtered, axis=1),
         "basSQI": band(raw_power, 0, 1) / band(raw_power, 0, 40),
-    }  # fmt: skip
+    }
 
 
 def indices(scored: list[tuple[Recording, NDArray[np.bool_]]]) -> dict[str, float]:
@@ -111,9 +112,12 @@ def indices(scored: list[tuple[Recording, NDArray[np.bool_]]]) -> dict[str, floa
 def of_record(recording: Recording, quality: LeadQuality, noisy: NDArray[np.bool_]) -> dict[str, Any]:
     bad = quality.bad()
     return {
-        "lead": recording.lead, "seconds": quality.seconds(), "marked_s": round(noisy.sum() / FS, 1),
-        "bad_in_marked_s": round((bad & noisy).sum() / FS, 1), "bad_unmarked_s": round((bad & ~noisy).sum() / FS, 1),
-    }  # fmt: skip
+        "lead": recording.lead,
+        "seconds": quality.seconds(),
+        "marked_s": round(noisy.sum() / FS, 1),
+        "bad_in_marked_s": round((bad & noisy).sum() / FS, 1),
+        "bad_unmarked_s": round((bad & ~noisy).sum() / FS, 1),
+    }
 
 
 def count_errors(folder: Path, recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> Signal:
@@ -136,11 +140,13 @@ def rates(errors: NDArray[np.float64]) -> dict[str, dict[str, float]]:
     """What ``count_errors`` counted, as shares of the beats and a minute."""
     return {
         where: {
-            "beats": int(row[0]), "missed_percent": round(100 * row[1] / row[0], 2),
-            "excess_per_min": round(60 * row[2] / row[3], 2), "seconds": round(row[3], 1),
+            "beats": int(row[0]),
+            "missed_percent": round(100 * row[1] / row[0], 2),
+            "excess_per_min": round(60 * row[2] / row[3], 2),
+            "seconds": round(row[3], 1),
         }
         for where, row in zip(("inside", "outside"), errors, strict=True)
-    }  # fmt: skip
+    }
 
 
 def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> list[str]:
@@ -232,16 +238,20 @@ def _noise(snr_db: float, band_hz: tuple[float, float] | None) -> Damage:
 
 
 DAMAGE: dict[str, tuple[Reason, Damage]] = {
-    "gap 5 s": (Reason.GAP, _held(5, np.nan)), "flat 5 s": (Reason.FLAT, _held(5, None)),
-    "flat 1 s": (Reason.FLAT, _held(1.0, None)), "rail 30 s": (Reason.RAIL, _held(30, 5.115)),
+    "gap 5 s": (Reason.GAP, _held(5, np.nan)),
+    "flat 5 s": (Reason.FLAT, _held(5, None)),
+    "flat 1 s": (Reason.FLAT, _held(1.0, None)),
+    "rail 30 s": (Reason.RAIL, _held(30, 5.115)),
     "rail 0.1 s": (Reason.RAIL, _held(0.1, 5.115)),
-    "spike 50 mV, 1 sample": (Reason.SPIKE, _spike(50, 0)), "spike 20 mV, 20 ms": (Reason.SPIKE, _spike(20, 0.02)),
+    "spike 50 mV, 1 sample": (Reason.SPIKE, _spike(50, 0)),
+    "spike 20 mV, 20 ms": (Reason.SPIKE, _spike(20, 0.02)),
     "spike 5 mV, 20 ms": (Reason.SPIKE, _spike(5, 0.02)),
-    "step 3 mV": (Reason.BASELINE, _step(3)), "wander 1 mV, 0.3 Hz": (Reason.BASELINE, _wander(1, 0.3)),
+    "step 3 mV": (Reason.BASELINE, _step(3)),
+    "wander 1 mV, 0.3 Hz": (Reason.BASELINE, _wander(1, 0.3)),
     "wander 1 mV, 1 Hz": (Reason.BASELINE, _wander(1, 1.0)),
     **{f"white noise, {db} dB": (Reason.NOISE, _noise(db, None)) for db in (24, 18, 12, 6, 0)},
     **{f"muscle noise 20-150 Hz, {db} dB": (Reason.NOISE, _noise(db, (20, 150))) for db in (24, 18, 12, 6, 0)},
-}  # fmt: skip
+}
 
 
 def damage(recordings: list[Recording], quality: dict[str, LeadQuality]) -> dict[str, Any]:
@@ -266,10 +276,12 @@ def damage(recordings: list[Recording], quality: dict[str, LeadQuality]) -> dict
             outside[60 * FS - FS : stop + FS] = False
             others.append(float(outside.sum() / FS))
         rows[name] = {
-            "reason": str(reason), "found_in": sum(share > 0 for share in shares), "of": len(shares),
+            "reason": str(reason),
+            "found_in": sum(share > 0 for share in shares),
+            "of": len(shares),
             "share_marked": round(float(np.mean(shares)), 3),
             "seconds_marked_elsewhere": round(float(np.mean(others)), 2),
-        }  # fmt: skip
+        }
     return rows
 
 

@@ -39,14 +39,21 @@ SIZES = (100, 1000, 10_000)
 BEATS, SHARE, ROUNDS = 32, 0.05, 6
 MIB = 1 << 20
 COLUMNS = (
-    ("clients", "{clients:,}"), ("a round", "{participants:,}"), ("round, s", "{round_s:.2f}"),
+    ("clients", "{clients:,}"),
+    ("a round", "{participants:,}"),
+    ("round, s", "{round_s:.2f}"),
     ("CPU, s", "{cpu_s:.2f}"),
-    ("peak RSS, MiB", "{peak_mib:.0f}"), ("peak own, MiB", "{own_mib:.0f}"),
+    ("peak RSS, MiB", "{peak_mib:.0f}"),
+    ("peak own, MiB", "{own_mib:.0f}"),
     ("over the start, MiB", "{over_start_mib:.0f}"),
-    ("over round 1, MiB", "{over_first_mib:.0f}"), ("per participant, kiB", "{per_participant_kib:.0f}"),
-    ("checkpoint, s CPU a round", "{writer_cpu_s:.3f}"), ("of all CPU", "{writer_share:.1%}"),
-    ("on disk, MB", "{disk_mb:.0f}"), ("files", "{files:,}"), ("load, s", "{load_s:.3f}"),
-)  # fmt: skip
+    ("over round 1, MiB", "{over_first_mib:.0f}"),
+    ("per participant, kiB", "{per_participant_kib:.0f}"),
+    ("checkpoint, s CPU a round", "{writer_cpu_s:.3f}"),
+    ("of all CPU", "{writer_share:.1%}"),
+    ("on disk, MB", "{disk_mb:.0f}"),
+    ("files", "{files:,}"),
+    ("load, s", "{load_s:.3f}"),
+)
 
 
 def make_cohort(path: Path, clients: int, beats: int, seed: int = 0) -> None:
@@ -61,10 +68,12 @@ def make_cohort(path: Path, clients: int, beats: int, seed: int = 0) -> None:
                 beats=rng.normal(0, 0.3, (beats, 1, 256)).astype(np.float32),
                 rr=np.full((beats, 4), 0.8, np.float32),
                 label=rng.integers(0, len(labels.classes), beats).astype(np.int16),
-                client=np.full(beats, client, np.int32), record=np.full(beats, client, np.int32),
-                sample=np.arange(beats, dtype=np.int64) * 300, split=np.zeros(beats, np.uint8),
+                client=np.full(beats, client, np.int32),
+                record=np.full(beats, client, np.int32),
+                sample=np.arange(beats, dtype=np.int64) * 300,
+                split=np.zeros(beats, np.uint8),
                 flags=np.zeros(beats, np.uint8),
-            )  # fmt: skip
+            )
             name = f"c{client:05d}"
             about.append({"id": name, "patient": name, "records": [name], "holdout": False, "beats": beats})
         writer.finish({"kind": "scale", "label_map": labels.as_json(), "clients": about})
@@ -83,12 +92,12 @@ class Sampler(threading.Thread):
         super().__init__(daemon=True)
         self.peak = 0
 
-    def run(self) -> None:  # noqa: D102
+    def run(self) -> None:
         while True:
             self.peak = max(self.peak, memory()["RssAnon"])
             time.sleep(0.02)
 
-    def take(self) -> int:  # noqa: D102
+    def take(self) -> int:
         peak, self.peak = max(self.peak, memory()["RssAnon"]), 0
         return peak
 
@@ -100,7 +109,8 @@ def measure(cohort_path: Path, rounds: int, per_round: int, every: int, checkpoi
     from ecgfed.federation.threads import ThreadEngine
     from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
     from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
-    from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+    from ecgfed.nets.net import NetSpec
+    from ecgfed.nets.resnet1d import ResNet1d
     from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
     from ecgfed.runs.run import create_run
 
@@ -134,14 +144,27 @@ def measure(cohort_path: Path, rounds: int, per_round: int, every: int, checkpoi
         disk = sum(path.stat().st_size for path in stored)
     over_start = max(own) - start
     return {
-        "clients": len(cohort.clients), "participants": per_round, "rounds": rounds, "checkpoint_every": every,
-        "checkpoint": checkpoint, "round_s": wall / rounds, "cpu_s": cpu / rounds,
-        "first_round_s": times[0][0] - begun[0], "peak_mib": memory()["VmHWM"] / MIB, "own_mib": max(own) / MIB,
-        "start_mib": start / MIB, "over_start_mib": over_start / MIB, "own_by_round_mib": [peak / MIB for peak in own],
-        "over_first_mib": (max(own) - own[0]) / MIB, "per_participant_kib": over_start / per_round / 1024,
-        "writer_cpu_s": saver.cpu_s / rounds, "writer_share": saver.cpu_s / cpu, "disk_mb": disk / 1e6,
-        "files": len(stored), "load_s": load,
-    }  # fmt: skip
+        "clients": len(cohort.clients),
+        "participants": per_round,
+        "rounds": rounds,
+        "checkpoint_every": every,
+        "checkpoint": checkpoint,
+        "round_s": wall / rounds,
+        "cpu_s": cpu / rounds,
+        "first_round_s": times[0][0] - begun[0],
+        "peak_mib": memory()["VmHWM"] / MIB,
+        "own_mib": max(own) / MIB,
+        "start_mib": start / MIB,
+        "over_start_mib": over_start / MIB,
+        "own_by_round_mib": [peak / MIB for peak in own],
+        "over_first_mib": (max(own) - own[0]) / MIB,
+        "per_participant_kib": over_start / per_round / 1024,
+        "writer_cpu_s": saver.cpu_s / rounds,
+        "writer_share": saver.cpu_s / cpu,
+        "disk_mb": disk / 1e6,
+        "files": len(stored),
+        "load_s": load,
+    }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -182,10 +205,20 @@ def main() -> None:
             make_cohort(cohort, size, options.beats)
         per_round = options.per_round or max(1, round(size * SHARE))
         command = [
-            sys.executable, __file__, "--work", options.work, "--one", cohort, "--rounds", options.rounds,
-            "--per-round", per_round, "--checkpoint-every", options.checkpoint_every,
+            sys.executable,
+            __file__,
+            "--work",
+            options.work,
+            "--one",
+            cohort,
+            "--rounds",
+            options.rounds,
+            "--per-round",
+            per_round,
+            "--checkpoint-every",
+            options.checkpoint_every,
             *(["--no-checkpoint"] if options.no_checkpoint else []),
-        ]  # fmt: skip
+        ]
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, check=True, text=True)
         rows.append({"cores": len(os.sched_getaffinity(0)), "beats": options.beats, **json.loads(done.stdout)})
         print(table(rows[-1:]), flush=True)

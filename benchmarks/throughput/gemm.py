@@ -22,16 +22,17 @@ from typing import Any
 import processes
 import task as t
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch.profiler import ProfilerActivity, profile
 
 from ecgfed.federation.memory import keep_freed_memory
 from ecgfed.methods.base import Batch
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.nets.layers import channels_last, conv
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
-NETS = {"reference": NetSpec(t.CLASSES, plan="reference", norm="batch"), "default": NetSpec(t.CLASSES)}
+NETS = {"reference": NetSpec(t.CLASSES, architecture="reference", norm="batch"), "default": NetSpec(t.CLASSES)}
 PRODUCTS, CONVOLUTIONS = ("mm", "onednn"), ("ours", "conv1d")
 WAYS = (*PRODUCTS, "gemm", *CONVOLUTIONS)
 
@@ -65,8 +66,11 @@ def shapes(net: ResNet1d) -> list[Shape]:
     steps = found[0].out_steps
     for i, (out, kernel, stride) in enumerate(net.blocks):
         first = Shape(f"block{i}.conv0", channels, out, kernel, stride, steps)
-        found += [first, Shape(f"block{i}.conv1", out, out, kernel, 1, first.out_steps),
-                  Shape(f"block{i}.skip", channels, out, 1, stride, steps)]  # fmt: skip
+        found += [
+            first,
+            Shape(f"block{i}.conv1", out, out, kernel, 1, first.out_steps),
+            Shape(f"block{i}.skip", channels, out, 1, stride, steps),
+        ]
         channels, steps = out, first.out_steps
     return found
 
@@ -169,10 +173,14 @@ def whole_step(net: ResNet1d, budget_s: float) -> dict[str, Any]:
     total, convolutions = sum(own.values()), sum(ms for name, ms in own.items() if "conv" in name)
     largest = dict(sorted(own.items(), key=lambda item: -item[1])[:12])
     return {
-        "step_ms": taken * 1e3, "samples_per_second": t.BATCH / taken, "profiled_ms": total,
-        "conv_share": convolutions / total, "conv_ms": taken * 1e3 * convolutions / total,
-        "rest_ms": taken * 1e3 * (1 - convolutions / total), "largest_ms": largest,
-    }  # fmt: skip
+        "step_ms": taken * 1e3,
+        "samples_per_second": t.BATCH / taken,
+        "profiled_ms": total,
+        "conv_share": convolutions / total,
+        "conv_ms": taken * 1e3 * convolutions / total,
+        "rest_ms": taken * 1e3 * (1 - convolutions / total),
+        "largest_ms": largest,
+    }
 
 
 def show(name: str, found: dict[str, Any]) -> None:
@@ -203,15 +211,26 @@ def main() -> None:
         net = ResNet1d(NETS[name])
         rows = [layer(shape, options.budget) for shape in shapes(net)]
         results[name] = {
-            "layers": [{**row, **rates([row])} for row in rows], "all": rates(rows),
+            "layers": [{**row, **rates([row])} for row in rows],
+            "all": rates(rows),
             "step": whole_step(net, options.budget),
-        }  # fmt: skip
+        }
         show(name, results[name])
     if options.out:
-        options.out.write_text(json.dumps({
-            "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "machine": processes.machine(),
-            "torch": torch.__version__, "torch_threads": 1, "batch": t.BATCH, "nets": results,
-        }, indent=1) + "\n")  # fmt: skip
+        options.out.write_text(
+            json.dumps(
+                {
+                    "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+                    "machine": processes.machine(),
+                    "torch": torch.__version__,
+                    "torch_threads": 1,
+                    "batch": t.BATCH,
+                    "nets": results,
+                },
+                indent=1,
+            )
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     PYTHONPATH=. python benchmarks/throughput/gpu.py --out gpu.json
 
 First the task of ``run.py`` (46 clients of 512 beats, reference net, FedAvg, one local epoch): the loop is nn.Module
-and torch.optim.SGD with all beats on the GPU; the engine runs as it is and with its steps recorded as a CUDA graph.
-All start from the same weights and take the same batches; the averaged weights are compared and rounds take turns.
-Then whole runs of 100 rounds of five local epochs with the faster engine. float32 throughout, TF32 off.
+and torch.optim.SGD with all beats on the GPU. Both start from the same weights and take the same batches; the averaged
+weights are compared and rounds take turns. Then whole runs of 100 rounds of five local epochs. float32 throughout, TF32
+off.
 
 Needs torch with CUDA, numpy, scipy, scikit-learn, typer, rich, safetensors; without CUDA it says so and exits 2.
 """
@@ -39,12 +39,13 @@ from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
-LOOP, ENGINE, RECORDED = "loop", "batched", "batched, recorded"
+LOOP, ENGINE = "loop", "batched"
 #: A whole run's method and net.
 RUNS = {
-    "fedavg, reference net": ("fedavg", NetSpec(t.CLASSES, plan="reference", norm="batch")),
+    "fedavg, reference net": ("fedavg", NetSpec(t.CLASSES, architecture="reference", norm="batch")),
     "grp-fed, default net": ("grp-fed", NetSpec(t.CLASSES)),
 }
 SAMPLE_MS = 200
@@ -112,9 +113,7 @@ def compare(task: t.Task, data: TrainingData, device: torch.device, rounds: int)
     plan = one_epoch(rounds + 1)
     with ExitStack() as stack:
         ways: dict[str, Round] = {LOOP: Loop(task, device)}
-        for name in (ENGINE, RECORDED):
-            engine = stack.enter_context(BatchedEngine(data, plan, str(device), replay=name == RECORDED))
-            ways[name] = our_rounds(engine, data, plan)
+        ways[ENGINE] = our_rounds(stack.enter_context(BatchedEngine(data, plan, str(device))), data, plan)
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         differences: dict[str, list[float]] = {name: [] for name in ways}
         for number in range(rounds + 1):
@@ -125,8 +124,7 @@ def compare(task: t.Task, data: TrainingData, device: torch.device, rounds: int)
                 weights[name] = do_round()
                 finished(device)
                 seconds[name].append(time.perf_counter() - start)
-                differences[name].append(largest_difference(weights[name], weights[LOOP])
-                                         if name != LOOP else 0.0)  # fmt: skip
+                differences[name].append(largest_difference(weights[name], weights[LOOP]) if name != LOOP else 0.0)
                 print(f"round {number + 1} {name}: {seconds[name][-1]:.3f} s", file=sys.stderr)
     return {name: row(seconds, name, differences[name], task.samples) for name in ways}
 
@@ -137,10 +135,13 @@ def row(seconds: dict[str, list[float]], name: str, differences: list[float], sa
     median, equal = statistics.median(timed), max(differences) <= t.TOLERANCE
     ratios = [theirs / mine for mine, theirs in zip(timed, loop, strict=True)]
     return {
-        "seconds": median, "samples_per_second": samples / median, "rounds": seconds[name],
-        "weight_difference_by_round": differences, "same_mathematics": equal,
+        "seconds": median,
+        "samples_per_second": samples / median,
+        "rounds": seconds[name],
+        "weight_difference_by_round": differences,
+        "same_mathematics": equal,
         "faster_than_loop": statistics.median(ratios) if equal else None,
-    }  # fmt: skip
+    }
 
 
 @contextmanager
@@ -162,14 +163,15 @@ def utilisation(device: torch.device) -> Iterator[dict[str, float]]:
         samples = [[float(value) for value in line] for line in lines if len(line) == 2 and "N/A" not in "".join(line)]
         if samples:
             used, power = np.array(samples).T
-            found |= {"gpu_busy_percent_mean": float(used.mean()), "gpu_busy_percent_median": float(np.median(used)),
-                      "power_w_mean": float(power.mean())}  # fmt: skip
+            found |= {
+                "gpu_busy_percent_mean": float(used.mean()),
+                "gpu_busy_percent_median": float(np.median(used)),
+                "power_w_mean": float(power.mean()),
+            }
         found["peak_memory_mib"] = torch.cuda.max_memory_allocated() / 2**20
 
 
-def whole_run(
-    name: str, data: TrainingData, device: torch.device, rounds: int, epochs: int, *, recorded: bool
-) -> dict[str, Any]:  # fmt: skip
+def whole_run(name: str, data: TrainingData, device: torch.device, rounds: int, epochs: int) -> dict[str, Any]:
     """Time a whole run, the engine's start included."""
     method_name, spec = RUNS[name]
     kind = method_by_name(method_name)
@@ -177,13 +179,19 @@ def whole_run(
     plan = TrainPlan(rounds=rounds, local_epochs=epochs, batch_size=t.BATCH, seed=t.SEED)
     with utilisation(device) as found:
         start = time.perf_counter()
-        with BatchedEngine(data, plan, str(device), replay=recorded) as engine:
+        with BatchedEngine(data, plan, str(device)) as engine:
             train(method, data, plan, engine, initial_state(method, plan))
         finished(device)
         seconds = time.perf_counter() - start
-    samples = rounds * epochs * int(data.train_beats.sum())
-    return {"run": name, "rounds": rounds, "local_epochs": epochs, "recorded": recorded, "seconds": seconds,
-            "samples_per_second": samples / seconds, **found}  # fmt: skip
+    samples = rounds * epochs * int(data.train_examples.sum())
+    return {
+        "run": name,
+        "rounds": rounds,
+        "local_epochs": epochs,
+        "seconds": seconds,
+        "samples_per_second": samples / seconds,
+        **found,
+    }
 
 
 def show(results: dict[str, Any]) -> None:
@@ -192,14 +200,18 @@ def show(results: dict[str, Any]) -> None:
     print("| --- | --- | --- | --- | --- |")
     for name, way in results["one_epoch"].items():
         faster = way["faster_than_loop"]
-        print(f"| {name} | {way['seconds']:.3f} | {way['samples_per_second']:,.0f} | "
-              f"{'other mathematics' if faster is None else f'{faster:.1f} x'} | "
-              f"{max(way['weight_difference_by_round']):.1e} |")  # fmt: skip
+        print(
+            f"| {name} | {way['seconds']:.3f} | {way['samples_per_second']:,.0f} | "
+            f"{'other mathematics' if faster is None else f'{faster:.1f} x'} | "
+            f"{max(way['weight_difference_by_round']):.1e} |"
+        )
     print("\n| run | rounds | local epochs | s | samples/s | GPU busy |\n| --- | --- | --- | --- | --- | --- |")
     for run in results["runs"]:
         busy = f"{run['gpu_busy_percent_mean']:.0f}%" if "gpu_busy_percent_mean" in run else "not measured"
-        print(f"| {run['run']} | {run['rounds']} | {run['local_epochs']} | {run['seconds']:.1f} | "
-              f"{run['samples_per_second']:,.0f} | {busy} |")  # fmt: skip
+        print(
+            f"| {run['run']} | {run['rounds']} | {run['local_epochs']} | {run['seconds']:.1f} | "
+            f"{run['samples_per_second']:,.0f} | {busy} |"
+        )
 
 
 def arguments() -> argparse.Namespace:
@@ -225,17 +237,23 @@ def main() -> None:
     task = build_task(options.clients, options.beats, options.rounds + 1)
     data = training_data(task.windows, task.label, task.clients, task.beats)
     results: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "torch": torch.__version__,
-        "cuda": torch.version.cuda, "python": platform.python_version(), "tf32": False,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "tf32": False,
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
-        "clients": task.clients, "beats": task.beats, "batch": t.BATCH, "tolerance": t.TOLERANCE, "runs": [],
-    }  # fmt: skip
+        "clients": task.clients,
+        "beats": task.beats,
+        "batch": t.BATCH,
+        "tolerance": t.TOLERANCE,
+        "runs": [],
+    }
     with utilisation(device) as found:
         results["one_epoch"] = compare(task, data, device, options.rounds)
     results["one_epoch_gpu"] = found
-    recorded = results["one_epoch"][RECORDED]["seconds"] < results["one_epoch"][ENGINE]["seconds"]
     for name in options.runs if options.run_rounds else ():
-        run = whole_run(name, data, device, options.run_rounds, options.run_epochs, recorded=recorded)
+        run = whole_run(name, data, device, options.run_rounds, options.run_epochs)
         results["runs"].append(run)
         if options.out:  # as soon as it is known: a machine may be taken back
             options.out.write_text(json.dumps(results, indent=1) + "\n")

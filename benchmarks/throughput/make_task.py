@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from ecgfed.federation.data import TrainingData, local_rows
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.nets.layers import trainable
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d, count_parameters
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.parts import count_parameters
+from ecgfed.nets.resnet1d import ResNet1d
 
 
 def reference_net() -> ResNet1d:
     """Return the reference net with BatchNorm, its number of parameters checked."""
-    net = ResNet1d(NetSpec(t.CLASSES, plan="reference", norm="batch"))
+    net = ResNet1d(NetSpec(t.CLASSES, architecture="reference", norm="batch"))
     found = count_parameters(trainable(net.initial(t.SEED)))
     if found != t.PARAMETERS:
         raise SystemExit(f"ecgfed's reference net has {found} parameters, not {t.PARAMETERS}: nothing to compare")
@@ -30,7 +32,7 @@ def one_epoch(rounds: int) -> TrainPlan:
 
 def training_data(
     windows: NDArray[np.float32], label: NDArray[np.int64], clients: int, beats_each: int
-) -> TrainingData:  # fmt: skip
+) -> TrainingData:
     """Return beats as ecgfed's engines take them."""
     rows = np.arange(clients * beats_each).reshape(clients, beats_each)
     clients_rows = dict(enumerate(rows))
@@ -52,11 +54,16 @@ def build_task(clients: int, beats_each: int, rounds: int) -> t.Task:
     """Make a task in memory; rounds include the warm-up."""
     windows, label = draw_beats(clients, beats_each)
     data, plan = training_data(windows, label, clients, beats_each), one_epoch(rounds)
-    orders = np.array([
-        [np.concatenate([rows for (rows,) in local_rows(data, plan, client, number * beats_each, 1)])
-         - client * beats_each for client in range(clients)]
-        for number in range(rounds)
-    ])  # fmt: skip
+    orders = np.array(
+        [
+            [
+                np.concatenate([rows for (rows,) in local_rows(data, plan, client, number * beats_each, 1)])
+                - client * beats_each
+                for client in range(clients)
+            ]
+            for number in range(rounds)
+        ]
+    )
     initial = {name: value.numpy() for name, value in reference_net().initial(t.SEED).items()}
     return t.Task(windows, label, orders, initial)
 
@@ -71,9 +78,15 @@ def make_task(folder: Path, clients: int, beats_each: int, rounds: int) -> t.Tas
         rounds: rounds to write the order of beats for, warm-up included.
     """
     description = {
-        "clients": clients, "beats": beats_each, "samples": t.SAMPLES, "classes": t.CLASSES, "seed": t.SEED,
-        "rounds": rounds, "torch": torch.__version__, "numpy": np.__version__,
-    }  # fmt: skip
+        "clients": clients,
+        "beats": beats_each,
+        "samples": t.SAMPLES,
+        "classes": t.CLASSES,
+        "seed": t.SEED,
+        "rounds": rounds,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
     if t.described(folder) != description:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / t.DESCRIPTION).unlink(missing_ok=True)

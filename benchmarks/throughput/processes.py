@@ -43,6 +43,8 @@ def machine() -> dict[str, object]:
     fields = dict(line.replace("\t", "").split(":", 1) for line in lines if ":" in line)
     return {
         "cpu": fields.get("model name", platform.processor()).strip(),
-        "family": fields.get("cpu family", "").strip(), "model": fields.get("model", "").strip(),
-        "cores": len(os.sched_getaffinity(0)), "system": platform.platform(),
-    }  # fmt: skip
+        "family": fields.get("cpu family", "").strip(),
+        "model": fields.get("model", "").strip(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+    }

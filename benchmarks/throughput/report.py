@@ -36,12 +36,16 @@ def summary(system: System, cores: int) -> dict[str, Any]:
     seconds, cpu = ([r[key] for r in timed] for key in ("seconds", "cpu_seconds"))
     median = statistics.median(seconds)
     return {
-        "title": SYSTEMS[system.name][0], "facts": system.facts,
-        "seconds": median, "seconds_min": min(seconds), "seconds_max": max(seconds),
-        "samples_per_second": timed[0]["samples"] / median, "cpu_seconds": statistics.median(cpu),
+        "title": SYSTEMS[system.name][0],
+        "facts": system.facts,
+        "seconds": median,
+        "seconds_min": min(seconds),
+        "seconds_max": max(seconds),
+        "samples_per_second": timed[0]["samples"] / median,
+        "cpu_seconds": statistics.median(cpu),
         "foreign_share": max(r["foreign_cpu_seconds"] / (r["seconds"] * cores) for r in timed),
         "rounds": system.rounds,
-    }  # fmt: skip
+    }
 
 
 def compare(system: System, ours: System, initial: Path) -> dict[str, Any]:
@@ -53,14 +57,17 @@ def compare(system: System, ours: System, initial: Path) -> dict[str, Any]:
     differences = [difference(ours.weights / name, system.weights / name) for name in names]
     moved = difference(initial, ours.weights / names[0], without="running_")
     equal = max(differences) <= t.TOLERANCE
-    ratios = [theirs["seconds"] / mine["seconds"] for theirs, mine in zip(system.rounds[1:], ours.rounds[1:],
-                                                                          strict=True)]  # fmt: skip
+    ratios = [
+        theirs["seconds"] / mine["seconds"] for theirs, mine in zip(system.rounds[1:], ours.rounds[1:], strict=True)
+    ]
     return {
-        "weights_moved_in_first_round": moved, "weight_difference": max(differences),
-        "weight_difference_by_round": differences, "same_mathematics": equal,
+        "weights_moved_in_first_round": moved,
+        "weight_difference": max(differences),
+        "weight_difference_by_round": differences,
+        "same_mathematics": equal,
         "ours_is_faster": statistics.median(ratios) if equal else None,
         "ours_is_faster_by_round": ratios if equal else None,
-    }  # fmt: skip
+    }
 
 
 def table(results: dict[str, Any]) -> str:

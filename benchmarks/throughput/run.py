@@ -64,10 +64,11 @@ def main() -> None:
     options = arguments()
     names = [name for name in SYSTEMS if name == "ours" or name in options.only]
     pythons = {
-        name: Path(sys.executable) if (where := SYSTEMS[name][2]) is None
+        name: Path(sys.executable)
+        if (where := SYSTEMS[name][2]) is None
         else ready(options.work / "environments", where, options.blazefl_python)
         for name in names
-    }  # fmt: skip
+    }
     folder = options.work / f"task-{options.clients}x{options.beats}"
     make_task(folder, options.clients, options.beats, options.rounds + 1)
     with ExitStack() as running:
@@ -78,16 +79,19 @@ def main() -> None:
         measure(systems, options.rounds)
     machine = processes.machine()
     results: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "commit": commit(), "machine": machine,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "commit": commit(),
+        "machine": machine,
         "task": {**(t.described(folder) or {}), "batch": t.BATCH, "parameters": t.PARAMETERS},
         "tolerance": t.TOLERANCE,
         "systems": {
             system.name: {
-                **summary(system, int(str(machine["cores"]))), **compare(system, systems[0], folder / t.INITIAL)
+                **summary(system, int(str(machine["cores"]))),
+                **compare(system, systems[0], folder / t.INITIAL),
             }
             for system in systems
         },
-    }  # fmt: skip
+    }
     results["warnings"] = warnings(results)
     out = options.out or options.work / "results.json"
     out.write_text(json.dumps(results, indent=1) + "\n")

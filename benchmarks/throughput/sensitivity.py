@@ -17,9 +17,14 @@ from worker_loop import average
 
 
 def one_round(
-    task: t.Task, *, order: int = 1, rate: float = t.LEARNING_RATE, momentum: float = t.MOMENTUM,
-    standardise: bool = True, average_statistics: bool = True,
-) -> Weights:  # fmt: skip
+    task: t.Task,
+    *,
+    order: int = 1,
+    rate: float = t.LEARNING_RATE,
+    momentum: float = t.MOMENTUM,
+    standardise: bool = True,
+    average_statistics: bool = True,
+) -> Weights:
     """Return the averaged weights after one round of the plain loop, changed as asked."""
     before = t.LEARNING_RATE, t.MOMENTUM
     t.LEARNING_RATE, t.MOMENTUM = rate, momentum
@@ -47,11 +52,13 @@ def main() -> None:
     with np.load(work / "weights" / "ours" / "1.npz") as file:
         ours = dict(file)
     changes = {
-        "nothing": {}, "learning rate 0.0051": {"rate": 0.0051}, "momentum 0.89": {"momentum": 0.89},
+        "nothing": {},
+        "learning rate 0.0051": {"rate": 0.0051},
+        "momentum 0.89": {"momentum": 0.89},
         "batches in another order": {"order": 2},
         "running statistics of the first client, not averaged": {"average_statistics": False},
         "windows not standardised": {"standardise": False},
-    }  # fmt: skip
+    }
     print("| changed in the plain loop | largest difference |\n| --- | --- |")
     for name, change in changes.items():
         found = one_round(task, **change)  # type: ignore[arg-type]

@@ -37,7 +37,8 @@ from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.layers import Params, is_buffer, trainable
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.callbacks import SaveCheckpoint
 from ecgfed.runs.checkpoint import CheckpointStore
 
@@ -64,9 +65,7 @@ class Caught:
         """Note that this thread goes on with a client."""
         self._client.index = client
 
-    def gradient(
-        self, loss: Callable[[Params], tuple[torch.Tensor, Params]], params: Params, answer: Params
-    ) -> None:  # fmt: skip
+    def gradient(self, loss: Callable[[Params], tuple[torch.Tensor, Params]], params: Params, answer: Params) -> None:
         """Keep a loss, the point where it was differentiated and, of the first client, what came out."""
         fixed = {name: value for name, value in params.items() if is_buffer(name)}
         leaves = {name: value.detach().requires_grad_() for name, value in trainable(params).items()}
@@ -214,11 +213,18 @@ def summary(case: str, steps: int, checkpoint: bool, watch: Alternate) -> dict[s
         [statistics.median(column) for column in zip(*times, strict=True)] for times in (rounds, repeats)
     )
     return {
-        "case": case, "local_steps": steps, "checkpoint": checkpoint, "rounds": len(rounds),
-        "round_seconds": wall, "round_cpu_seconds": cpu, "bare_seconds": bare_wall, "bare_cpu_seconds": bare_cpu,
-        "cpu_share": bare_cpu / cpu, "wall_share": bare_wall / wall,
+        "case": case,
+        "local_steps": steps,
+        "checkpoint": checkpoint,
+        "rounds": len(rounds),
+        "round_seconds": wall,
+        "round_cpu_seconds": cpu,
+        "bare_seconds": bare_wall,
+        "bare_cpu_seconds": bare_cpu,
+        "cpu_share": bare_cpu / cpu,
+        "wall_share": bare_wall / wall,
         "cpu_share_by_round": [b[1] / r[1] for r, b in zip(rounds, repeats, strict=True)],
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -235,14 +241,26 @@ def main() -> None:
         for steps in options.steps:
             plain, saved = (measure(case, steps, options.rounds, data, checkpoint=yes) for yes in (False, True))
             found += [plain, saved]
-            print(f"| {case} | {steps} | {plain['round_seconds']:.3f} | {plain['round_cpu_seconds']:.3f} | "
-                  f"{plain['bare_cpu_seconds']:.3f} | {plain['cpu_share']:.0%} | {saved['cpu_share']:.0%} |",
-                  flush=True)  # fmt: skip
+            print(
+                f"| {case} | {steps} | {plain['round_seconds']:.3f} | {plain['round_cpu_seconds']:.3f} | "
+                f"{plain['bare_cpu_seconds']:.3f} | {plain['cpu_share']:.0%} | {saved['cpu_share']:.0%} |",
+                flush=True,
+            )
     if options.out:
-        options.out.write_text(json.dumps({
-            "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "machine": processes.machine(),
-            "torch": torch.__version__, "workers": WORKERS, "goal": GOAL, "results": found,
-        }, indent=1) + "\n")  # fmt: skip
+        options.out.write_text(
+            json.dumps(
+                {
+                    "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+                    "machine": processes.machine(),
+                    "torch": torch.__version__,
+                    "workers": WORKERS,
+                    "goal": GOAL,
+                    "results": found,
+                },
+                indent=1,
+            )
+            + "\n"
+        )
 
 
 if __name__ == "__main__":

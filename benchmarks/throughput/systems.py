@@ -86,9 +86,13 @@ def start(name: str, python: Path, task: Path, work: Path) -> System:
     with log.open("w") as errors:
         process = subprocess.Popen(
             [str(python), str(HERE / SYSTEMS[name][1]), str(task), str(weights)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
             env={**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(paths)},
-        )  # fmt: skip
+        )
     system = System(name, process, weights, log)
     system.facts = system.listen()
     return system

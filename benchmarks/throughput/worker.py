@@ -45,10 +45,15 @@ class Conversation:
         os.dup2(2, 1)
         self._weights = weights
         self._number = 0
-        self._say({
-            "python": platform.python_version(), "torch": torch.__version__, "torch_threads": torch.get_num_threads(),
-            "numpy": np.__version__, **facts,
-        })  # fmt: skip
+        self._say(
+            {
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "torch_threads": torch.get_num_threads(),
+                "numpy": np.__version__,
+                **facts,
+            }
+        )
 
     def wait(self) -> int | None:
         """Wait for the next command; return the round's number (from 1 on), or None when there is none to come."""

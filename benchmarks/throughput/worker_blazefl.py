@@ -49,9 +49,16 @@ class Trainer(FedAvgThreadPoolClientTrainer):
     """blazefl's trainer, with momentum: its own ``train`` has none."""
 
     def train(
-        self, model: nn.Module, model_parameters: torch.Tensor, train_loader: Iterable[Any], device: str, epochs: int,
-        lr: float, stop_event: threading.Event, cid: int,
-    ) -> FedAvgUplinkPackage:  # fmt: skip
+        self,
+        model: nn.Module,
+        model_parameters: torch.Tensor,
+        train_loader: Iterable[Any],
+        device: str,
+        epochs: int,
+        lr: float,
+        stop_event: threading.Event,
+        cid: int,
+    ) -> FedAvgUplinkPackage:
         """Run one client's round."""
         deserialize_model(model, model_parameters)
         train_client(model, train_loader)

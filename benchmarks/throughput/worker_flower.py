@@ -22,8 +22,9 @@ class OnCommand(FedAvg):
     """Flower's FedAvg, held before each round until it is asked for."""
 
     def __init__(self, conversation: Conversation, task: t.Task) -> None:
-        super().__init__(fraction_train=1.0, fraction_evaluate=0.0, min_train_nodes=task.clients,
-                         min_available_nodes=task.clients)  # fmt: skip
+        super().__init__(
+            fraction_train=1.0, fraction_evaluate=0.0, min_train_nodes=task.clients, min_available_nodes=task.clients
+        )
         self.conversation, self.task = conversation, task
 
     def configure_train(

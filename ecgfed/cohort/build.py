@@ -99,9 +99,13 @@ def beats_of(path: Path, options: PrepareOptions) -> tuple[Recording, LeadQualit
     quality, detected = lead_quality(recording.signal_mv, recording.fs_hz), None
     if options.peaks == "detected":
         detected = detect_around_gaps(
-            recording.signals_mv, recording.fs_hz, quality, lead=recording.leads.index(recording.lead),
-            detector=options.detector, name=f"{path} lead {recording.lead}",
-        )  # fmt: skip
+            recording.signals_mv,
+            recording.fs_hz,
+            quality,
+            lead=recording.leads.index(recording.lead),
+            detector=options.detector,
+            name=f"{path} lead {recording.lead}",
+        )
     beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected, quality)
     return recording, quality, beats
 
@@ -248,23 +252,42 @@ class _Build:
             client=np.full(len(label), len(self.clients)),
             split=split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)),
         )
-        self.clients.append({
-            "id": source.id, "patient": source.patient, "records": [record_path(path).name for path in source.records],
-            "holdout": source.id in self.options.holdout, "beats": len(label),
-        })  # fmt: skip
+        self.clients.append(
+            {
+                "id": source.id,
+                "patient": source.patient,
+                "records": [record_path(path).name for path in source.records],
+                "holdout": source.id in self.options.holdout,
+                "beats": len(label),
+            }
+        )
 
 
 def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     options = build.options
     return {
-        "kind": kind, "tool_version": __version__,
-        "classes": list(options.labels.classes), "label_map": options.labels.as_json(),
-        "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "rr_features": list(RR_FEATURES),
-        "lead": "|".join(options.leads), "units": "mV", "filter": filters.DESCRIPTION, "normalised": False,
-        "split": options.split, "peaks": options.peaks,
-        "detector": options.detector if options.peaks == "detected" else None, "seed": options.seed,
+        "kind": kind,
+        "tool_version": __version__,
+        "classes": list(options.labels.classes),
+        "label_map": options.labels.as_json(),
+        "fs_hz": FS_HZ,
+        "window_samples": WINDOW_SAMPLES,
+        "r_index": R_INDEX,
+        "rr_features": list(RR_FEATURES),
+        "leads": list(options.leads),
+        "units": "mV",
+        "filter": filters.DESCRIPTION,
+        "normalised": False,
+        "split": options.split,
+        "peaks": options.peaks,
+        "detector": options.detector if options.peaks == "detected" else None,
+        "seed": options.seed,
         "reading": {"fs_hz": options.how.fs_hz, "units": options.how.units, "columns": list(options.how.columns)},
-        "holdout": list(options.holdout), "class_counts": by_class, "clients": build.clients,
-        "records": build.records, "without_beats": build.without_beats, **(about or {}),
-    }  # fmt: skip
+        "holdout": list(options.holdout),
+        "class_counts": by_class,
+        "clients": build.clients,
+        "records": build.records,
+        "without_beats": build.without_beats,
+        **(about or {}),
+    }

@@ -68,9 +68,12 @@ class CifarOptions:
         if self.limit is not None and self.limit < len(CLASSES):
             raise OptionError("--limit", f"{self.limit}", f"{len(CLASSES)} or more")
         for option, value, low, high in (
-            ("--rho", self.rho, 0.0, 10.0), ("--tau", self.tau, 0.0, 1.0), ("--alpha", self.alpha, 1e-3, 1e6),
-            ("--imbalance", self.imbalance, 1.0, 1e4), ("--valid-share", self.valid_share, 0.0, 0.5),
-        ):  # fmt: skip
+            ("--rho", self.rho, 0.0, 10.0),
+            ("--tau", self.tau, 0.0, 1.0),
+            ("--alpha", self.alpha, 1e-3, 1e6),
+            ("--imbalance", self.imbalance, 1.0, 1e4),
+            ("--valid-share", self.valid_share, 0.0, 0.5),
+        ):
             if not low <= value <= high:
                 raise OptionError(option, f"{value}", f"{low:g} to {high:g}")
 
@@ -112,7 +115,7 @@ def long_tailed_counts(
 
 def dirichlet_counts(
     stock: NDArray[np.int64], clients: int, alpha: float, rng: np.random.Generator
-) -> NDArray[np.int64]:  # fmt: skip
+) -> NDArray[np.int64]:
     """Images of each client and class, (clients, classes): q_c ~ Dir(alpha) over the clients deals class c's images.
 
     Every image finds a client. Drawn again while a client has fewer than ``LEAST_IMAGES``.
@@ -128,9 +131,11 @@ def dirichlet_counts(
         if counts.sum(1).min() >= LEAST_IMAGES:
             return counts
     raise OptionError(
-        "--alpha", f"{alpha:g} leaves a client fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images in each of "
-        f"{DRAWS} draws", "a larger one", "or take fewer --clients or a larger --limit",
-    )  # fmt: skip
+        "--alpha",
+        f"{alpha:g} leaves a client fewer than {LEAST_IMAGES} of {int(stock.sum()):,} images in each of {DRAWS} draws",
+        "a larger one",
+        "or take fewer --clients or a larger --limit",
+    )
 
 
 def imbalanced_stock(stock: NDArray[np.int64], imbalance: float) -> NDArray[np.int64]:
@@ -181,9 +186,13 @@ def _balanced(rows: NDArray[np.int64], data: CifarImages, limit: int | None, rng
 
 
 def build_cifar_cohort(
-    data: CifarImages, out: Path, options: CifarOptions, *, overwrite: bool = False,
+    data: CifarImages,
+    out: Path,
+    options: CifarOptions,
+    *,
+    overwrite: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Divide the images among clients and write the cohort folder ``out``.
 
     Args:
@@ -206,9 +215,12 @@ def build_cifar_cohort(
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, "image") as writer:
         none = np.full(len(pool), NOBODY)
         writer.append(
-            images=data.images[pool], label=data.label[pool], client=none, sample=pool - data.train,
+            images=data.images[pool],
+            label=data.label[pool],
+            client=none,
+            sample=pool - data.train,
             split=np.full(len(pool), TEST),
-        )  # fmt: skip
+        )
         clients = [_write_client(writer, data, own[i], i, options) for i in range(len(own))]
         pool_label = data.label[pool]
         stock = np.bincount(pool_label, minlength=len(CLASSES))
@@ -235,29 +247,36 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
 
 def _write_client(
     writer: CohortWriter, data: CifarImages, rows: NDArray[np.int64], index: int, options: CifarOptions
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     label = data.label[rows]
     seed = int(_rng(options, _VALID, index).integers(2**63))
     split = split_beats(label, "random", seed, test_share=0.0, valid_share=options.valid_share)
-    writer.append(
-        images=data.images[rows], label=label, client=np.full(len(rows), index), sample=rows, split=split
-    )  # fmt: skip
+    writer.append(images=data.images[rows], label=label, client=np.full(len(rows), index), sample=rows, split=split)
     name = f"client-{index + 1:0{len(str(options.client_count))}d}"
     return {"id": name, "patient": name, "records": [], "holdout": False, "images": len(rows)}
 
 
 def _meta(
     data: CifarImages, options: CifarOptions, clients: list[dict[str, Any]], counts: NDArray[np.int64], available: int
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     chosen = {**asdict(options), "clients": options.client_count}
     seed = chosen.pop("seed")
     unused = ("alpha", "imbalance") if options.partition == "longtail" else ("rho", "tau")
     return {
-        "kind": "cifar10", "tool_version": __version__, "classes": list(CLASSES),
-        "label_map": LabelMap("cifar10", CLASSES, {}).as_json(), "image_shape": list(IMAGE_SHAPE),
-        "units": "RGB, 0 to 255", "normalised": False, "split": "official", "seed": seed,
+        "kind": "cifar10",
+        "tool_version": __version__,
+        "classes": list(CLASSES),
+        "label_map": LabelMap("cifar10", CLASSES, {}).as_json(),
+        "image_shape": list(IMAGE_SHAPE),
+        "units": "RGB, 0 to 255",
+        "normalised": False,
+        "split": "official",
+        "seed": seed,
         "partition": {name: value for name, value in chosen.items() if name not in unused},
         "class_counts": dict(zip(CLASSES, counts.sum(0).tolist(), strict=True)),
-        "left_over": available - int(counts.sum()), "holdout": [], "clients": clients, "source": data.about,
-    }  # fmt: skip
+        "left_over": available - int(counts.sum()),
+        "holdout": [],
+        "clients": clients,
+        "source": data.about,
+    }

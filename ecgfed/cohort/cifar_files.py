@@ -33,16 +33,17 @@ TRAIN_FILES, TEST_FILE = tuple(f"data_batch_{i}" for i in range(1, 6)), "test_ba
 HOME_PAGE = "https://www.cs.toronto.edu/~kriz/"
 BINARY_ARCHIVE, PYTHON_ARCHIVE = "cifar-10-binary.tar.gz", "cifar-10-python.tar.gz"
 #: MD5 of the archives, from CIFAR-10's home page.
-ARCHIVE_MD5 = {
-    BINARY_ARCHIVE: "c32a1d4ab5d03f1284b67883e8d87530", PYTHON_ARCHIVE: "c58f30108f718f92721af3b95e74349a",
-}  # fmt: skip
+ARCHIVE_MD5 = {BINARY_ARCHIVE: "c32a1d4ab5d03f1284b67883e8d87530", PYTHON_ARCHIVE: "c58f30108f718f92721af3b95e74349a"}
 #: MD5 of the Python batches, as torchvision checks them (torchvision/datasets/cifar.py); nobody publishes those of the
 #: binary batches.
 PYTHON_MD5 = {
-    "data_batch_1": "c99cafc152244af753f735de768cd75f", "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
-    "data_batch_3": "54ebc095f3ab1f0389bbae665268c751", "data_batch_4": "634d18415352ddfa80567beed471001a",
-    "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb", "test_batch": "40351d587109b95175f43aff81a1287e",
-}  # fmt: skip
+    "data_batch_1": "c99cafc152244af753f735de768cd75f",
+    "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+    "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+    "data_batch_4": "634d18415352ddfa80567beed471001a",
+    "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+    "test_batch": "40351d587109b95175f43aff81a1287e",
+}
 #: No published file is longer; a longer one is not read into memory.
 LARGEST_BYTES = 64 << 20
 
@@ -137,9 +138,11 @@ def _find(source: Path) -> tuple[Layout, Path]:
         if (source / layout.archive).is_file():
             return layout, source / layout.archive
     raise CohortError(
-        source, "holds no CIFAR-10", "cifar-10-batches-bin, cifar-10-batches-py or an archive of either",
+        source,
+        "holds no CIFAR-10",
+        "cifar-10-batches-bin, cifar-10-batches-py or an archive of either",
         "check --source",
-    )  # fmt: skip
+    )
 
 
 def _layout_of_archive(file: Path) -> Layout:
@@ -210,9 +213,19 @@ def _python_batch(shown: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uin
     try:
         batch = _NumbersOnly(io.BytesIO(data), encoding="bytes").load()
     except (
-        pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError,
-        OverflowError, MemoryError, RecursionError, struct.error,
-    ) as problem:  # fmt: skip
+        pickle.UnpicklingError,
+        EOFError,
+        AttributeError,
+        ImportError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+        struct.error,
+    ) as problem:
         raise CohortError(shown, f"is no pickled batch of numbers ({problem})", action="fetch it again") from problem
     if not isinstance(batch, dict):
         raise CohortError(shown, f"holds a {type(batch).__name__}", "a dictionary", "fetch it again")
@@ -273,9 +286,12 @@ def _latin1(text: str, encoding: str) -> bytes:
 
 #: What a pickled array of bytes is made by -> what stands in for it. ``numpy.core`` is numpy before version 2.
 _ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): _array_to_fill, ("numpy.core.numeric", "_frombuffer"): _array_of_buffer,
-    ("numpy", "ndarray"): _Array, ("numpy", "dtype"): _Uint8, ("_codecs", "encode"): _latin1,
-}  # fmt: skip
+    ("numpy.core.multiarray", "_reconstruct"): _array_to_fill,
+    ("numpy.core.numeric", "_frombuffer"): _array_of_buffer,
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Uint8,
+    ("_codecs", "encode"): _latin1,
+}
 
 
 class _NumbersOnly(pickle.Unpickler):

@@ -15,6 +15,7 @@ from ecgfed.beats.labels import LabelMap
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
+from ecgfed.record.leads import leads_in
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
@@ -111,6 +112,11 @@ class Cohort:
         return modality_of(self.meta)
 
     @property
+    def leads(self) -> tuple[str, ...]:
+        """Lead names in order of preference; none in a cohort of images."""
+        return leads_in(self.meta) if self.modality == "ecg" else ()
+
+    @property
     def examples(self) -> NDArray[Any]:
         """What a net sees: the beats (N, 1, 256) float32 millivolt, or the images (N, 3, 32, 32) uint8."""
         return self.arrays[next(iter(MODALITIES[self.modality]))]
@@ -186,7 +192,7 @@ class Cohort:
         parts = [self.rows(client, split) for client in self.federation]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    def kept(self, rows: NDArray[np.int64], leave_out: str) -> NDArray[np.int64]:
+    def usable(self, rows: NDArray[np.int64], leave_out: str) -> NDArray[np.int64]:
         """Return the rows that are left without what ``LEAVE_OUT`` names: ``nothing`` or ``poor-quality``."""
         return rows if leave_out == "nothing" else rows[self.flags[rows] & FLAG_POOR_QUALITY == 0]
 

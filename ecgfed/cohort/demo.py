@@ -37,21 +37,46 @@ P, Q, R, S, T = range(5)
 #: (mV). A time is the model's angle times RR / 2 pi at RR = 1 s.
 SHAPES: dict[str, tuple[tuple[float, float, float, float], ...]] = {
     # V1: a small r (septum), then a deep S while MLII has its R.
-    "N": ((-165, 20, 0.13, 0.05), (-24, 8, -0.11, 0.20), (0, 11, 1.15, -0.75), (25, 9, -0.22, -0.28),
-          (285, 46, 0.28, 0.06)),
+    "N": (
+        (-165, 20, 0.13, 0.05),
+        (-24, 8, -0.11, 0.20),
+        (0, 11, 1.15, -0.75),
+        (25, 9, -0.22, -0.28),
+        (285, 46, 0.28, 0.06),
+    ),
     # Left bundle branch block: slow and notched, all of it away from V1; T against the QRS.
-    "L": ((-185, 20, 0.13, 0.05), (-41, 11, 0.50, -0.35), (0, 16, 1.30, -1.10), (36, 14, 0.45, -0.50),
-          (325, 54, -0.26, 0.36)),
+    "L": (
+        (-185, 20, 0.13, 0.05),
+        (-41, 11, 0.50, -0.35),
+        (0, 16, 1.30, -1.10),
+        (36, 14, 0.45, -0.50),
+        (325, 54, -0.26, 0.36),
+    ),
     # Right bundle branch block: rsR' in V1, a late slurred S in MLII.
-    "R": ((-170, 20, 0.13, 0.05), (-26, 8, -0.09, 0.30), (0, 11, 1.00, -0.50), (50, 18, -0.28, 0.85),
-          (300, 48, 0.26, -0.26)),
+    "R": (
+        (-170, 20, 0.13, 0.05),
+        (-26, 8, -0.09, 0.30),
+        (0, 11, 1.00, -0.50),
+        (50, 18, -0.28, 0.85),
+        (300, 48, 0.26, -0.26),
+    ),
     # Premature ventricular beat: no P, wide, T against the QRS.
-    "V": ((-160, 20, 0.0, 0.0), (-36, 13, 0.48, -0.40), (0, 18, 1.65, -1.20), (49, 17, -0.55, 0.45),
-          (335, 60, -0.55, 0.48)),
+    "V": (
+        (-160, 20, 0.0, 0.0),
+        (-36, 13, 0.48, -0.40),
+        (0, 18, 1.65, -1.20),
+        (49, 17, -0.55, 0.45),
+        (335, 60, -0.55, 0.48),
+    ),
     # Paced from the right ventricle's apex behind a sensed P; the spike is added by itself.
-    "/": ((-215, 20, 0.12, 0.04), (-36, 13, -0.42, -0.50), (0, 19, -1.60, -1.05), (42, 18, -0.45, -0.40),
-          (340, 60, 0.62, 0.50)),
-}  # fmt: skip
+    "/": (
+        (-215, 20, 0.12, 0.04),
+        (-36, 13, -0.42, -0.50),
+        (0, 19, -1.60, -1.05),
+        (42, 18, -0.45, -0.40),
+        (340, 60, 0.62, 0.50),
+    ),
+}
 #: The P of a premature atrial beat, from another place in the atria.
 ECTOPIC_P = (-140, 14, 0.06, 0.10)
 T_SKEW = 0.25  # a T wave rises more slowly than it falls
@@ -59,10 +84,19 @@ SPIKE_S, SPIKE_BEFORE_R_S = 0.0015, 0.070
 
 #: Basic beat and shares of premature beats; patient n has the (n modulo 12)th.
 MIXTURES: tuple[tuple[str, Mapping[str, float]], ...] = (
-    ("N", {"V": 0.12}), ("L", {"V": 0.08}), ("N", {"A": 0.14}), ("R", {"A": 0.10, "V": 0.05}), ("N", {}),
-    ("/", {"V": 0.10}), ("N", {"V": 0.22}), ("N", {"A": 0.08, "V": 0.04}), ("L", {"V": 0.15}),
-    ("R", {"A": 0.06, "V": 0.09}), ("N", {"V": 0.06, "A": 0.02}), ("N", {"V": 0.30}),
-)  # fmt: skip
+    ("N", {"V": 0.12}),
+    ("L", {"V": 0.08}),
+    ("N", {"A": 0.14}),
+    ("R", {"A": 0.10, "V": 0.05}),
+    ("N", {}),
+    ("/", {"V": 0.10}),
+    ("N", {"V": 0.22}),
+    ("N", {"A": 0.08, "V": 0.04}),
+    ("L", {"V": 0.15}),
+    ("R", {"A": 0.06, "V": 0.09}),
+    ("N", {"V": 0.06, "A": 0.02}),
+    ("N", {"V": 0.30}),
+)
 
 
 @dataclass(frozen=True)
@@ -126,12 +160,18 @@ def _draw_patient(rng: np.random.Generator, number: int) -> Patient:
     shapes["A"][P] = np.array(ECTOPIC_P) * [1e-3, 1e-3, gain, gain]
     rr_s = 60 / rng.uniform(58, 92)
     return Patient(
-        name=f"demo{number + 1:02d}", basic=basic, premature=premature, rr_s=rr_s,
-        sdnn_s=rr_s * rng.uniform(0.025, 0.05), lf_hf=rng.uniform(0.5, 2.0), resp_hz=rng.uniform(0.2, 0.3),
-        coupling={"V": rng.uniform(0.58, 0.68), "A": rng.uniform(0.64, 0.74)}, shapes=shapes,
+        name=f"demo{number + 1:02d}",
+        basic=basic,
+        premature=premature,
+        rr_s=rr_s,
+        sdnn_s=rr_s * rng.uniform(0.025, 0.05),
+        lf_hf=rng.uniform(0.5, 2.0),
+        resp_hz=rng.uniform(0.2, 0.3),
+        coupling={"V": rng.uniform(0.58, 0.68), "A": rng.uniform(0.64, 0.74)},
+        shapes=shapes,
         mains_hz=int(rng.choice([50, 60])),
         noise_mv=(rng.uniform(0.06, 0.14), rng.uniform(0.010, 0.024), rng.uniform(0.003, 0.008)),
-    )  # fmt: skip
+    )
 
 
 def _process(rng: np.random.Generator, samples: int, fs_hz: float, power: Callable[[Array], Array]) -> Array:

@@ -58,9 +58,7 @@ def make_folder(folder: Path) -> None:
         raise StorageError(folder, f"cannot be made ({error.strerror})", action="choose another folder") from error
 
 
-def fetch(
-    url: str, target: Path, digest: str, *, kind: str = "SHA-256", progress: ByteProgress | None = None
-) -> None:  # fmt: skip
+def fetch(url: str, target: Path, digest: str, *, kind: str = "SHA-256", progress: ByteProgress | None = None) -> None:
     """Fetch one file by way of ``NAME.part``, going on where a part is there; kept only when its digest agrees.
 
     Args:
@@ -84,9 +82,7 @@ def fetch(
             part.unlink()
             raise StorageError(url, f"is not the published file ({kind} differs)", action="try again or use a mirror")
         part.replace(target)
-    except (
-        urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ValueError
-    ) as error:  # fmt: skip
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ValueError) as error:
         reason = getattr(error, "reason", error)  # ValueError: an address that is none
         raise StorageError(
             url,

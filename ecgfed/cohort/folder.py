@@ -50,10 +50,12 @@ def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
     # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
     suffixes = [suffix for suffix in FORMATS[kind] if suffix != ".txt"]
     return [
-        path for path in folder.rglob("*")
-        if path.suffix.casefold() in suffixes and path.is_file()
+        path
+        for path in folder.rglob("*")
+        if path.suffix.casefold() in suffixes
+        and path.is_file()
         and not path.name.endswith((f"{annotator}.csv", annotator))
-    ]  # fmt: skip
+    ]
 
 
 def _recordings(folder: Path, formats: tuple[str, ...], annotator: str, patients: Path | None) -> list[Path]:

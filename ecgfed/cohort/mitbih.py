@@ -20,9 +20,22 @@ SUFFIXES = (".hea", ".dat", ".atr")
 SAME_PATIENT = {"202": "201"}
 #: Beats per symbol on the 46 records with MLII, of the published 109,494 on all 48.
 BEATS_ON_MLII = {
-    "N": 74790, "L": 8075, "R": 7259, "V": 7124, "/": 3620, "A": 2546, "F": 803, "f": 260, "j": 229, "a": 150,
-    "E": 106, "J": 83, "e": 16, "Q": 15, "S": 2,
-}  # fmt: skip
+    "N": 74790,
+    "L": 8075,
+    "R": 7259,
+    "V": 7124,
+    "/": 3620,
+    "A": 2546,
+    "F": 803,
+    "f": 260,
+    "j": 229,
+    "a": 150,
+    "E": 106,
+    "J": 83,
+    "e": 16,
+    "Q": 15,
+    "S": 2,
+}
 
 
 @cache

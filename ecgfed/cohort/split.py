@@ -19,9 +19,13 @@ def _share(count: int, share: float) -> int:
 
 
 def split_beats(
-    label: NDArray[np.integer], kind: SplitKind, seed: int, *, test_share: float = TEST_SHARE,
+    label: NDArray[np.integer],
+    kind: SplitKind,
+    seed: int,
+    *,
+    test_share: float = TEST_SHARE,
     valid_share: float = VALID_SHARE,
-) -> NDArray[np.uint8]:  # fmt: skip
+) -> NDArray[np.uint8]:
     """Split one client's beats.
 
     Args:

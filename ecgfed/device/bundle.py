@@ -13,6 +13,7 @@ from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.files import read_folder_document, sha256
+from ecgfed.record.leads import leads_in
 from ecgfed.signal.quality import LeadQuality
 
 SCHEMA_VERSION = 1
@@ -128,9 +129,12 @@ class Classifier:
         return np.asarray(value, dtype=np.float32)
 
     def predict(
-        self, signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64],
+        self,
+        signal_mv: NDArray[np.floating],
+        fs_hz: float,
+        r_samples: NDArray[np.int64],
         quality: LeadQuality | None = None,
-    ) -> Predictions:  # fmt: skip
+    ) -> Predictions:
         """Classify the beats of a recording as it was recorded.
 
         Args:
@@ -187,7 +191,7 @@ class Bundle:
     @property
     def leads(self) -> tuple[str, ...]:
         """The lead names it was trained on, in order of preference."""
-        return tuple(str(self.manifest["lead"]).split("|"))
+        return leads_in(self.manifest)
 
     @property
     def patients(self) -> tuple[str, ...]:
@@ -235,7 +239,9 @@ def open_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
         known = all(isinstance(chain, list) and chain and set(chain) <= set(files) for chain in chains)
         inside = all(not Path(name).is_absolute() and ".." not in Path(name).parts for name in files)
         ecg = bundle.modality == "ecg"
-        needed = {"inputs", "method", "intended_use", *(["lead"] if ecg else [])} - set(manifest)
+        needed = {"inputs", "method", "intended_use"} - set(manifest)
+        if ecg:
+            leads_in(manifest)
         nameless = set(bundle.classes) - set(bundle.labels.symbols.values()) if ecg else set()
         if needed or nameless:
             raise KeyError(", ".join(sorted(needed)) or f"a symbol for class {', '.join(sorted(nameless))}")

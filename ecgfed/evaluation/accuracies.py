@@ -69,6 +69,9 @@ def spread(names: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
     scores = np.asarray(values, dtype=np.float64)
     lowest = np.sort(scores)[: max(1, -(-len(scores) // 10))]
     return {
-        "mean": float(scores.mean()), "std": float(scores.std()), "worst_decile": float(lowest.mean()),
-        "worst": float(lowest[0]), "worst_client": names[int(scores.argmin())],
-    }  # fmt: skip
+        "mean": float(scores.mean()),
+        "std": float(scores.std()),
+        "worst_decile": float(lowest.mean()),
+        "worst": float(lowest[0]),
+        "worst_client": names[int(scores.argmin())],
+    }

@@ -82,11 +82,14 @@ class Comparison:
         false_s = int(c[[_N, _V, _F, _O, _X], _S].sum())
         not_v = int(c[[_N, _S, _F, _Q, _O, _X]][:, [_N, _S, _F, _Q]].sum())
         return {
-            "qrs_se": Fraction(found, found + missed), "qrs_ppv": Fraction(found, found + extra),
-            "veb_se": Fraction(true_v, int(c[_V].sum())), "veb_ppv": Fraction(true_v, true_v + false_v),
+            "qrs_se": Fraction(found, found + missed),
+            "qrs_ppv": Fraction(found, found + extra),
+            "veb_se": Fraction(true_v, int(c[_V].sum())),
+            "veb_ppv": Fraction(true_v, true_v + false_v),
             "veb_fpr": Fraction(false_v, not_v + false_v),
-            "sveb_se": Fraction(true_s, int(c[_S].sum())), "sveb_ppv": Fraction(true_s, true_s + false_s),
-        }  # fmt: skip
+            "sveb_se": Fraction(true_s, int(c[_S].sum())),
+            "sveb_ppv": Fraction(true_s, true_s + false_s),
+        }
 
     @property
     def qrs_f1(self) -> float | None:
@@ -108,13 +111,17 @@ class Comparison:
         }
         offset = self.offset_ms
         return {
-            "record": self.record, "counts": self.counts.tolist(), "scores": shares, "qrs_f1": _rounded(self.qrs_f1),
+            "record": self.record,
+            "counts": self.counts.tolist(),
+            "scores": shares,
+            "qrs_f1": _rounded(self.qrs_f1),
             "offset_ms": {
                 "median": _rounded(float(np.median(offset))) if len(offset) else None,
                 "sd": _rounded(float(offset.std())) if len(offset) else None,
             },
-            "rr_rms_ms": _rounded(self.rr_rms_ms), "shutdown_s": round(self.shutdown_s, 1),
-        }  # fmt: skip
+            "rr_rms_ms": _rounded(self.rr_rms_ms),
+            "shutdown_s": round(self.shutdown_s, 1),
+        }
 
 
 def _rounded(value: float | None) -> float | None:

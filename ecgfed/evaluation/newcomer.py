@@ -65,13 +65,20 @@ def first_beats(
     learned = early if leave_out == "nothing" else early & (beats.windows.flags & FLAG_POOR_QUALITY == 0)
     if minutes and not learned.any():
         raise RecordError(
-            name, f"no beat of the run's classes in the first {minutes:g} minutes", "some to learn from",
+            name,
+            f"no beat of the run's classes in the first {minutes:g} minutes",
+            "some to learn from",
             "pass more with --minutes",
-        )  # fmt: skip
+        )
     data = TrainingData(
-        clients=np.zeros(1, np.int64), rows={0: np.flatnonzero(learned)}, windows=beats.windows.window_mv,
-        rr=beats.windows.rr_s if rr else None, label=beats.label, classes=classes, ids={0: name},
-    )  # fmt: skip
+        clients=np.zeros(1, np.int64),
+        rows={0: np.flatnonzero(learned)},
+        examples=beats.windows.window_mv,
+        rr=beats.windows.rr_s if rr else None,
+        label=beats.label,
+        classes=classes,
+        ids={0: name},
+    )
     return FirstBeats(data, np.flatnonzero(~early))
 
 
@@ -91,9 +98,16 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     data = patient.data
     data = replace(data, clients=np.array([new]), rows={new: data.rows[0]}, ids={new: data.ids.get(0, "newcomer")})
     work = client_work(
-        method, data, plan, State(state.round, state.server, {new: method.newcomer(state.server, initial)}), new,
-        initial=initial, number=state.round + 1, progress=1.0, client_numbers=new + 1,
-    )  # fmt: skip
+        method,
+        data,
+        plan,
+        State(state.round, state.server, {new: method.newcomer(state.server, initial)}),
+        new,
+        initial=initial,
+        number=state.round + 1,
+        progress=1.0,
+        client_numbers=new + 1,
+    )
     with ThreadEngine(data, plan, 1) as engine:
         (result,) = engine.run(method, method.shared(state.server), [work])
     personal = run.method.personal_answer(state.server, result.kept)
@@ -127,6 +141,8 @@ def compare(run: Run, patient: FirstBeats, answers: dict[str, Answer]) -> dict[s
     for name, answer in answers.items():
         matrix = confusion(truth, predictor.labels(answer), patient.data.classes)
         found[name] = {
-            "macro_f1": macro_f1(matrix), "macro_f1_truth": macro_f1(matrix, "truth"), "accuracy": accuracy(matrix),
-        }  # fmt: skip
+            "macro_f1": macro_f1(matrix),
+            "macro_f1_truth": macro_f1(matrix, "truth"),
+            "accuracy": accuracy(matrix),
+        }
     return found

@@ -86,9 +86,11 @@ class Predictor:
         found = np.concatenate(parts) if parts else np.empty((0, self.net.spec.classes), np.float32)
         if not np.isfinite(found).all():  # argmax would take NaN for the first class, and score it
             raise RunError(
-                "the trained model", "answers with probabilities that are not finite", "a training that converged",
+                "the trained model",
+                "answers with probabilities that are not finite",
+                "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
-            )  # fmt: skip
+            )
         size = found.nbytes + sum(tree_bytes(part.params) for part in chain.parts)
         self._known[key] = (chain, found, size)
         self._held += size

@@ -56,7 +56,7 @@ class _Pool:
 
     def own(self, client: Client) -> NDArray[np.int64]:
         """Return where the client's beats stand in the pool; clients of an image cohort share test images."""
-        mine = self.cohort.kept(self.cohort.rows(client, self.split), self.leave_out)
+        mine = self.cohort.usable(self.cohort.rows(client, self.split), self.leave_out)
         return np.asarray(np.searchsorted(self.rows, mine), dtype=np.int64)
 
     def scores(self, client: Client, answer: Chain) -> PatientScores:
@@ -64,15 +64,26 @@ class _Pool:
         labels, own, classes = self.predictor.labels(answer), self.own(client), len(self.cohort.classes)
         counts = self.cohort.class_counts(client, TRAIN)
         return PatientScores(
-            client.id, confusion(self.truth[own], labels[own], classes), confusion(self.truth, labels, classes),
-            confusion(self.truth[own], self.everyone[own], classes), counts / max(1, counts.sum()),
-        )  # fmt: skip
+            client.id,
+            confusion(self.truth[own], labels[own], classes),
+            confusion(self.truth, labels, classes),
+            confusion(self.truth[own], self.everyone[own], classes),
+            counts / max(1, counts.sum()),
+        )
 
 
 def evaluate(
-    run: Run, cohort: Cohort, state: State, split: int, *, protocol: str = "ensemble", workers: int = 1,
-    local: bool = True, leave_out: str = "nothing", progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    split: int,
+    *,
+    protocol: str = "ensemble",
+    workers: int = 1,
+    local: bool = True,
+    leave_out: str = "nothing",
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
     """Score a run on one split of its cohort.
 
     T_g: macro-F1 of the global answer on the pool of all patients' beats. T_p: mean over patients of the personal
@@ -127,21 +138,24 @@ def evaluate(
         "scores": _scenario_means(macro_f1(matrix, "any"), patients, "any"),
         "scores_truth": _scenario_means(macro_f1(matrix, "truth"), patients, "truth"),
         "T_p_variants": {name: float(np.mean(found)) for name, found in variants.items()},
-        "accuracy": accuracy(matrix), "accuracies": {"G_FL": accuracy(matrix), **_accuracies(patients)},
+        "accuracy": accuracy(matrix),
+        "accuracies": {"G_FL": accuracy(matrix), **_accuracies(patients)},
         "fairness": _fairness(patients),
         "local_models": _local_summary(locals_) if locals_ else None,
-        "beats": len(pool.rows), "patients": len(patients), "left_out": len(cohort.pool(split)) - len(pool.rows),
+        "beats": len(pool.rows),
+        "patients": len(patients),
+        "left_out": len(cohort.pool(split)) - len(pool.rows),
         "per_class": class_table(matrix, cohort.classes),
         "per_patient": _patient_rows(patients, locals_),
         "confusion": matrix.tolist(),
-    }  # fmt: skip
+    }
 
 
 def _open_pool(
     run: Run, cohort: Cohort, state: State, split: int, protocol: str, workers: int, leave_out: str
-) -> _Pool:  # fmt: skip
+) -> _Pool:
     """Gather the split's beats and predict them with the global answer."""
-    rows = cohort.kept(cohort.pool(split), leave_out)
+    rows = cohort.usable(cohort.pool(split), leave_out)
     if not len(rows):
         raise CohortError(cohort.path, "has no beats in this split", action="prepare it from more recordings")
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
@@ -163,8 +177,10 @@ def _patient_rows(patients: list[PatientScores], locals_: list[PatientScores]) -
     rows = []
     for patient in patients:
         row: dict[str, Any] = {
-            "client": patient.client, "beats": int(patient.own.sum()), "classes": int((patient.own.sum(1) > 0).sum()),
-        }  # fmt: skip
+            "client": patient.client,
+            "beats": int(patient.own.sum()),
+            "classes": int((patient.own.sum(1) > 0).sum()),
+        }
         for suffix, convention in (("", "any"), ("_truth", "truth")):
             row[f"personal_f1{suffix}"] = macro_f1(patient.own, convention)
             row[f"global_f1{suffix}"] = macro_f1(patient.global_, convention)
@@ -212,10 +228,11 @@ def _local_summary(patients: list[PatientScores]) -> dict[str, Any]:
     means = _scenario_means(float("nan"), patients, "any")
     fairness = _fairness(patients)
     return {
-        "patients": len(patients), **{name: means[name] for name in ("T_p", "T_r", "T_l", "T_l_clients")},
+        "patients": len(patients),
+        **{name: means[name] for name in ("T_p", "T_r", "T_l", "T_l_clients")},
         **{name: value for name, value in _accuracies(patients).items() if not name.endswith("global")},
         "fairness": {name: fairness[name] for name in ("personal_f1", "personal_accuracy")},
-    }  # fmt: skip
+    }
 
 
 def _scenario_means(t_g: float, patients: list[PatientScores], convention: str) -> dict[str, float]:
@@ -224,6 +241,10 @@ def _scenario_means(t_g: float, patients: list[PatientScores], convention: str) 
     of_global = [macro_f1(p.global_, convention) for p in patients]
     t_p, t_r = float(np.mean(personal)), float(np.mean(across))
     return {
-        "T_g": t_g, "T_p": t_p, "T_r": t_r, "T_l": harmonic_mean(t_p, t_r), "T_p_global": float(np.mean(of_global)),
+        "T_g": t_g,
+        "T_p": t_p,
+        "T_r": t_r,
+        "T_l": harmonic_mean(t_p, t_r),
+        "T_p_global": float(np.mean(of_global)),
         "T_l_clients": float(np.mean([harmonic_mean(a, b) for a, b in zip(personal, across, strict=True)])),
-    }  # fmt: skip
+    }

@@ -45,10 +45,14 @@ def class_table(matrix: NDArray[np.int64], classes: tuple[str, ...]) -> list[dic
     rows = []
     for i, name in enumerate(classes):
         beats, predicted, hit = int(matrix[i].sum()), int(matrix[:, i].sum()), int(matrix[i, i])
-        rows.append({
-            "class": name, "beats": beats, "predicted": predicted,
-            "sensitivity": hit / beats if beats else None,
-            "positive_predictivity": hit / predicted if predicted else None,
-            "f1": float(f1[i]) if beats or predicted else None,
-        })  # fmt: skip
+        rows.append(
+            {
+                "class": name,
+                "beats": beats,
+                "predicted": predicted,
+                "sensitivity": hit / beats if beats else None,
+                "positive_predictivity": hit / predicted if predicted else None,
+                "f1": float(f1[i]) if beats or predicted else None,
+            }
+        )
     return rows

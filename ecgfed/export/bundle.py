@@ -106,9 +106,15 @@ def _whole_model(chain: Chain) -> Part:
 
 
 def export_bundle(
-    run: Run, cohort: Cohort, state: State, out: Path, *, protocol: str = "ensemble", overwrite: bool = False,
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    out: Path,
+    *,
+    protocol: str = "ensemble",
+    overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Write a bundle of a run's global answer and every patient's personal model.
 
     Args:
@@ -160,9 +166,16 @@ class PatientModel:
 
 
 def write_bundle(
-    run: Run, cohort: Cohort, state: State, out: Path, patients: Iterable[PatientModel],
-    scores: dict[str, Any] | None, *, protocol: str = "ensemble", overwrite: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+    run: Run,
+    cohort: Cohort,
+    state: State,
+    out: Path,
+    patients: Iterable[PatientModel],
+    scores: dict[str, Any] | None,
+    *,
+    protocol: str = "ensemble",
+    overwrite: bool = False,
+) -> dict[str, Any]:
     """Write a bundle of a run's global answer and the personal models given, one of them in memory at a time.
 
     Args:
@@ -184,7 +197,7 @@ def write_bundle(
     net, method = run.net, run.method
     answer = method.global_answer(
         state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
-    )  # fmt: skip
+    )
     with replacing_folder(out, overwrite=overwrite) as folder:
         writer = _Writer(folder, net, _properties(run, cohort))
         parity = _Parity(net, folder, cohort.classes)
@@ -202,10 +215,15 @@ def write_bundle(
             save_tree(folder / weights, _whole_model(answer).params)
             writer.note(weights, "weights")
         manifest = {
-            **_about(run, cohort, state), "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
-            "files": writer.files, "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
-            "weights": weights, "scores": scores, "parity": parity.report(), "patients": chains,
-        }  # fmt: skip
+            **_about(run, cohort, state),
+            "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
+            "files": writer.files,
+            "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
+            "weights": weights,
+            "scores": scores,
+            "parity": parity.report(),
+            "patients": chains,
+        }
         write_json(folder / MANIFEST, manifest)
     return manifest
 
@@ -217,34 +235,53 @@ def _protocol(run: Run, protocol: str) -> str:
 def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
     meta = cohort.meta
     about = {
-        "schema_version": SCHEMA_VERSION, "tool_version": __version__, "intended_use": INTENDED_USE,
-        "method": run.method.name, "settings": run.meta["settings"], "rounds": state.round, "net": run.meta["net"],
+        "schema_version": SCHEMA_VERSION,
+        "tool_version": __version__,
+        "intended_use": INTENDED_USE,
+        "method": run.method.name,
+        "settings": run.meta["settings"],
+        "rounds": state.round,
+        "net": run.meta["net"],
         "cohort": {"kind": meta["kind"], "fingerprint": cohort.fingerprint, "split": meta["split"]},
-        "classes": list(cohort.classes), "label_map": cohort.labels.as_json(), "units": meta["units"],
-    }  # fmt: skip
+        "classes": list(cohort.classes),
+        "label_map": cohort.labels.as_json(),
+        "units": meta["units"],
+    }
     if cohort.modality == "image":
         return {**about, "modality": "image", "normalisation": "by channel, in the graph"}
     return {
-        **about, "fs_hz": FS_HZ, "window_samples": WINDOW_SAMPLES, "r_index": R_INDEX, "lead": meta["lead"],
-        "filter": meta["filter"], "normalisation": "each window by its own mean and standard deviation, in the graph",
-    }  # fmt: skip
+        **about,
+        "fs_hz": FS_HZ,
+        "window_samples": WINDOW_SAMPLES,
+        "r_index": R_INDEX,
+        "leads": list(cohort.leads),
+        "filter": meta["filter"],
+        "normalisation": "each window by its own mean and standard deviation, in the graph",
+    }
 
 
 def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
     """Metadata of every graph: JSON strings, so that a graph found alone says what it is."""
     meta = cohort.meta
     values = {
-        "schema_version": SCHEMA_VERSION, "classes": list(cohort.classes), "units": meta["units"],
-        "method": run.method.name, "cohort_fingerprint": cohort.fingerprint,
-    }  # fmt: skip
+        "schema_version": SCHEMA_VERSION,
+        "classes": list(cohort.classes),
+        "units": meta["units"],
+        "method": run.method.name,
+        "cohort_fingerprint": cohort.fingerprint,
+    }
     if cohort.modality == "image":
         values |= {"normalisation": "in the graph, by channel"}
     else:
         values |= {
-            "symbols": cohort.labels.symbols, "fs_hz": FS_HZ, "samples_before_r": R_INDEX,
-            "samples_after_r": WINDOW_SAMPLES - R_INDEX, "lead": meta["lead"], "filter": meta["filter"],
+            "symbols": cohort.labels.symbols,
+            "fs_hz": FS_HZ,
+            "samples_before_r": R_INDEX,
+            "samples_after_r": WINDOW_SAMPLES - R_INDEX,
+            "leads": list(cohort.leads),
+            "filter": meta["filter"],
             "normalisation": "in the graph, by window",
-        }  # fmt: skip
+        }
     plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
 
@@ -290,14 +327,14 @@ def _parity_inputs(real: Inputs, net: Net) -> Inputs:
         flat = np.zeros((2, *net.input_shape), np.uint8)
         flat[1] = 255
         noise = np.random.default_rng(0).integers(0, 256, (2, *net.input_shape), dtype=np.uint8)
-        return Inputs(torch.cat([real.window, torch.from_numpy(flat), torch.from_numpy(noise)]))
+        return Inputs(torch.cat([real.examples, torch.from_numpy(flat), torch.from_numpy(noise)]))
     edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
     edge[1, 0, R_INDEX] = 10.0
     edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
     edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
     rr_edge = np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
     features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(rr_edge)])
-    return Inputs(torch.cat([real.window, torch.from_numpy(edge)]), features)
+    return Inputs(torch.cat([real.examples, torch.from_numpy(edge)]), features)
 
 
 class _Parity:
@@ -314,9 +351,11 @@ class _Parity:
         expected = self._expected(answer, inputs)
         if not np.isfinite(expected).all():
             raise BundleError(
-                f"model of {name}", "gives logits that are not finite", "a training that converged",
+                f"model of {name}",
+                "gives logits that are not finite",
+                "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
-            )  # fmt: skip
+            )
         scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
         difference = float((np.abs(found - expected).max(axis=1) / scale).max())
         top = np.sort(expected, axis=1)
@@ -333,8 +372,8 @@ class _Parity:
 
     def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
         if self.net.spec.modality == "image":
-            return device.image_logits(inputs.window.numpy())
-        return device.logits(inputs.window.numpy(), None if inputs.rr is None else inputs.rr.numpy())
+            return device.image_logits(inputs.examples.numpy())
+        return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
 
     def _expected(self, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
         with torch.inference_mode():
@@ -346,5 +385,8 @@ class _Parity:
     def report(self) -> dict[str, Any]:
         """Return the figures for the manifest."""
         return {
-            "max_logit_difference": self.worst, "allowed": LOGIT_TOLERANCE, "beats": self.beats, "chains": self.chains
-        }  # fmt: skip
+            "max_logit_difference": self.worst,
+            "allowed": LOGIT_TOLERANCE,
+            "beats": self.beats,
+            "chains": self.chains,
+        }

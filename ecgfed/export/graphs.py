@@ -64,11 +64,16 @@ class GraphTemplate:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
-                _Traced(net, role, self.names).eval(), (examples, [params[name] for name in self.names]),
-                dynamo=True, opset_version=OPSET, optimize=True, verbose=False,
-                input_names=[*shapes, *self.names], output_names=[self.output],
+                _Traced(net, role, self.names).eval(),
+                (examples, [params[name] for name in self.names]),
+                dynamo=True,
+                opset_version=OPSET,
+                optimize=True,
+                verbose=False,
+                input_names=[*shapes, *self.names],
+                output_names=[self.output],
                 dynamic_shapes=({name: {0: batch} for name in shapes}, [{} for _ in self.names]),
-            )  # fmt: skip
+            )
         assert program is not None
         self.model: onnx.ModelProto = program.model_proto
         self.inputs = tuple(shapes)

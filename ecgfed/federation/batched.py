@@ -20,7 +20,6 @@ from torch import Tensor
 from ecgfed.federation.client_round import ClientResult, ClientWork, close_client, prepared
 from ecgfed.federation.data import TrainingData, local_rows
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.federation.replay import Flat, Recording, StackedStep
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.methods.base import Batch, Losses, Method, Tree
 from ecgfed.nets.layers import mapped_over_clients
@@ -30,6 +29,10 @@ from ecgfed.nets.net import Inputs
 DEFAULT_SLOTS = 64
 #: Parts of a slot's state: the method's own, and the class counts that go with its batches.
 METHOD, COUNTS = "method", "counts"
+
+Flat = dict[str, Tensor]
+#: (state, places, weight, t) -> (new state, losses), all with a first axis of slots
+StackedStep = Callable[[Flat, Tensor, Tensor | None, Tensor], tuple[Flat, Losses]]
 
 
 class ResidentBeats:
@@ -45,7 +48,7 @@ class ResidentBeats:
         self._place = np.full(len(data.label), -1, dtype=np.int64)
         self._place[used] = np.arange(len(used))
         self.device = device
-        self.window = torch.from_numpy(np.take(data.windows, used, axis=0)).to(device)
+        self.examples = torch.from_numpy(np.take(data.examples, used, axis=0)).to(device)
         self.rr = None if data.rr is None else torch.from_numpy(np.take(data.rr, used, axis=0)).to(device)
         self.label = torch.from_numpy(data.label[used].astype(np.int64)).to(device)
 
@@ -55,7 +58,7 @@ class ResidentBeats:
 
     def gather(self, places: Tensor) -> dict[str, Tensor]:
         """Windows, labels and RR features of positions (slots, batches, B), on the device."""
-        found = {"window": self.window[places], "label": self.label[places]}
+        found = {"examples": self.examples[places], "label": self.label[places]}
         return found if self.rr is None else {**found, "rr": self.rr[places]}
 
 
@@ -99,17 +102,12 @@ class BatchedEngine:
         plan: local work, batch size, seed.
         device: ``cpu`` or ``cuda``; the beats of all clients are kept there.
         slots: clients in flight; default ``DEFAULT_SLOTS``.
-        replay: keep the state in place and, on a GPU, record a step once as a CUDA graph and replay it.
     """
 
-    def __init__(
-        self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None, *,
-        replay: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None) -> None:
         self.data, self.plan, self.device = data, plan, torch.device(device)
-        self.slots, self.replay = DEFAULT_SLOTS if slots is None else slots, replay
+        self.slots = DEFAULT_SLOTS if slots is None else slots
         self.beats = ResidentBeats(data, self.device)
-        self._recordings: dict[tuple[object, ...], Recording] = {}
 
     def __enter__(self) -> "BatchedEngine":
         return self
@@ -131,7 +129,7 @@ class BatchedEngine:
         first = [waiting.popleft() for _ in range(min(self.slots, len(waiting)))]
         slots: list[_Slot | None] = [self._open(method, i, work[i]) for i in first]
         state = flatten(stack([self._begin(method, shared, work[i]) for i in first]))
-        flight = self._recorded(method, state) if self.replay else _Flight(self._stacked_step(method), state)
+        flight = _Flight(self._stacked_step(method), state)
         while any(slots):
             self._step(method, slots, flight)
             done = [k for k, slot in enumerate(slots) if slot and slot.t == slot.work.info.steps]
@@ -151,8 +149,8 @@ class BatchedEngine:
         return _moved({METHOD: begun, COUNTS: work.info.class_counts}, self.device)
 
     def _close(
-        self, method: Method, slots: list[_Slot | None], flight: _Flight | Recording, done: list[int]
-    ) -> dict[int, ClientResult]:  # fmt: skip
+        self, method: Method, slots: list[_Slot | None], flight: _Flight, done: list[int]
+    ) -> dict[int, ClientResult]:
         """End the round of the clients in slots ``done``: their results by position in the round's work."""
         index = torch.tensor(done, dtype=torch.int64, device=self.device)
         ended = {path: leaf[index].cpu() for path, leaf in flight.state.items()}
@@ -167,10 +165,16 @@ class BatchedEngine:
         return results
 
     def _refill(
-        self, method: Method, shared: Tree, work: Sequence[ClientWork], waiting: deque[int],
-        slots: list[_Slot | None], flight: _Flight | Recording, done: list[int],
-    ) -> None:  # fmt: skip
-        """Give the slots of finished clients to those who wait; slots nobody waits for are taken away or left empty."""
+        self,
+        method: Method,
+        shared: Tree,
+        work: Sequence[ClientWork],
+        waiting: deque[int],
+        slots: list[_Slot | None],
+        flight: _Flight,
+        done: list[int],
+    ) -> None:
+        """Give the slots of finished clients to those who wait; slots nobody waits for are taken away."""
         for k in done:
             slots[k] = None
             if not waiting:
@@ -181,12 +185,12 @@ class BatchedEngine:
                 flight.state[path][k] = leaf
             for value in flight.sums.values():
                 value[k] = 0.0
-        if isinstance(flight, _Flight) and None in slots:
+        if None in slots:
             stay = [k for k, slot in enumerate(slots) if slot is not None]
             flight.keep(torch.tensor(stay, dtype=torch.int64, device=self.device))
             slots[:] = [slots[k] for k in stay]
 
-    def _step(self, method: Method, slots: list[_Slot | None], flight: _Flight | Recording) -> None:
+    def _step(self, method: Method, slots: list[_Slot | None], flight: _Flight) -> None:
         """One step of every slot."""
         places, weight = self._next_places(method, slots)
         t = torch.tensor([slot.t if slot else 0 for slot in slots], device=self.device)
@@ -203,17 +207,6 @@ class BatchedEngine:
             return one(state, batches if weight is None else {**batches, "weight": weight}, t)
 
         return step
-
-    def _recorded(self, method: Method, state: Flat) -> Recording:
-        """The recording for states of this shape, made where there is none yet."""
-        shape = tuple((path, leaf.shape, leaf.dtype) for path, leaf in state.items())
-        key = (id(method), shape)
-        if key not in self._recordings:
-            slots = next(iter(state.values())).shape[0]
-            places = torch.zeros((slots, method.needs.batches_per_step, self.plan.batch_size), dtype=torch.int64)
-            self._recordings[key] = Recording(self._stacked_step(method), state, places.to(self.device))
-        self._recordings[key].load(state)
-        return self._recordings[key]
 
     def _next_places(self, method: Method, slots: list[_Slot | None]) -> tuple[Tensor, Tensor]:
         """Positions of each slot's next batches (slots, batches, B), and 1 for rows that count, 0 for others."""
@@ -241,13 +234,16 @@ def _one_client(method: Method) -> Callable[..., tuple[Flat, Losses]]:
         tree = unflatten(state)
         group = [
             Batch(
-                Inputs(batches["window"][j], batches["rr"][j] if "rr" in batches else None,
-                       batches["weight"][j] if "weight" in batches else None),
+                Inputs(
+                    batches["examples"][j],
+                    batches["rr"][j] if "rr" in batches else None,
+                    batches["weight"][j] if "weight" in batches else None,
+                ),
                 batches["label"][j],
                 tree[COUNTS],
             )
             for j in range(method.needs.batches_per_step)
-        ]  # fmt: skip
+        ]
         new, losses = method.step(tree[METHOD], group, t)
         return flatten({METHOD: new, COUNTS: tree[COUNTS]}), losses
 

@@ -40,13 +40,13 @@ class ClientResult:
         returned: what goes to the server.
         kept: what stays.
         losses: means over the local steps.
-        beats: beats used in this round.
+        examples: beats or images used in this round.
     """
 
     returned: Tree
     kept: Tree
     losses: dict[str, float]
-    beats: int
+    examples: int
 
 
 class ClientEngine(Protocol):
@@ -109,7 +109,7 @@ def prepared(
 
 def close_client(
     method: Method, data: TrainingData, work: ClientWork, state: Tree, means: dict[str, float], beats: int
-) -> ClientResult:  # fmt: skip
+) -> ClientResult:
     """End a client's round with ``finish``.
 
     Raises:

@@ -8,7 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from ecgfed.federation.trees import stack, tree_bytes
 from ecgfed.methods.base import Batch, ClientInfo, Method, Returned
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 BATCH = 64
 CLASSES = 12

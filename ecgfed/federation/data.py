@@ -23,7 +23,7 @@ class TrainingData:
     Attributes:
         clients: (M,) int64 client numbers that take part.
         rows: client number -> (beats,) rows of the arrays below.
-        windows: (N, 1, 256) float32 millivolt, or images (N, 3, 32, 32) uint8; often memory-mapped.
+        examples: (N, 1, 256) float32 millivolt, or images (N, 3, 32, 32) uint8; often memory-mapped.
         rr: (N, 4) float32, or None for a net without RR.
         label: (N,) class numbers.
         classes: number of classes.
@@ -33,7 +33,7 @@ class TrainingData:
 
     clients: NDArray[np.int64]
     rows: dict[int, NDArray[np.int64]]
-    windows: NDArray[np.float32] | NDArray[np.uint8]
+    examples: NDArray[np.float32] | NDArray[np.uint8]
     rr: NDArray[np.float32] | None
     label: NDArray[np.integer]
     classes: int
@@ -41,7 +41,7 @@ class TrainingData:
     valid_rows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
-    def train_beats(self) -> NDArray[np.int64]:
+    def train_examples(self) -> NDArray[np.int64]:
         """Training beats of each client, (M,)."""
         return np.array([len(self.rows[int(client)]) for client in self.clients], dtype=np.int64)
 
@@ -52,8 +52,8 @@ class TrainingData:
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         """Gather a batch of the given rows."""
         rr = None if self.rr is None else torch.from_numpy(self.rr[rows])
-        window = torch.from_numpy(np.take(self.windows, rows, axis=0))
-        return Batch(Inputs(window, rr), torch.from_numpy(self.label[rows].astype(np.int64)))
+        examples = torch.from_numpy(np.take(self.examples, rows, axis=0))
+        return Batch(Inputs(examples, rr), torch.from_numpy(self.label[rows].astype(np.int64)))
 
 
 def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> TrainingData:
@@ -67,17 +67,20 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
     Raises:
         CohortError: no client has a training beat.
     """
-    rows = {client.index: cohort.kept(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
+    rows = {client.index: cohort.usable(cohort.rows(client, TRAIN), leave_out) for client in cohort.federation}
     rows = {index: own for index, own in rows.items() if len(own)}
     if not rows:
         raise CohortError(cohort.path, "no client has a training beat", action="prepare it from more recordings")
     return TrainingData(
-        clients=np.array(sorted(rows), dtype=np.int64), rows=rows,
-        windows=np.asarray(cohort.examples), rr=cohort.rr if rr else None, label=cohort.label,
+        clients=np.array(sorted(rows), dtype=np.int64),
+        rows=rows,
+        examples=np.asarray(cohort.examples),
+        rr=cohort.rr if rr else None,
+        label=cohort.label,
         classes=len(cohort.classes),
         ids={client.index: client.id for client in cohort.federation},
         valid_rows={c.index: own for c in cohort.federation if len(own := cohort.rows(c, VALID))},
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=256)

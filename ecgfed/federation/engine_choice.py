@@ -50,9 +50,14 @@ def choose_engine(device: str, engine: str, slots: int | None) -> tuple[str, str
 
 
 def open_engine(
-    data: TrainingData, plan: TrainPlan, *, device: str = "auto", engine: str = "auto", workers: int | None = None,
+    data: TrainingData,
+    plan: TrainPlan,
+    *,
+    device: str = "auto",
+    engine: str = "auto",
+    workers: int | None = None,
     slots: int | None = None,
-) -> ThreadEngine | BatchedEngine:  # fmt: skip
+) -> ThreadEngine | BatchedEngine:
     """Make the engine of a run: worker threads on a CPU, many clients at once on a GPU, unless asked otherwise.
 
     Args:

@@ -29,11 +29,11 @@ def meta_set(data: TrainingData, each: int, seed: int) -> Batch:
     rows = np.concatenate([np.empty(0, np.int64), *(data.valid_rows[client] for client in sorted(data.valid_rows))])
     if not len(rows):
         raise CohortError(
-            "the cohort", "has no validation beats", "some for the meta set of --set risk=meta-bsm",
+            "the cohort",
+            "has no validation beats",
+            "some for the meta set of --set risk=meta-bsm",
             "choose another risk, or prepare it from more recordings",
-        )  # fmt: skip
+        )
     draw = np.random.default_rng([seed, 3])
-    chosen = [
-        np.sort(draw.permutation(rows[data.label[rows] == c])[:each]) for c in range(data.classes)
-    ]  # fmt: skip
+    chosen = [np.sort(draw.permutation(rows[data.label[rows] == c])[:each]) for c in range(data.classes)]
     return data.batch(np.concatenate(chosen))

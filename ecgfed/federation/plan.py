@@ -38,9 +38,12 @@ class TrainPlan:
         if (self.local_epochs is None) == (self.local_steps is None):
             raise OptionError("--local-epochs and --local-steps", "both or neither given", "one of them")
         for option, value in (
-            ("--rounds", self.rounds), ("--local-epochs", self.local_epochs), ("--local-steps", self.local_steps),
-            ("--clients-per-round", self.clients_per_round), ("--batch-size", self.batch_size),
-        ):  # fmt: skip
+            ("--rounds", self.rounds),
+            ("--local-epochs", self.local_epochs),
+            ("--local-steps", self.local_steps),
+            ("--clients-per-round", self.clients_per_round),
+            ("--batch-size", self.batch_size),
+        ):
             if value is not None and value < 1:
                 raise OptionError(option, f"{value}", "1 or more")
         if self.leave_out not in LEAVE_OUT:
@@ -48,24 +51,24 @@ class TrainPlan:
         if not 0 <= self.seed < 2**63:
             raise OptionError("--seed", f"{self.seed}", "0 or more")
 
-    def steps_for(self, train_beats: int) -> int:
+    def steps_for(self, train_examples: int) -> int:
         """Return a client's local steps in a round."""
         if self.local_steps is not None:
             return self.local_steps
-        return int(self.local_epochs or 0) * math.ceil(train_beats / self.batch_size)
+        return int(self.local_epochs or 0) * math.ceil(train_examples / self.batch_size)
 
-    def beats_for(self, train_beats: int) -> int:
+    def examples_for(self, train_examples: int) -> int:
         """Return the beats a client goes through in a round (one batch a step)."""
         if self.local_steps is not None:
-            return self.local_steps * min(self.batch_size, train_beats)
-        return int(self.local_epochs or 0) * train_beats
+            return self.local_steps * min(self.batch_size, train_examples)
+        return int(self.local_epochs or 0) * train_examples
 
-    def rounds_for_passes(self, passes: float, train_beats: NDArray[np.int64]) -> int:
+    def rounds_for_passes(self, passes: float, train_examples: NDArray[np.int64]) -> int:
         """Return the rounds after which clients have gone through all training beats ``passes`` times on average."""
-        per_round = float(sum(self.beats_for(int(n)) for n in train_beats))
+        per_round = float(sum(self.examples_for(int(n)) for n in train_examples))
         if self.clients_per_round:
-            per_round *= min(self.clients_per_round, len(train_beats)) / len(train_beats)
-        return max(1, round(passes * int(train_beats.sum()) / per_round))
+            per_round *= min(self.clients_per_round, len(train_examples)) / len(train_examples)
+        return max(1, round(passes * int(train_examples.sum()) / per_round))
 
 
 def check_needs(needs: Needs, plan: TrainPlan, clients: int) -> None:

@@ -42,9 +42,12 @@ class ReportProgress(Callback):
     """
 
     def __init__(
-        self, rounds: int, tell: Callable[[Progress], None], window: int = 20,
+        self,
+        rounds: int,
+        tell: Callable[[Progress], None],
+        window: int = 20,
         clock: Callable[[], float] = time.perf_counter,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rounds, self.tell, self.clock = rounds, tell, clock
         # (when, beats of the session so far), the first from before the window's first round
         self._marks: deque[tuple[float, int]] = deque(maxlen=window + 1)
@@ -56,7 +59,7 @@ class ReportProgress(Callback):
 
     def on_round(self, outcome: RoundOutcome) -> None:
         """Tell."""
-        self._marks.append((self.clock(), self._marks[-1][1] + outcome.beats))
+        self._marks.append((self.clock(), self._marks[-1][1] + outcome.examples))
         (since, before), (now, beats) = self._marks[0], self._marks[-1]
         elapsed = max(now - since, 1e-9)
         speed, done = (len(self._marks) - 1) / elapsed, outcome.state.round

@@ -25,7 +25,7 @@ class RoundOutcome:
         state: the run after it.
         changed: clients whose kept state is new.
         record: the round's line in the history, JSON-ready; callbacks may add to it.
-        beats: training beats the participants went through.
+        examples: training beats or images the participants went through.
         last: whether this was the run's last round.
         stopping: whether this session ends here because it was asked to, before the run's last round.
     """
@@ -33,7 +33,7 @@ class RoundOutcome:
     state: State
     changed: list[int]
     record: dict[str, Any]
-    beats: int
+    examples: int
     last: bool
     stopping: bool = False
 
@@ -60,9 +60,14 @@ def initial_state(method: Method, plan: TrainPlan) -> State:
 
 
 def train(
-    method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, state: State,
-    callbacks: Sequence[Callback] = (), should_stop: Callable[[], bool] = lambda: False,
-) -> State:  # fmt: skip
+    method: Method,
+    data: TrainingData,
+    plan: TrainPlan,
+    engine: ClientEngine,
+    state: State,
+    callbacks: Sequence[Callback] = (),
+    should_stop: Callable[[], bool] = lambda: False,
+) -> State:
     """Run the rounds that are left.
 
     Args:
@@ -108,9 +113,9 @@ class _Session:
     def __init__(self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine) -> None:
         self.method, self.data, self.plan, self.engine = method, data, plan, engine
         self.initial = method.net.initial(plan.seed)
-        self.train_beats = dict(zip(data.clients.tolist(), data.train_beats.tolist(), strict=True))
-        self.total = sum(self.train_beats.values())
-        self.client_numbers = max(self.train_beats) + 1
+        self.train_examples = dict(zip(data.clients.tolist(), data.train_examples.tolist(), strict=True))
+        self.total = sum(self.train_examples.values())
+        self.client_numbers = max(self.train_examples) + 1
 
     def run_round(self, state: State) -> RoundOutcome:
         """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
@@ -118,28 +123,43 @@ class _Session:
         chosen = [int(client) for client in participants(self.plan, self.data.clients, number)]
         work = [
             client_work(
-                self.method, self.data, self.plan, state, client, initial=self.initial, number=number,
-                progress=progress, client_numbers=self.client_numbers,
+                self.method,
+                self.data,
+                self.plan,
+                state,
+                client,
+                initial=self.initial,
+                number=number,
+                progress=progress,
+                client_numbers=self.client_numbers,
             )
             for client in chosen
-        ]  # fmt: skip
+        ]
         results = self.engine.run(self.method, self.method.shared(state.server), work)
         del work
-        returned = _returned(chosen, results, self.train_beats, progress)
+        returned = _returned(chosen, results, self.train_examples, progress)
         state.server = self.method.aggregate(state.server, returned)
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
-            state.seen[client] = state.seen.get(client, 0) + result.beats
+            state.seen[client] = state.seen.get(client, 0) + result.examples
         state.round = number
         record = _record(self.method, state, chosen, results, self.total)
-        beats = sum(result.beats for result in results)
+        beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
 
 def client_work(
-    method: Method, data: TrainingData, plan: TrainPlan, state: State, client: int, *, initial: Params, number: int,
-    progress: float, client_numbers: int,
-) -> ClientWork:  # fmt: skip
+    method: Method,
+    data: TrainingData,
+    plan: TrainPlan,
+    state: State,
+    client: int,
+    *,
+    initial: Params,
+    number: int,
+    progress: float,
+    client_numbers: int,
+) -> ClientWork:
     """Return one client's part of round ``number``, going on from what it kept; ``client_start`` where that is nothing.
 
     Args:
@@ -155,36 +175,44 @@ def client_work(
     """
     beats = len(data.rows[client])
     info = ClientInfo(
-        client, number, beats, data.class_counts(client), plan.steps_for(beats), progress, seed=plan.seed,
+        client,
+        number,
+        beats,
+        data.class_counts(client),
+        plan.steps_for(beats),
+        progress,
+        seed=plan.seed,
         client_numbers=client_numbers,
-    )  # fmt: skip
+    )
     kept = state.kept[client] if client in state.kept else method.client_start(initial)
     return ClientWork(info, kept, state.seen.get(client, 0))
 
 
-def _returned(chosen: list[int], results: list[ClientResult], train_beats: dict[int, int], progress: float) -> Returned:
+def _returned(
+    chosen: list[int], results: list[ClientResult], train_examples: dict[int, int], progress: float
+) -> Returned:
     return Returned(
         tree=stack([result.returned for result in results]),
         losses={
             name: torch.tensor([result.losses[name] for result in results], dtype=torch.float64)
             for name in results[0].losses
         },
-        train_beats=torch.tensor([train_beats[client] for client in chosen], dtype=torch.float64),
+        train_examples=torch.tensor([train_examples[client] for client in chosen], dtype=torch.float64),
         clients=torch.tensor(chosen),
         progress=progress,
-        federation=len(train_beats),
+        federation=len(train_examples),
     )
 
 
-def _record(
-    method: Method, state: State, chosen: list[int], results: list[ClientResult], total: int
-) -> dict[str, Any]:  # fmt: skip
+def _record(method: Method, state: State, chosen: list[int], results: list[ClientResult], total: int) -> dict[str, Any]:
     losses = np.array([result.losses["loss"] for result in results])
     return {
         "round": state.round,
         "passes": sum(state.seen.values()) / total,
-        "loss_mean": float(losses.mean()), "loss_max": float(losses.max()),
+        "loss_mean": float(losses.mean()),
+        "loss_max": float(losses.max()),
         "worst_client": chosen[int(losses.argmax())],
-        "clients": chosen, "losses": {name: [r.losses[name] for r in results] for name in results[0].losses},
+        "clients": chosen,
+        "losses": {name: [r.losses[name] for r in results] for name in results[0].losses},
         **method.round_report(state.server),
-    }  # fmt: skip
+    }

@@ -46,7 +46,9 @@ def tree_bytes(tree: Tree) -> int:
 
 def own_memory(tree: Tree) -> Tree:
     """Return the tree with leaves that hold no more memory than their own: a slice of a stack would keep it all."""
-    return unflatten({
-        path: value.clone() if value.untyped_storage().nbytes() > value.numel() * value.element_size() else value
-        for path, value in flatten(tree).items()
-    })  # fmt: skip
+    return unflatten(
+        {
+            path: value.clone() if value.untyped_storage().nbytes() > value.numel() * value.element_size() else value
+            for path, value in flatten(tree).items()
+        }
+    )

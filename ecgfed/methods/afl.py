@@ -58,27 +58,31 @@ class AflFedAvg(LossFirst):
 
     name: ClassVar[str] = "afl-fedavg"
     card: ClassVar[Card] = Card(
-        "AFL with local steps", "Mohri et al., ICML 2019", shared="whole model, a loss",
+        "AFL with local steps",
+        "Mohri et al., ICML 2019",
+        shared="whole model, a loss",
         stays="nothing but the recordings",
-    )  # fmt: skip
+    )
     settings_type: ClassVar[type] = AflSettings
     needs = Needs(survey=True, all_clients=True)
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"model": initial, "rounds": torch.zeros((), dtype=torch.float64), "mean": initial}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         m = len(returned.clients)
         mixture = server.get("lambda", torch.full((m,), 1.0 / m, dtype=torch.float64))
         model = weighted_mean(returned.tree["model"], mixture)
         rounds = server["rounds"] + 1
         mean = {name: torch.lerp(old, model[name], 1.0 / float(rounds)) for name, old in server["mean"].items()}
         return {
-            "model": model, "mean": mean, "rounds": rounds,
+            "model": model,
+            "mean": mean,
+            "rounds": rounds,
             "lambda": onto_simplex(mixture + self.settings.lambda_lr * returned.tree["loss"]),
-        }  # fmt: skip
+        }
 
-    def round_report(self, server: Tree) -> dict[str, float]:  # noqa: D102
+    def round_report(self, server: Tree) -> dict[str, float]:
         return {"effective_clients": float(1 / server["lambda"].square().sum())} if "lambda" in server else {}
 
 
@@ -100,8 +104,8 @@ class Afl(AflFedAvg):
     def _average(self, server: Tree) -> Chain:
         return Chain((Part("model", server["mean"], shared=True),))
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
         return self._average(server)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return self._average(server)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.answers import Answer, Chain
@@ -48,7 +48,7 @@ class Batch:
             return self
         moved = (None if value is None else value.to(device) for value in (self.inputs.rr, self.inputs.weight))
         counts = None if self.counts is None else self.counts.to(device)
-        return Batch(Inputs(self.inputs.window.to(device), *moved), self.label.to(device), counts)
+        return Batch(Inputs(self.inputs.examples.to(device), *moved), self.label.to(device), counts)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ClientInfo:
     Attributes:
         index: the client's number in the cohort.
         round: the current round, from 1 on.
-        train_beats: number of its training beats.
+        train_examples: number of its training beats.
         class_counts: (classes,) int64 training beats per class.
         steps: local steps planned in this round.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for phases.
@@ -70,7 +70,7 @@ class ClientInfo:
 
     index: int
     round: int
-    train_beats: int
+    train_examples: int
     class_counts: Tensor
     steps: int
     progress: float = 0.0
@@ -87,7 +87,7 @@ class Returned:
     Attributes:
         tree: what ``finish`` returned, every leaf (m, ...).
         losses: name -> (m,) float64, each client's mean over its local steps.
-        train_beats: (m,) float64.
+        train_examples: (m,) float64.
         clients: (m,) int64 client numbers, increasing.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for schedules.
         federation: number of clients of the federation, M, participants or not; 0 where nobody said.
@@ -95,7 +95,7 @@ class Returned:
 
     tree: Tree
     losses: Losses
-    train_beats: Tensor
+    train_examples: Tensor
     clients: Tensor
     progress: float = 0.0
     federation: int = 0
@@ -103,7 +103,7 @@ class Returned:
     @property
     def data_share(self) -> Tensor:
         """Each participant's share of the participants' training beats, (m,) float64 with sum 1."""
-        return self.train_beats / self.train_beats.sum()
+        return self.train_examples / self.train_examples.sum()
 
 
 @dataclass(frozen=True)

@@ -47,22 +47,25 @@ class Ditto(FedAvg):
     card: ClassVar[Card] = Card("Ditto", "Li et al., ICML 2021", shared="whole model", stays="personal model")
     settings_type: ClassVar[type] = DittoSettings
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {**super().begin(shared, kept, info), "received": shared["model"], "personal": kept}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
         personal, personal_losses = train_whole_model(
-            self.net, state["personal"], batches[0], replace(self.settings, lr=self.settings.personal_lr),
+            self.net,
+            state["personal"],
+            batches[0],
+            replace(self.settings, lr=self.settings.personal_lr),
             lambda gradient, v: plus(gradient, minus(v, state["received"]), self.settings.lam),
-        )  # fmt: skip
+        )
         return {**state, **trained, "personal": personal}, {**losses, "personal_loss": personal_losses["loss"]}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, state["personal"]
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", kept["model"], shared=False),))

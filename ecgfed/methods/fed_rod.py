@@ -23,17 +23,7 @@ import torch
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import (
-    Batch,
-    Card,
-    ClientInfo,
-    Losses,
-    Method,
-    Returned,
-    Tree,
-    cross_entropy,
-    weighted_mean,
-)
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, cross_entropy, weighted_mean
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.feddyn import FedDyn
 from ecgfed.methods.fedprox import FedProx
@@ -95,30 +85,33 @@ class FedRod(Method):
         super().__init__(net, settings)
         self.generic = GENERIC[settings.generic](net, settings.of_the_generic_branch())
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"generic": self.generic.server_start(initial)}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         classes = self.net.spec.classes
         like = next(iter(initial.values()))
         nothing = {
-            "personal.weight": like.new_zeros(classes, self.net.features), "personal.bias": like.new_zeros(classes),
-        }  # fmt: skip
+            "personal.weight": like.new_zeros(classes, self.net.features),
+            "personal.bias": like.new_zeros(classes),
+        }
         return {"generic": self.generic.client_start(initial), "personal": nothing}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
         return self.client_start({**initial, **server["generic"]["model"]})
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {"generic": self.generic.shared(server["generic"])}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         own = self._personal_start(shared, kept)
         counts = info.class_counts.to(next(iter(own.values())).dtype)
         return {
             "generic": self.generic.begin(shared["generic"], kept.get("generic", {}), info),
-            "personal": own, "velocity": zeros_like(own), "mix": counts / counts.sum(),
-        }  # fmt: skip
+            "personal": own,
+            "velocity": zeros_like(own),
+            "mix": counts / counts.sum(),
+        }
 
     def _personal_start(self, shared: Tree, kept: Tree) -> Params:
         """What the personal branch trains: phi here, nu in the hyper form."""
@@ -129,7 +122,7 @@ class FedRod(Method):
         """phi: itself here, made from the class mix in the hyper form."""
         return own
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         model, batch = state["generic"]["model"], batches[0]
         generic, losses = self.generic.step(state["generic"], batches, t)
         with torch.no_grad():  # equation 9 sends nothing into theta and psi
@@ -145,23 +138,23 @@ class FedRod(Method):
         new = {**state, "generic": generic, "personal": own, "velocity": velocity}
         return new, {**losses, "personal_loss": loss}
 
-    def in_training(self, state: Tree) -> Params:  # noqa: D102
+    def in_training(self, state: Tree) -> Params:
         return self.generic.in_training(state["generic"])
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         returned, kept = self.generic.finish(state["generic"], info)
         head = self._personal_head(state["personal"], state["mix"])
         mine = {**state["generic"]["model"], **head}
         keeps = {"model": mine, "personal": state["personal"]} | ({"generic": kept} if kept else {})
         return {"generic": returned}, keeps
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return {"generic": self.generic.aggregate(server["generic"], replace(returned, tree=returned.tree["generic"]))}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
         return Chain((Part("model", server["generic"]["model"], shared=True),))
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         if "model" not in kept:
             return self.global_answer(server, (), "ensemble")
         return Chain((Part("decoupled", kept["model"], shared=False),))
@@ -175,16 +168,16 @@ class FedRodHyper(FedRod):
         "Fed-RoD (hyper)", "Chen and Chao, ICLR 2022", shared="generic model, hypernetwork", stays="local model"
     )
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         classes = self.net.spec.classes
         hyper = initial_hypernetwork(classes, self.net.features, self.settings.hidden, HYPER_SEED)
         like = next(iter(initial.values()))
         return {**super().server_start(initial), "hyper": {name: value.to(like) for name, value in hyper.items()}}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"generic": self.generic.client_start(initial)}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {**super().shared(server), "hyper": server["hyper"]}
 
     def _personal_start(self, shared: Tree, kept: Tree) -> Params:
@@ -194,14 +187,14 @@ class FedRodHyper(FedRod):
     def _personal_head(self, own: Params, mix: Tensor) -> Params:
         return made_head(own, mix, self.net.features)
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         returned, kept = super().finish(state, info)
         return {**returned, "hyper": kept.pop("personal")}, kept
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         hyper = weighted_mean(returned.tree["hyper"], returned.data_share)
         return {**super().aggregate(server, returned), "hyper": hyper}
 
-    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain:  # noqa: D102
+    def from_class_mix(self, server: Tree, mix: Tensor) -> Chain:
         head = self._personal_head(server["hyper"], mix.to(server["hyper"]["hyper.out.bias"]))
         return Chain((Part("decoupled", {**server["generic"]["model"], **head}, shared=False),))

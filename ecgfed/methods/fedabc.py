@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.errors import OptionError
@@ -76,7 +76,7 @@ class FedAbc(FedAvg):
     card: ClassVar[Card] = Card("FedABC", "Wang et al., AAAI 2023", shared="whole model", stays="personal model")
     settings_type: ClassVar[type] = FedAbcSettings
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch = batches[0]
         if batch.counts is None:
             raise ValueError("FedABC needs the client's class counts with every batch")
@@ -91,10 +91,10 @@ class FedAbc(FedAvg):
         model, velocity = sgd_step(state["model"], grads, state["velocity"], stats, self.settings)
         return {"model": model, "velocity": velocity}, {"loss": loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"model": state["model"]}
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         if "model" not in kept:
             return super().personal_answer(server, kept)
         return Chain((Part("model", kept["model"], shared=False),))

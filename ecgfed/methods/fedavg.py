@@ -30,28 +30,28 @@ class FedAvg(Method):
     )
     settings_type: ClassVar[type] = FederatedSgdSettings
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return server_start(initial, self.settings)
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {"model": server["model"]}
 
-    def survey(self, shared: Tree, batch: Batch) -> Losses:  # noqa: D102
+    def survey(self, shared: Tree, batch: Batch) -> Losses:
         return {"loss": risk(self.net.logits(shared["model"], batch.inputs), batch, self.settings)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {"model": shared["model"], "velocity": zeros_like(shared["model"])}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         return train_whole_model(self.net, state, batches[0], self.settings)
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         mean = weighted_mean(returned.tree["model"], self.weights(returned))
         return server_step(server, mean, self.settings, returned.progress)
 
@@ -59,13 +59,13 @@ class FedAvg(Method):
         """Aggregation weights (m,): data shares p_i."""
         return returned.data_share
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
         return Chain((Part("model", server["model"], shared=True),))
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", server["model"], shared=True),))
 
-    def local_answer(self, returned: Tree) -> Chain | None:  # noqa: D102
+    def local_answer(self, returned: Tree) -> Chain | None:
         return Chain((Part("model", returned["model"], shared=False),))
 
 
@@ -79,7 +79,7 @@ class FedAvgUniform(FedAvg):
 
     def weights(self, returned: Returned) -> torch.Tensor:
         """Aggregation weights (m,): 1/m each."""
-        return torch.full_like(returned.train_beats, 1.0 / len(returned.train_beats))
+        return torch.full_like(returned.train_examples, 1.0 / len(returned.train_examples))
 
 
 class LossFirst(FedAvg):
@@ -91,12 +91,12 @@ class LossFirst(FedAvg):
     name: ClassVar[str] = ""
     needs = Needs(survey=True)
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         trained, losses = super().step(state, batches, t)
         return {**state, **trained}, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"], "loss": state["loss_before"]}, {}

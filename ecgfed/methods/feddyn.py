@@ -49,29 +49,32 @@ class FedDyn(FedAvgUniform):
     )
     settings_type: ClassVar[type] = FedDynSettings
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"model": initial, "h": zeros_like(initial)}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"linear": zeros_like(initial)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {**super().begin(shared, kept, info), "received": shared["model"], "linear": kept["linear"]}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         trained, losses = train_whole_model(
-            self.net, state, batches[0], self.settings,
+            self.net,
+            state,
+            batches[0],
+            self.settings,
             lambda gradient, w: plus(
                 minus(gradient, state["linear"]), minus(w, state["received"]), self.settings.alpha
             ),
-        )  # fmt: skip
+        )
         return {**state, **trained}, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         way = minus(trainable(state["model"]), state["received"])
         return {"model": state["model"]}, {"linear": plus(state["linear"], way, -self.settings.alpha)}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         alpha = self.settings.alpha
         mean = weighted_mean(returned.tree["model"], self.weights(returned))
         way = minus(trainable(mean), server["model"])

@@ -78,21 +78,21 @@ class FedFomo(Method):
     has_global_model: ClassVar[bool] = False
     needs = Needs(validation=True)
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"models": {}}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"model": initial}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
         models: list[Params] = list(server.get("models", {}).values())
         mean = {name: torch.stack([one[name] for one in models]).mean(0) for name in models[0]} if models else initial
         return self.client_start(mean)
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {"models": server.get("models", {})}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         affinity = kept.get("affinity", torch.zeros(info.client_numbers, dtype=torch.float64)).cpu().clone()
         offered = self._offered(shared.get("models", {}), affinity, info)  # an empty branch is no branch
         model: Params = kept["model"]
@@ -122,22 +122,22 @@ class FedFomo(Method):
             chosen.append(left[place])
         return chosen
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
         return {**state, **trained}, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"model": state["model"], "affinity": state["affinity"]}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         sent = {
             str(int(client)): {name: value[k] for name, value in returned.tree["model"].items()}
             for k, client in enumerate(returned.clients)
         }
         return {"models": {**server.get("models", {}), **sent}}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
         return together([self.personal_answer(server, client) for client in kept], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", kept["model"], shared=False),))

@@ -44,12 +44,15 @@ class FedProx(FedAvg):
     )
     settings_type: ClassVar[type] = FedProxSettings
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {**super().begin(shared, kept, info), "received": shared["model"]}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         trained, losses = train_whole_model(
-            self.net, state, batches[0], self.settings,
+            self.net,
+            state,
+            batches[0],
+            self.settings,
             lambda gradient, w: plus(gradient, minus(w, state["received"]), self.settings.mu),
-        )  # fmt: skip
+        )
         return {**state, **trained}, losses

@@ -41,14 +41,15 @@ class FedRep(FedPer):
     card: ClassVar[Card] = Card("FedRep", "Collins et al., ICML 2021", shared="extractor", stays="classifier head")
     settings_type: ClassVar[type] = FedRepSettings
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         head_steps = min(max(round(self.settings.head_share * info.steps), 1), max(info.steps - 1, 1))
         return {
-            **super().begin(shared, kept, info), "head_until": torch.tensor(head_steps),
+            **super().begin(shared, kept, info),
+            "head_until": torch.tensor(head_steps),
             "body_from": torch.tensor(0 if info.steps == 1 else head_steps),
-        }  # fmt: skip
+        }
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
         moves = {"head": t < state["head_until"], "extractor": t >= state["body_from"]}
         for kind in ("model", "velocity"):  # running statistics belong to the extractor's entries

@@ -22,28 +22,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import (
-    Batch,
-    Card,
-    ClientInfo,
-    Losses,
-    Method,
-    Returned,
-    Tree,
-    row_mean,
-    weighted_mean,
-)  # fmt: skip
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, row_mean, weighted_mean
 from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import check_choice, check_range
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import extractor_of, head_of
+from ecgfed.nets.parts import extractor_of, head_of
 
 #: A loss below this counts as this, so that its logarithm is finite.
 SMALLEST_LOSS = 1e-8
@@ -135,9 +125,7 @@ def regulariser_loss(logit_local: Tensor, form: str, weight: Tensor | None = Non
     return row_mean(each, weight)
 
 
-def discriminator_loss(
-    logit_global: Tensor, logit_local: Tensor, form: str, weight: Tensor | None = None
-) -> Tensor:  # fmt: skip
+def discriminator_loss(logit_global: Tensor, logit_local: Tensor, form: str, weight: Tensor | None = None) -> Tensor:
     """L_D for logits of global and local features (B,) each: what the discriminator minimises; 0-d."""
     if form == "printed":
         return row_mean(F.logsigmoid(-logit_global) + F.logsigmoid(logit_local), weight)
@@ -159,25 +147,31 @@ class GrpFed(Method):
     )
     settings_type: ClassVar[type] = GrpFedSettings
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
         return {
-            **server_start(initial, self.settings), "q": zero + self.settings.q0,
-            "sigma": zero - 1, "effective_clients": zero,
-        }  # fmt: skip
+            **server_start(initial, self.settings),
+            "q": zero + self.settings.q0,
+            "sigma": zero - 1,
+            "effective_clients": zero,
+        }
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"loss": torch.full((), -1.0, dtype=torch.float64)}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {"model": server["model"]}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
         state = {
-            "received": shared["model"], "model": shared["model"], "velocity": zeros_like(shared["model"]),
-            "loss_before": kept["loss"], "loss_sum": zero, "steps": zero,
-        }  # fmt: skip
+            "received": shared["model"],
+            "model": shared["model"],
+            "velocity": zeros_like(shared["model"]),
+            "loss_before": kept["loss"],
+            "loss_sum": zero,
+            "steps": zero,
+        }
         if self.settings.personalise and info.progress >= self.settings.personal_start:
             state["local"] = self._local_start(extractor_of(shared["model"]), kept.get("local"))
         return state
@@ -187,9 +181,11 @@ class GrpFed(Method):
         if kept is None:
             discriminator = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
             return {
-                "extractor": received, "extractor_velocity": zeros_like(received),
-                "discriminator": discriminator, "discriminator_velocity": zeros_like(discriminator),
-            }  # fmt: skip
+                "extractor": received,
+                "extractor_velocity": zeros_like(received),
+                "discriminator": discriminator,
+                "discriminator_velocity": zeros_like(discriminator),
+            }
         local = {name: kept[name] for name in kept if name != "head"}
         if self.settings.anchor:
             share = self.settings.anchor
@@ -200,7 +196,7 @@ class GrpFed(Method):
                 local[f"{part}_velocity"] = zeros_like(local[part])
         return local
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch = batches[0]
         # lines 22-25: the global model
         trained, losses = train_whole_model(self.net, state, batch, self.settings)
@@ -250,7 +246,7 @@ class GrpFed(Method):
         new |= {"discriminator": discriminator, "discriminator_velocity": d_velocity}
         return new, {"local_loss": local_loss, "discriminator_loss": d_loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         mean = state["loss_sum"] / state["steps"]
         before, memory = state["loss_before"], self.settings.loss_memory
         loss = torch.where(before < 0, mean, memory * before + (1 - memory) * mean)
@@ -260,7 +256,7 @@ class GrpFed(Method):
             kept["local"] = {**state["local"], "head": head}
         return {"model": state["model"], "loss": loss}, kept
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         losses = returned.tree["loss"]
         sigma = losses.std(correction=0)
         first = server["sigma"] < 0
@@ -271,22 +267,22 @@ class GrpFed(Method):
         moved = server_step(server, mean, self.settings, returned.progress)
         return {**moved, "q": q, "sigma": sigma, "effective_clients": 1 / (weights**2).sum()}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
         return Chain((Part("model", server["model"], shared=True),))
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         if "local" not in kept:
             return Chain((Part("model", server["model"], shared=True),))
         own = Part("extractor", kept["local"]["extractor"], shared=False)
         return Chain((own, Part("head", head_of(server["model"]), shared=True)))
 
-    def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:  # noqa: D102
+    def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:
         if "local" not in kept:
             return {}
         own, head = (Part(role, kept["local"][role], shared=False) for role in ("extractor", "head"))
         return {"head it trained against": Chain((own, head))}
 
-    def round_report(self, server: Tree) -> dict[str, float]:  # noqa: D102
+    def round_report(self, server: Tree) -> dict[str, float]:
         return {name: float(server[name]) for name in ("q", "sigma", "effective_clients")}
 
 
@@ -313,7 +309,9 @@ class GrpFedPrinted(GrpFed):
 
     name: ClassVar[str] = "grp-fed-printed"
     card: ClassVar[Card] = Card(
-        "GRP-FED as printed", "Chou et al., 2021, Algorithm 1", shared="global extractor, head, a loss",
+        "GRP-FED as printed",
+        "Chou et al., 2021, Algorithm 1",
+        shared="global extractor, head, a loss",
         stays="local extractor, discriminator",
-    )  # fmt: skip
+    )
     settings_type: ClassVar[type] = PrintedSettings

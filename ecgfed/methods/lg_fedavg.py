@@ -17,7 +17,7 @@ from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returne
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.methods.settings import check_range
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import extractor_of, head_of
+from ecgfed.nets.parts import extractor_of, head_of
 
 
 @dataclass(frozen=True)
@@ -43,38 +43,38 @@ class LgFedAvg(Method):
     settings_type: ClassVar[type] = LgFedAvgSettings
     has_global_model: ClassVar[bool] = False
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"model": initial}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {"model": server["model"]}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         model = {**shared["model"], **kept.get("extractor", {})}
         return {"model": model, "velocity": zeros_like(model)}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         return train_whole_model(self.net, state, batches[0], self.settings)
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         warm = info.progress < self.settings.warm_start
         if warm:
             return {"model": state["model"]}, {}
         return {"head": head_of(state["model"])}, {"extractor": extractor_of(state["model"])}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         if "model" in returned.tree:
             return {"model": weighted_mean(returned.tree["model"], returned.data_share)}
-        even = torch.full_like(returned.train_beats, 1.0 / len(returned.train_beats))
+        even = torch.full_like(returned.train_examples, 1.0 / len(returned.train_examples))
         return {"model": {**server["model"], **weighted_mean(returned.tree["head"], even)}}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
         return together([self.personal_answer(server, client) for client in kept], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         if "extractor" not in kept:
             return Chain((Part("model", server["model"], shared=True),))
         own = Part("extractor", kept["extractor"], shared=False)

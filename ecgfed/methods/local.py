@@ -26,29 +26,29 @@ class Local(Method):
     settings_type: ClassVar[type] = SgdSettings
     has_global_model: ClassVar[bool] = False
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return kept
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         return train_whole_model(self.net, state, batches[0], self.settings)
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {}, state
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return server
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
         return together([self.personal_answer(server, client) for client in kept], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", kept["model"], shared=False),))

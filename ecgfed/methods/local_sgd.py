@@ -94,11 +94,7 @@ def sgd_step(
 
 
 def train_whole_model(
-    net: Net,
-    state: Tree,
-    batch: Batch,
-    settings: SgdSettings,
-    adjust: Callable[[Params, Params], Params] | None = None,
+    net: Net, state: Tree, batch: Batch, settings: SgdSettings, adjust: Callable[[Params, Params], Params] | None = None
 ) -> tuple[Tree, Losses]:
     """Take one SGD step on the risk of the whole model: ``state`` holds ``model`` and ``velocity``.
 

@@ -64,34 +64,34 @@ class MetaBalanced(Method):
         super().__init__(method.net, method.settings)
         self.method, self.meta_set, self.needs = method, meta_set, method.needs
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return self.method.server_start(initial)
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         start = first_balance(self.settings.gamma, next(iter(initial.values())))
         return {**self.method.client_start(initial), BALANCE: start}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
         start = first_balance(self.settings.gamma, next(iter(initial.values())))
         return {**self.method.newcomer(server, initial), BALANCE: start}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         inputs = self.meta_set.inputs
-        meta = {"window": inputs.window, "label": self.meta_set.label}
+        meta = {"examples": inputs.examples, "label": self.meta_set.label}
         return {**self.method.shared(server), META: meta if inputs.rr is None else {**meta, "rr": inputs.rr}}
 
-    def survey(self, shared: Tree, batch: Batch) -> Losses:  # noqa: D102
+    def survey(self, shared: Tree, batch: Batch) -> Losses:
         # what this client has learned is not at hand here, so every client's survey is with the first gamma and weights
-        start = first_balance(self.settings.gamma, batch.inputs.window.float())
+        start = first_balance(self.settings.gamma, batch.inputs.examples.float())
         return self.method.survey(shared, replace(batch, balance=start))
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         own = {name: value for name, value in kept.items() if name != BALANCE}
         if info.validation is not None:
             info = replace(info, validation=replace(info.validation, balance=kept[BALANCE]))
         return {"method": self.method.begin(shared, own, info), BALANCE: kept[BALANCE], META: shared[META]}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         balance, meta_loss = self._learned(state, batches[0])
         balanced = [replace(batch, balance=balance) for batch in batches]
         inner, losses = self.method.step(state["method"], balanced, t)
@@ -103,7 +103,7 @@ class MetaBalanced(Method):
         model, meta = self.method.in_training(state["method"]), state[META]
         buffers = {name: value.detach() for name, value in model.items() if name not in trainable(model)}
         start = {name: value.detach() for name, value in trainable(model).items()}
-        meta_set = Batch(Inputs(meta["window"], meta.get("rr")), meta["label"])
+        meta_set = Batch(Inputs(meta["examples"], meta.get("rr")), meta["label"])
 
         def batch_risk(w: Params, balance: Params) -> Tensor:
             logits = self.net.logits({**buffers, **w}, batch.inputs, {})
@@ -120,21 +120,21 @@ class MetaBalanced(Method):
         grads, loss = torch.func.grad(meta_risk, has_aux=True)(old)
         return {name: value - self.settings.meta_lr * grads[name] for name, value in old.items()}, loss
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         returned, kept = self.method.finish(state["method"], info)
         return returned, {**kept, BALANCE: state[BALANCE]}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         return self.method.aggregate(server, returned)
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
         return self.method.global_answer(server, kept, protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return self.method.personal_answer(server, kept)
 
-    def local_answer(self, returned: Tree) -> Chain | None:  # noqa: D102
+    def local_answer(self, returned: Tree) -> Chain | None:
         return self.method.local_answer(returned)
 
-    def round_report(self, server: Tree) -> dict[str, Any]:  # noqa: D102
+    def round_report(self, server: Tree) -> dict[str, Any]:
         return self.method.round_report(server)

@@ -69,17 +69,17 @@ class Mtl(Method):
     settings_type: ClassVar[type] = MtlSettings
     has_global_model: ClassVar[bool] = False
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         start: Tree = {"mean": trainable(initial)}
         return {**start, "models": {}} if self.settings.relation == "learned" else start
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def newcomer(self, server: Tree, initial: Params) -> Tree:  # noqa: D102
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
         return self.client_start({**initial, **server["mean"]})
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         if self.settings.relation == "mean" or len(server.get("models", {})) < 2:
             return {"mean": server["mean"]}
         models: dict[str, Params] = {client: server["models"][client] for client in sorted(server["models"], key=int)}
@@ -94,14 +94,14 @@ class Mtl(Method):
         own = {client: omega[k, k] for k, client in enumerate(models)}
         return {"mean": server["mean"], "others": others, "own": own}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         client, kept = str(info.index), {**kept, "before": trainable(kept["model"])}
         if client in shared.get("others", {}):
             return {**kept, "others": shared["others"][client], "own": shared["own"][client]}
         # w_i minus the mean: the fixed relation, and where the server has not seen this client yet
         return {**kept, "others": times(shared["mean"], -1.0), "own": torch.ones((), dtype=torch.float64)}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         def pulled(gradient: Params, w: Params) -> Params:
             own = state["own"].to(next(iter(w.values())).dtype)
             return plus(gradient, plus(times(w, own), state["others"]), 2 * self.settings.lam)
@@ -109,14 +109,14 @@ class Mtl(Method):
         trained, losses = train_whole_model(self.net, state, batches[0], self.settings, pulled)
         return {**state, **trained}, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         model = state["model"]
         returned: Tree = {"change": minus(trainable(model), state["before"])}
         if self.settings.relation == "learned":
             returned["model"] = trainable(model)
         return returned, {"model": model, "velocity": state["velocity"]}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         # every client started from the same model, so the mean of all moves by the participants' changes over M
         each = torch.full((len(returned.clients),), 1.0 / returned.federation, dtype=torch.float64)
         new: Tree = {"mean": plus(server["mean"], weighted_mean(returned.tree["change"], each))}
@@ -128,8 +128,8 @@ class Mtl(Method):
             new["models"] = {**server.get("models", {}), **seen}
         return new
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:  # noqa: D102
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
         return together([self.personal_answer(server, client) for client in kept], protocol)
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", kept["model"], shared=False),))

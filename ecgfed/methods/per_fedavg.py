@@ -65,10 +65,10 @@ class PerFedAvg(FedAvgUniform):
         super().__init__(net, settings)
         self.needs = Needs(batches_per_step=3 if settings.form == "hf" else 2)
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"personal": initial}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {**super().begin(shared, kept, info), "personal": shared["model"]}
 
     def _gradient(self, model: Params, batch: Batch) -> tuple[Params, Tensor, Params]:
@@ -78,7 +78,7 @@ class PerFedAvg(FedAvgUniform):
 
         return gradients(local_risk, model)
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         model, settings = state["model"], self.settings
         first, loss, stats = self._gradient(model, batches[0])
         inner = {**model, **stats, **plus(trainable(model), first, -settings.alpha)}
@@ -96,8 +96,8 @@ class PerFedAvg(FedAvgUniform):
         personal = {name: torch.where(is_first, inner[name], value) for name, value in state["personal"].items()}
         return {"model": model, "velocity": velocity, "personal": personal}, {"loss": loss, "inner_loss": inner_loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"personal": state["personal"]}
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", kept["personal"], shared=False),))

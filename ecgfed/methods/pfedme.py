@@ -61,16 +61,16 @@ class PFedMe(FedAvgUniform):
     card: ClassVar[Card] = Card("pFedMe", "Dinh et al., NeurIPS 2020", shared="whole model", stays="personal model")
     settings_type: ClassVar[type] = PFedMeSettings
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"model": initial}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"personal": initial}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {"model": shared["model"], "personal": shared["model"]}
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch, settings = batches[0], self.settings
         w, theta = state["model"], state["personal"]
 
@@ -90,12 +90,12 @@ class PFedMe(FedAvgUniform):
         w = {**w, **seen, **plus(point, minus(point, theta), -settings.lr * settings.lam)}
         return {"model": w, "personal": theta}, {"loss": losses[0]}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         return {"model": state["model"]}, {"personal": state["personal"]}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         mean = weighted_mean(returned.tree["model"], self.weights(returned))
         return {"model": {n: torch.lerp(value, mean[n], self.settings.beta) for n, value in server["model"].items()}}
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:  # noqa: D102
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
         return Chain((Part("model", kept["personal"], shared=False),))

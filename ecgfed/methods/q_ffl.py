@@ -54,10 +54,10 @@ class QFfl(LossFirst):
     )
     settings_type: ClassVar[type] = QFflSettings
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {"model": initial}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         settings, w = self.settings, server["model"]
         lipschitz = (1.0 - settings.momentum) / settings.lr
         losses = returned.tree["loss"].clamp_min(SMALLEST_LOSS)

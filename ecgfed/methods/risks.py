@@ -18,7 +18,7 @@ less); cdt leaves it there with logit 0, as its formula says.
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.base import Batch, cross_entropy, row_mean

@@ -45,9 +45,11 @@ class ScaffoldSettings(FederatedSgdSettings):
         check_choice("option", self.option, ("I", "II"))
         if self.option == "II" and self.momentum:
             raise OptionError(
-                "--set momentum", f"{self.momentum}", "0 with SCAFFOLD's option II, which is exact for plain SGD only",
+                "--set momentum",
+                f"{self.momentum}",
+                "0 with SCAFFOLD's option II, which is exact for plain SGD only",
                 "leave it out, or add --set option=I",
-            )  # fmt: skip
+            )
 
 
 class Scaffold(FedAvgUniform):
@@ -59,30 +61,36 @@ class Scaffold(FedAvgUniform):
     )
     settings_type: ClassVar[type] = ScaffoldSettings
 
-    def server_start(self, initial: Params) -> Tree:  # noqa: D102
+    def server_start(self, initial: Params) -> Tree:
         return {**super().server_start(initial), "variate": zeros_like(initial)}
 
-    def client_start(self, initial: Params) -> Tree:  # noqa: D102
+    def client_start(self, initial: Params) -> Tree:
         return {"variate": zeros_like(initial)}
 
-    def shared(self, server: Tree) -> Tree:  # noqa: D102
+    def shared(self, server: Tree) -> Tree:
         return {"model": server["model"], "variate": server["variate"]}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:  # noqa: D102
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         state = {
-            **super().begin(shared, kept, info), "received": shared["model"], "own": kept["variate"],
-            "shared": shared["variate"], "steps": torch.zeros((), dtype=torch.float64),
-        }  # fmt: skip
+            **super().begin(shared, kept, info),
+            "received": shared["model"],
+            "own": kept["variate"],
+            "shared": shared["variate"],
+            "steps": torch.zeros((), dtype=torch.float64),
+        }
         if self.settings.option == "I":
             state["gradient_sum"] = zeros_like(shared["model"])
         return state
 
-    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:  # noqa: D102
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch = batches[0]
         trained, losses = train_whole_model(
-            self.net, state, batch, self.settings,
+            self.net,
+            state,
+            batch,
+            self.settings,
             lambda gradient, _: plus(minus(gradient, state["own"]), state["shared"]),
-        )  # fmt: skip
+        )
         new = {**state, **trained, "steps": state["steps"] + 1}
         if self.settings.option == "I":
 
@@ -92,7 +100,7 @@ class Scaffold(FedAvgUniform):
             new["gradient_sum"] = plus(state["gradient_sum"], gradients(local_risk, state["received"])[0])
         return new, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:  # noqa: D102
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         if self.settings.option == "I":
             variate = times(state["gradient_sum"], 1.0 / float(state["steps"]))
         else:
@@ -101,7 +109,7 @@ class Scaffold(FedAvgUniform):
             variate = plus(minus(state["own"], state["shared"]), way, scale)
         return {"model": state["model"], "change": minus(variate, state["own"])}, {"variate": variate}
 
-    def aggregate(self, server: Tree, returned: Returned) -> Tree:  # noqa: D102
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
         weights = self.weights(returned)
         mean = weighted_mean(returned.tree["model"], weights)
         change = weighted_mean(returned.tree["change"], weights)

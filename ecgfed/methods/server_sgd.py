@@ -102,6 +102,4 @@ def _adam_step(server: Tree, mean: Params, change: Params, settings: FederatedSg
         + step_size * (velocity[name] / correct_v) / ((square[name] / correct_u).sqrt() + settings.server_tau)
         for name in change
     }
-    return {
-        "model": {**mean, **moved}, "server_velocity": velocity, "server_square": square, "server_rounds": rounds
-    }  # fmt: skip
+    return {"model": {**mean, **moved}, "server_velocity": velocity, "server_square": square, "server_rounds": rounds}

@@ -9,4 +9,4 @@ def make_net(spec: NetSpec) -> Net:
     """Return the functions of a specification."""
     if spec.modality == "ecg":
         return ResNet1d(spec)
-    return ResNet30(spec) if spec.plan == "resnet30" else ConvNet(spec)
+    return ResNet30(spec) if spec.architecture == "resnet30" else ConvNet(spec)

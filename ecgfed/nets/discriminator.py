@@ -1,6 +1,6 @@
 """The global-regularised discriminator D of GRP-FED: features in, one logit out (true: from the global extractor)."""
 
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.nets.layers import Initialiser, Params, linear

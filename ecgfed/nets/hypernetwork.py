@@ -1,6 +1,6 @@
 """The hypernetwork of Fed-RoD: a patient's class mix in, the weights of a personal head out (Ha et al. 2017)."""
 
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.nets.layers import Initialiser, Params, linear

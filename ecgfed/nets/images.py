@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.nets.layers import Initialiser, Params, conv2d, is_mapped, linear, mean_over_pixels, norm
@@ -20,7 +20,7 @@ PIXEL_STD = (0.2470, 0.2435, 0.2616)
 
 def normalised(image: Tensor, like: Tensor) -> Tensor:
     """Pixels (B, 3, H, W) 0 to 255 to zero mean and unit deviation by channel, in the type of ``like``."""
-    # channel by channel with plain numbers: a constant made here could not be recorded in a CUDA graph
+    # channel by channel with plain numbers, which need no copy to the device
     channels = [
         image[:, c : c + 1].to(like.dtype) * (1 / (255 * std)) - mean / std
         for c, (mean, std) in enumerate(zip(PIXEL_MEAN, PIXEL_STD, strict=True))
@@ -42,7 +42,7 @@ class ImageNet(Net):
         over clients, convolutions are grouped and it does not, and torch's GroupNorm is less exact in it (logits of a
         ResNet-30 to 5e-5 instead of 4e-6 of ONNX Runtime's).
         """
-        made = normalised(inputs.window, like)
+        made = normalised(inputs.examples, like)
         if is_mapped() or self.spec.norm == "group":
             return made
         return made.contiguous(memory_format=torch.channels_last)
@@ -71,7 +71,7 @@ class ResNet30(ImageNet):
                 channels = width
         super().__init__(spec, widths[-1], spec.scaled(self.HIDDEN))
 
-    def draw_extractor(self, draw: Initialiser) -> None:  # noqa: D102
+    def draw_extractor(self, draw: Initialiser) -> None:
         kind = self.spec.norm
         draw.conv("extractor.stem", 3, self.blocks[0][0], 3, axes=2)
         draw.norm("extractor.stem_norm", self.blocks[0][0], kind)
@@ -84,7 +84,7 @@ class ResNet30(ImageNet):
             if stride != 1:
                 draw.conv(f"{block}.skip", into, out, 1, axes=2)
 
-    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:  # noqa: D102
+    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         kind, rows = self.spec.norm, inputs.weight
         x = conv2d(params, "extractor.stem", self.pixels(inputs, params["extractor.stem.weight"]))
         x = F.relu(norm(params, "extractor.stem_norm", x, kind, stats, rows))
@@ -98,7 +98,7 @@ class ResNet30(ImageNet):
 
 
 @dataclass(frozen=True)
-class ConvPlan:
+class ConvArchitecture:
     """Convolutions of 5x5, each with ReLU and 2x2 max pooling; a linear layer behind them; the head's hidden layer."""
 
     channels: tuple[int, ...]
@@ -106,17 +106,17 @@ class ConvPlan:
     hidden: int
 
 
-CONV_PLANS = {
+CONV_ARCHITECTURES = {
     # Fed-RoD, appendix C: 3 convolutions and 2 linear layers of 64; its heads are one linear layer each.
-    "convnet3": ConvPlan((64, 64, 64), 64, 0),
+    "convnet3": ConvArchitecture((64, 64, 64), 64, 0),
     # FedABC, experiments: 2 convolutions of 64 channels, linear layers of 120, 64 and the classes.
-    "convnet2": ConvPlan((64, 64), 120, 64),
+    "convnet2": ConvArchitecture((64, 64), 120, 64),
 }
 CONV_KERNEL = 5
 
 
 class ConvNet(ImageNet):
-    """The papers' ConvNets (``CONV_PLANS``), after LeCun et al. 1998.
+    """The papers' ConvNets (``CONV_ARCHITECTURES``), after LeCun et al. 1998.
 
     Neither paper says kernel, padding or pooling: here 5x5 as in McMahan et al. 2017, padded to the same size, and 2x2
     max pooling. Fed-RoD's table 6 gives its extractor 1,025,610 parameters; these layers have 275,392 (docs/decisions/
@@ -124,11 +124,12 @@ class ConvNet(ImageNet):
     """
 
     def __init__(self, spec: NetSpec) -> None:
-        self.plan = CONV_PLANS[spec.plan]
-        self.channels = tuple(spec.scaled(channels) for channels in self.plan.channels)
-        super().__init__(spec, spec.scaled(self.plan.linear), spec.scaled(self.plan.hidden) if self.plan.hidden else 0)
+        self.architecture = CONV_ARCHITECTURES[spec.architecture]
+        self.channels = tuple(spec.scaled(channels) for channels in self.architecture.channels)
+        hidden = self.architecture.hidden
+        super().__init__(spec, spec.scaled(self.architecture.linear), spec.scaled(hidden) if hidden else 0)
 
-    def draw_extractor(self, draw: Initialiser) -> None:  # noqa: D102
+    def draw_extractor(self, draw: Initialiser) -> None:
         into, side = self.input_shape[0], self.input_shape[1]
         for i, out in enumerate(self.channels):
             draw.conv(f"extractor.conv{i}", into, out, CONV_KERNEL, axes=2, bias=True)
@@ -136,7 +137,7 @@ class ConvNet(ImageNet):
             into, side = out, side // 2
         draw.linear("extractor.linear", into * side * side, self.features)
 
-    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:  # noqa: D102
+    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         x = self.pixels(inputs, params["extractor.linear.weight"])
         for i in range(len(self.channels)):
             x = conv2d(params, f"extractor.conv{i}", x)

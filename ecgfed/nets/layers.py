@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 Params = dict[str, Tensor]
@@ -109,9 +109,7 @@ def linear(params: Params, name: str, x: Tensor) -> Tensor:
     return F.linear(x, params[f"{name}.weight"], params[f"{name}.bias"])
 
 
-def norm(
-    params: Params, name: str, x: Tensor, kind: str, stats: Params | None, rows: Tensor | None = None
-) -> Tensor:  # fmt: skip
+def norm(params: Params, name: str, x: Tensor, kind: str, stats: Params | None, rows: Tensor | None = None) -> Tensor:
     """Normalise (B, C, 1, T) or (B, C, H, W); may be changed in place by the caller.
 
     Args:
@@ -144,9 +142,7 @@ def norm(
     return out
 
 
-def _batch_norm_of_rows(
-    x: Tensor, weight: Tensor, bias: Tensor, rows: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+def _batch_norm_of_rows(x: Tensor, weight: Tensor, bias: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """BatchNorm whose mean and (biased) variance come from some rows; also returns those and their count."""
     mask, axes = rows[:, None, None, None], (0, 2, 3)
     count = rows.sum().clamp_min(1.0) * (x.shape[2] * x.shape[3])
@@ -170,7 +166,7 @@ class Initialiser:
 
     def conv(
         self, name: str, channels_in: int, channels_out: int, kernel: int, *, axes: int = 1, bias: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Kaiming-normal weights for a ReLU behind them (He et al. 2015, eq. 10); a bias, where asked for, is zero."""
         scale = math.sqrt(2.0 / (channels_in * kernel**axes))
         shape = (channels_out, channels_in, *[kernel] * axes)

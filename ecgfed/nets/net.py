@@ -6,18 +6,16 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
 
 NORMS = ("group", "batch", "none")
-#: modality of a cohort -> plans of the nets for it, the first where nothing else is asked for
-NETS: dict[str, tuple[str, ...]] = {
-    "ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2"),
-}  # fmt: skip
-#: plan -> normalisation where nothing else is asked for, if not ``group``; the papers' ConvNets have none
+#: modality of a cohort -> architectures of the nets for it, the first where nothing else is asked for
+NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
+#: architecture -> normalisation where nothing else is asked for, if not ``group``; the papers' ConvNets have none
 DEFAULT_NORM = {"convnet3": "none", "convnet2": "none"}
 
 
@@ -27,33 +25,34 @@ class NetSpec:
 
     Attributes:
         classes: number of classes.
-        plan: a name of ``NETS``.
+        architecture: a name of ``NETS``.
         norm: ``group``, ``batch`` or ``none``.
         rr: whether RR features are a second input; ECG only.
         width: scales all channels (to a multiple of 8).
     """
 
     classes: int
-    plan: str = "default"
+    architecture: str = "default"
     norm: str = "group"
     rr: bool = False
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        plans = [plan for of_modality in NETS.values() for plan in of_modality]
-        if self.plan not in plans:
-            raise OptionError("--net", f"{self.plan!r}", f"one of {', '.join(plans)}")
+        architectures = [architecture for of_modality in NETS.values() for architecture in of_modality]
+        if self.architecture not in architectures:
+            raise OptionError("--net", f"{self.architecture!r}", f"one of {', '.join(architectures)}")
         if self.norm not in NORMS:
             raise OptionError("--norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}")
         if not 0.1 <= self.width <= 16:
             raise OptionError("--width", f"{self.width}", "0.1 to 16")
         if self.rr and self.modality != "ecg":
-            raise OptionError("--rr", f"given for {self.plan}, a net for images", "a net for ECG", "leave it out")
+            found = f"given for {self.architecture}, a net for images"
+            raise OptionError("--rr", found, "a net for ECG", "leave it out")
 
     @property
     def modality(self) -> str:
         """What the net is for: ``ecg`` or ``image``."""
-        return next(modality for modality, plans in NETS.items() if self.plan in plans)
+        return next(modality for modality, architectures in NETS.items() if self.architecture in architectures)
 
     def scaled(self, channels: int) -> int:
         """Channels after ``width``, a multiple of 8."""
@@ -63,22 +62,37 @@ class NetSpec:
         """Return the fields as JSON values."""
         return asdict(self)
 
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "NetSpec":
+        """Read what ``as_json`` wrote; runs of version 0.1 call the architecture ``plan``. Raises TypeError."""
+        named = {"architecture" if name == "plan" else name: entry for name, entry in value.items()}
+        return cls(**named)
+
 
 def net_spec(
-    classes: int, modality: str, *, plan: str | None = None, norm: str | None = None, rr: bool | None = None,
+    classes: int,
+    modality: str,
+    *,
+    architecture: str | None = None,
+    norm: str | None = None,
+    rr: bool | None = None,
     width: float = 1.0,
-) -> NetSpec:  # fmt: skip
+) -> NetSpec:
     """Choose a net for a cohort; what is None is the modality's default.
 
     Raises:
         OptionError: a net of the other modality, or what ``NetSpec`` refuses.
     """
-    chosen = NETS[modality][0] if plan is None else plan
+    chosen = NETS[modality][0] if architecture is None else architecture
     usual = DEFAULT_NORM.get(chosen, "group")
-    for other, plans in NETS.items():
-        if other != modality and chosen in plans:
-            raise OptionError("--net", f"{chosen!r} is for {_WHAT[other]}", f"one of {', '.join(NETS[modality])}",
-                              f"the cohort holds {_WHAT[modality]}")  # fmt: skip
+    for other, architectures in NETS.items():
+        if other != modality and chosen in architectures:
+            raise OptionError(
+                "--net",
+                f"{chosen!r} is for {_WHAT[other]}",
+                f"one of {', '.join(NETS[modality])}",
+                f"the cohort holds {_WHAT[modality]}",
+            )
     return NetSpec(classes, chosen, norm or usual, (modality == "ecg") if rr is None else rr, width)
 
 
@@ -90,14 +104,14 @@ class Inputs:
     """What a net sees of a batch.
 
     Attributes:
-        window: (B, 1, 256) float32 millivolt, filtered, not normalised; of a net for images the images,
+        examples: windows (B, 1, 256) float32 millivolt, filtered, not normalised; of a net for images the images,
             (B, 3, 32, 32) uint8.
         rr: (B, 4) float32, or None for a net without RR.
         weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts. BatchNorm's
             statistics and the risks look at it.
     """
 
-    window: Tensor
+    examples: Tensor
     rr: Tensor | None = None
     weight: Tensor | None = None
 
@@ -119,8 +133,11 @@ class Net(ABC):
     def __init__(self, spec: NetSpec, features: int, hidden: int) -> None:
         self.spec, self.features, self.hidden = spec, features, hidden
         self.roles: dict[str, Callable[..., Tensor]] = {
-            "extractor": self.extract, "head": self.classify, "model": self.logits, "decoupled": self.decoupled_logits,
-        }  # fmt: skip
+            "extractor": self.extract,
+            "head": self.classify,
+            "model": self.logits,
+            "decoupled": self.decoupled_logits,
+        }
 
     def initial(self, seed: int) -> Params:
         """Draw initial parameters, float32; the same seed gives the same bits."""

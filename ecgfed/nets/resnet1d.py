@@ -7,27 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.nets.layers import (
-    Initialiser,
-    Params,
-    channels_last,
-    conv,
-    linear,
-    mean_over_time,
-    norm,
-    part_of,
-    standardise,
-)
+from ecgfed.nets.layers import Initialiser, Params, channels_last, conv, linear, mean_over_time, norm, standardise
 from ecgfed.nets.net import Inputs, Net, NetSpec
-
-__all__ = ["Inputs", "NetSpec", "ResNet1d", "count_parameters", "extractor_of", "head_of"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Architecture:
     """(channels, kernel, stride) of the stem and of each block, and the head's hidden features."""
 
     stem: tuple[int, int, int]
@@ -35,9 +23,9 @@ class Plan:
     hidden: int = 64
 
 
-PLANS = {
-    "default": Plan(stem=(24, 7, 4), blocks=((40, 5, 2), (64, 3, 2))),
-    "reference": Plan(stem=(32, 7, 2), blocks=((64, 5, 2), (96, 3, 2))),
+ARCHITECTURES = {
+    "default": Architecture(stem=(24, 7, 4), blocks=((40, 5, 2), (64, 3, 2))),
+    "reference": Architecture(stem=(32, 7, 2), blocks=((64, 5, 2), (96, 3, 2))),
 }
 #: Typical values that bring RR features near zero: seconds, seconds, seconds, ratio.
 RR_CENTRE = (0.8, 0.8, 0.8, 1.0)
@@ -46,19 +34,19 @@ RR_LIMIT = 5.0
 
 
 class ResNet1d(Net):
-    """The 1-D ResNet of a plan: windows (B, 1, 256) in millivolt, and RR features where it was built with them."""
+    """A 1-D ResNet: windows (B, 1, 256) in millivolt, and RR features where it was built with them."""
 
     input_name: ClassVar[str] = "window"
     input_shape: ClassVar[tuple[int, ...]] = (1, 256)
     input_type: ClassVar[torch.dtype] = torch.float32
 
     def __init__(self, spec: NetSpec) -> None:
-        plan = PLANS[spec.plan]
-        self.stem = (spec.scaled(plan.stem[0]), *plan.stem[1:])
-        self.blocks = tuple((spec.scaled(channels), kernel, stride) for channels, kernel, stride in plan.blocks)
-        super().__init__(spec, self.blocks[-1][0], spec.scaled(plan.hidden))
+        architecture = ARCHITECTURES[spec.architecture]
+        self.stem = (spec.scaled(architecture.stem[0]), *architecture.stem[1:])
+        self.blocks = tuple((spec.scaled(channels), kernel, stride) for channels, kernel, stride in architecture.blocks)
+        super().__init__(spec, self.blocks[-1][0], spec.scaled(architecture.hidden))
 
-    def draw_extractor(self, draw: Initialiser) -> None:  # noqa: D102
+    def draw_extractor(self, draw: Initialiser) -> None:
         channels, kernel, _ = self.stem
         draw.conv("extractor.stem", 1, channels, kernel)
         draw.norm("extractor.stem_norm", channels, self.spec.norm)
@@ -73,9 +61,9 @@ class ResNet1d(Net):
         if self.spec.rr:
             draw.linear("extractor.rr", len(RR_CENTRE), self.features, gain=1.0)
 
-    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:  # noqa: D102
+    def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         kind, rows = self.spec.norm, inputs.weight
-        x = conv(params, "extractor.stem", channels_last(standardise(inputs.window)), stride=self.stem[2])
+        x = conv(params, "extractor.stem", channels_last(standardise(inputs.examples)), stride=self.stem[2])
         x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats, rows))
         for i, (_, _, stride) in enumerate(self.blocks):
             block = f"extractor.block{i}"
@@ -93,18 +81,3 @@ class ResNet1d(Net):
             rr = ((inputs.rr - centre) / scale).clamp(-RR_LIMIT, RR_LIMIT)
             features = features + linear(params, "extractor.rr", rr)
         return features
-
-
-def extractor_of(params: Params) -> Params:
-    """Return the extractor's entries of a net's parameters."""
-    return part_of(params, "extractor")
-
-
-def head_of(params: Params) -> Params:
-    """Return the classifier head's entries of a net's parameters."""
-    return part_of(params, "head")
-
-
-def count_parameters(params: Params) -> int:
-    """Return the number of values, running statistics included."""
-    return sum(torch.numel(value) for value in params.values())

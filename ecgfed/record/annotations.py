@@ -19,7 +19,7 @@ SYMBOL_COLUMNS, NOTE_COLUMNS = ("symbol", "type", "annotation"), ("note", "aux",
 
 def make_annotation(
     sample: Any, symbol: Any, note: Sequence[str], path: Path, samples: int | None = None, subtype: Any = None
-) -> Annotation:  # fmt: skip
+) -> Annotation:
     """Put marks in order of time and refuse those outside a recording of ``samples`` samples; raises RecordError."""
     at, of = np.asarray(sample, dtype=np.int64), np.asarray(symbol, dtype=np.str_)
     order = np.argsort(at, kind="stable")

@@ -117,9 +117,11 @@ def _check_count(table: Table, column: _Column) -> None:
     if len(step) and not (step == step[0]).all():
         line = table.lines[int(np.argmax(step != step[0])) + 1]
         raise RecordError(
-            table.path, f"line {line} does not count on from the one before", f"steps of {step[0]:g}",
+            table.path,
+            f"line {line} does not count on from the one before",
+            f"steps of {step[0]:g}",
             "fill gaps with rows that hold NaN",
-        )  # fmt: skip
+        )
 
 
 def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) -> float:

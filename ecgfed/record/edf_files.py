@@ -249,9 +249,16 @@ def _recording(
     rows = sorted(read)
     signals = np.stack([_signal_mv(edf.signals[row], starts, read[row]) for row in rows])
     return Recording(
-        path.stem, path, names[chosen], tuple(names[row] for row in rows), fs_hz, signals, edf_comments(path),
-        files=(path,), left_out=tuple(left_out),
-    )  # fmt: skip
+        path.stem,
+        path,
+        names[chosen],
+        tuple(names[row] for row in rows),
+        fs_hz,
+        signals,
+        edf_comments(path),
+        files=(path,),
+        left_out=tuple(left_out),
+    )
 
 
 def edf_comments(path: Path) -> tuple[str, ...]:

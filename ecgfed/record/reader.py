@@ -18,12 +18,7 @@ from ecgfed.record.wfdb_files import read_recording as read_wfdb
 from ecgfed.record.wfdb_header import read_header, record_base
 
 #: The suffixes of each format; a path with none of them is a WFDB record's.
-FORMATS = {
-    "wfdb": (".hea", ".dat"),
-    "edf": (".edf",),
-    "csv": (".csv", ".tsv", ".txt"),
-    "numpy": (".npy", ".npz"),
-}
+FORMATS = {"wfdb": (".hea", ".dat"), "edf": (".edf",), "csv": (".csv", ".tsv", ".txt"), "numpy": (".npy", ".npz")}
 #: The annotator that means the annotations inside an EDF+ file.
 INSIDE_EDF = "edf"
 _TABLES = (".csv", ".tsv", ".txt")
@@ -78,9 +73,7 @@ def read_recording(
         return read_numpy(path, leads, every_lead=every_lead, how=how)
 
 
-def read_every_lead(
-    path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions = _AS_ASKED
-) -> Recording:  # fmt: skip
+def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions = _AS_ASKED) -> Recording:
     """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first."""
     recording = read_recording(path, (), every_lead=True, how=how)
     return replace(recording, lead=next((name for name in preferred if name in recording.leads), recording.lead))

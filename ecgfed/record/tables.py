@@ -51,11 +51,21 @@ class Table:
 
         try:
             frame = pandas.read_csv(
-                io.StringIO("\n".join(self.rows)), sep=r"\s+" if self.separator is None else self.separator,
-                header=None, names=range(self.columns), usecols=columns, dtype=np.float64, decimal=self.decimal,
-                na_values=list(GAPS), keep_default_na=False, skipinitialspace=True, skip_blank_lines=False,
-                quoting=3, float_precision="round_trip", index_col=False,
-            )  # fmt: skip
+                io.StringIO("\n".join(self.rows)),
+                sep=r"\s+" if self.separator is None else self.separator,
+                header=None,
+                names=range(self.columns),
+                usecols=columns,
+                dtype=np.float64,
+                decimal=self.decimal,
+                na_values=list(GAPS),
+                keep_default_na=False,
+                skipinitialspace=True,
+                skip_blank_lines=False,
+                quoting=3,
+                float_precision="round_trip",
+                index_col=False,
+            )
             values = np.ascontiguousarray(frame[columns].to_numpy().T)
         except Exception as problem:  # pandas raises ValueError and kinds of its own, and never says the line
             self._name_the_text(columns)

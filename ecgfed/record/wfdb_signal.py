@@ -15,13 +15,32 @@ from ecgfed.record.wfdb_header import unit
 
 #: Bytes a sample takes in each uncompressed WFDB format.
 _SAMPLE_BYTES = {
-    "8": 1.0, "16": 2.0, "24": 3.0, "32": 4.0, "61": 2.0, "80": 1.0, "160": 2.0, "212": 1.5, "310": 4 / 3, "311": 4 / 3,
-}  # fmt: skip
+    "8": 1.0,
+    "16": 2.0,
+    "24": 3.0,
+    "32": 4.0,
+    "61": 2.0,
+    "80": 1.0,
+    "160": 2.0,
+    "212": 1.5,
+    "310": 4 / 3,
+    "311": 4 / 3,
+}
 #: The value that stands for "no sample" in each format that has one (signal(5)).
 _INVALID = {
-    "16": -(2**15), "61": -(2**15), "160": -(2**15), "24": -(2**23), "32": -(2**31), "80": -(2**7), "212": -(2**11),
-    "310": -(2**9), "311": -(2**9), "508": -(2**7), "516": -(2**15), "524": -(2**23),
-}  # fmt: skip
+    "16": -(2**15),
+    "61": -(2**15),
+    "160": -(2**15),
+    "24": -(2**23),
+    "32": -(2**31),
+    "80": -(2**7),
+    "212": -(2**11),
+    "310": -(2**9),
+    "311": -(2**9),
+    "508": -(2**7),
+    "516": -(2**15),
+    "524": -(2**23),
+}
 
 
 def signal_files(header: Any, base: Path, channels: list[int]) -> tuple[Path, ...]:
@@ -83,9 +102,7 @@ def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
         _check_length(header, base, channel)
     try:
         # The samples as they are stored, because the header's checksum is the sum of those.
-        read = wfdb.rdrecord(
-            str(base), channels=channels, physical=False, smooth_frames=False, ignore_skew=True
-        )  # fmt: skip
+        read = wfdb.rdrecord(str(base), channels=channels, physical=False, smooth_frames=False, ignore_skew=True)
     except Exception as problem:  # wfdb raises ValueError, IndexError and others for broken files
         raise RecordError(
             base, f"cannot be read ({type(problem).__name__}: {problem})", "a WFDB record", "fetch or copy it again"

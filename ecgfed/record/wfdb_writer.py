@@ -91,16 +91,26 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
 
     signals, names = recording.signals_mv, _lead_names(recording.leads)
     scales = [choose_gain(signal) for signal in signals]
-    digital = np.stack([
-        np.where(np.isnan(signal), _GAP, np.rint(np.nan_to_num(signal) * gain) + zero).astype(np.int64)
-        for signal, (gain, zero) in zip(signals, scales, strict=True)
-    ], axis=1)  # fmt: skip
+    digital = np.stack(
+        [
+            np.where(np.isnan(signal), _GAP, np.rint(np.nan_to_num(signal) * gain) + zero).astype(np.int64)
+            for signal, (gain, zero) in zip(signals, scales, strict=True)
+        ],
+        axis=1,
+    )
     comments = [re.sub(r"\s", " ", comment).strip() for comment in recording.comments]
     wfdb.wrsamp(
-        name, fs=recording.fs_hz, units=["mV"] * len(names), sig_name=names, d_signal=digital, fmt=["16"] * len(names),
-        adc_gain=[gain for gain, _ in scales], baseline=[zero for _, zero in scales],
-        comments=[c.encode("ascii", "replace").decode() for c in comments if c], write_dir=str(folder),
-    )  # fmt: skip
+        name,
+        fs=recording.fs_hz,
+        units=["mV"] * len(names),
+        sig_name=names,
+        d_signal=digital,
+        fmt=["16"] * len(names),
+        adc_gain=[gain for gain, _ in scales],
+        baseline=[zero for _, zero in scales],
+        comments=[c.encode("ascii", "replace").decode() for c in comments if c],
+        write_dir=str(folder),
+    )
     try:
         back = read_recording(folder / name, (names[0],), every_lead=True)
     except RecordError as problem:  # a full disk cuts wfdb's files short without a word
@@ -163,9 +173,14 @@ def annotation_bytes(annotation: Annotation, fs_hz: float, target: Path) -> byte
         with tempfile.TemporaryDirectory() as folder:
             written = Path(folder, "record")  # wfdb takes plain names only, and writes files only
             wfdb.wrann(
-                written.name, "atr", annotation.sample, annotation.symbol.tolist(), aux_note=notes, fs=fs_hz,
+                written.name,
+                "atr",
+                annotation.sample,
+                annotation.symbol.tolist(),
+                aux_note=notes,
+                fs=fs_hz,
                 write_dir=folder,
-            )  # fmt: skip
+            )
             data = written.with_suffix(".atr").read_bytes()
             with contextlib.suppress(Exception):  # a full disk cuts wfdb's file short without a word
                 if np.array_equal(wfdb.rdann(str(written), "atr").sample, annotation.sample):

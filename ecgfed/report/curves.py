@@ -25,8 +25,9 @@ def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) 
     loss.set(xlabel="round", ylabel="training loss", yscale="log")
     loss.legend(frameon=False)
     for key, name, colour in (
-        ("valid_T_g", "global answer, pooled", "#1b6ca8"), ("valid_T_p", "personal answers, mean", "#2e8b57"),
-    ):  # fmt: skip
+        ("valid_T_g", "global answer, pooled", "#1b6ca8"),
+        ("valid_T_p", "personal answers, mean", "#2e8b57"),
+    ):
         points = [(line["round"], line[key]) for line in history if key in line]
         if points:
             score.plot(*zip(*points, strict=True), label=name, color=colour, marker="." if len(points) < 60 else "")

@@ -28,9 +28,13 @@ FORMATS = ("png", "svg")
 PAPER_MV = 4.0
 #: One colour a reason, told apart by colour-blind readers too (Okabe and Ito's palette); each is also written out.
 COLOURS = {
-    "gap": "#8c8c8c", "flat": "#0072b2", "rail": "#d55e00", "spike": "#cc79a7", "noise": "#e69f00",
+    "gap": "#8c8c8c",
+    "flat": "#0072b2",
+    "rail": "#d55e00",
+    "spike": "#cc79a7",
+    "noise": "#e69f00",
     "baseline": "#009e73",
-}  # fmt: skip
+}
 _ROW_MM, _FEW_LEADS, _MANY_ROW_MM, _BETWEEN_MM, _AXIS_MM = 16.0, 3, 8.0, 12.0, 7.0
 _BINS = 2400
 #: A stretch is drawn at least this share of the overview wide, so that a spike in half an hour is seen.
@@ -153,9 +157,15 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
     if lead == page.chosen:
         axes.axvspan(start_s, min(start_s + STRIP_S, duration), fill=False, edgecolor=INK, linewidth=1.2)
     axes.text(
-        0.004, 0.94, lead, transform=axes.transAxes, fontsize=7.5, fontweight="bold", va="top",
+        0.004,
+        0.94,
+        lead,
+        transform=axes.transAxes,
+        fontsize=7.5,
+        fontweight="bold",
+        va="top",
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1},
-    )  # fmt: skip
+    )
     for side in ("top", "left", "right"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color("#bbbbbb")
@@ -186,9 +196,15 @@ def _shade_strip(axes: Any, page: QualityPage, start_s: float, low: float) -> No
         written[line : line + 1] = [until]
         x, side = (begin + 0.04, "left") if until <= STRIP_S else (STRIP_S - 0.04, "right")
         axes.text(
-            x, low + 0.08 + 0.28 * line, reason, fontsize=7.5, color=COLOURS[reason], fontweight="bold", ha=side,
+            x,
+            low + 0.08 + 0.28 * line,
+            reason,
+            fontsize=7.5,
+            color=COLOURS[reason],
+            fontweight="bold",
+            ha=side,
             bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.6},
-        )  # fmt: skip
+        )
 
 
 def _legend(figure: Any, page: QualityPage, y: float, right: float) -> None:
@@ -199,6 +215,13 @@ def _legend(figure: Any, page: QualityPage, y: float, right: float) -> None:
     patches = [Patch(color=colour, alpha=0.6, label=name) for name, colour in COLOURS.items() if name in found]
     if patches:
         figure.legend(
-            handles=patches, loc="center right", bbox_to_anchor=(right, y), ncols=len(patches), fontsize=7.5,
-            frameon=False, handlelength=1.2, columnspacing=1.2, borderaxespad=0,
-        )  # fmt: skip
+            handles=patches,
+            loc="center right",
+            bbox_to_anchor=(right, y),
+            ncols=len(patches),
+            fontsize=7.5,
+            frameon=False,
+            handlelength=1.2,
+            columnspacing=1.2,
+            borderaxespad=0,
+        )

@@ -89,9 +89,15 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
         if 0 <= at <= STRIP_S:
             quiet = name == strip.usual
             axes.text(
-                at, high - 0.12, name, ha="center", va="top", fontsize=8 if quiet else 11,
-                color="#8a8a8a" if quiet else _MARK, fontweight="normal" if quiet else "bold",
-            )  # fmt: skip
+                at,
+                high - 0.12,
+                name,
+                ha="center",
+                va="top",
+                fontsize=8 if quiet else 11,
+                color="#8a8a8a" if quiet else _MARK,
+                fontweight="normal" if quiet else "bold",
+            )
             if not quiet:
                 axes.axvline(at, ymin=0.02, ymax=1 - 0.5 / (high - low), color=_MARK, linewidth=0.6, alpha=0.5)
     left = MARGIN_MM / page_mm[0]

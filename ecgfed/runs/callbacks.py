@@ -126,7 +126,7 @@ class WriteHistory(Callback):
         """Append the round's lines."""
         now = time.perf_counter()
         append_line(self.run / HISTORY, json.dumps(outcome.record))
-        timing = {"round": outcome.state.round, "seconds": round(now - self._since, 4), "beats": outcome.beats}
+        timing = {"round": outcome.state.round, "seconds": round(now - self._since, 4), "examples": outcome.examples}
         append_line(self.run / TIMING, json.dumps(timing))
         self._since = now
 

@@ -54,10 +54,11 @@ class _Index:
     def from_json(cls, value: Any) -> "_Index":
         """Check and convert; raises KeyError, TypeError, ValueError, AttributeError."""
         index = cls(
-            int(value["round"]), str(value.get("run", "")),
+            int(value["round"]),
+            str(value.get("run", "")),
             {int(client): int(count) for client, count in value["seen"].items()},
             {str(key): StoredFile.from_json(entry) for key, entry in value["files"].items()},
-        )  # fmt: skip
+        )
         if index.round < 1 or _SERVER not in index.files:
             raise ValueError("a finished round")
         return index
@@ -113,9 +114,11 @@ class CheckpointStore:
             ) from problem
         if self.identity and index.run not in ("", self.identity):
             raise RunError(
-                self.folder, "is the checkpoint of another run (its method, settings, net, plan or cohort differ)",
-                "the one of the run.json beside it", "put this run's own back, or train again into a new folder",
-            )  # fmt: skip
+                self.folder,
+                "is the checkpoint of another run (its method, settings, net, plan or cohort differ)",
+                "the one of the run.json beside it",
+                "put this run's own back, or train again into a new folder",
+            )
         return index
 
     def _check_length(self, file: StoredFile) -> None:
@@ -128,9 +131,11 @@ class CheckpointStore:
             ) from None
         if file.bytes not in (-1, found):
             raise RunError(
-                path, f"has {found:,} bytes, is not the file that was saved", f"{file.bytes:,}",
+                path,
+                f"has {found:,} bytes, is not the file that was saved",
+                f"{file.bytes:,}",
                 "train again into a new folder",
-            )  # fmt: skip
+            )
 
     def attach(self, state: State) -> None:
         """Begin to write this run's checkpoints: what clients keep moves to the disk from now on.
@@ -175,10 +180,11 @@ class CheckpointStore:
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
         """Replace the index, then take away what only the old one named."""
         index = {
-            "round": snapshot.round, "run": self.identity,
+            "round": snapshot.round,
+            "run": self.identity,
             "seen": {str(client): count for client, count in sorted(snapshot.seen.items())},
             "files": {key: vars(file) for key, file in files.items()},
-        }  # fmt: skip
+        }
         # without indentation: json's own C code writes it, milliseconds for 10,000 clients
         write_text(self.folder / PROGRESS, json.dumps(index) + "\n")
         before, self._published = self._published, {file.name for file in files.values()}

@@ -52,9 +52,10 @@ def read_stored(folder: Path, file: StoredFile) -> Tree:
         data = path.read_bytes()
     except OSError as problem:
         raise RunError(
-            path, f"cannot be read ({problem.strerror})",
+            path,
+            f"cannot be read ({problem.strerror})",
             action="wait for a training that goes on in this run, or train again into a new folder",
-        ) from None  # fmt: skip
+        ) from None
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise RunError(path, "is not the file that was saved (SHA-256 differs)", action="train again into a new folder")
     return load_tree(data, path, RunError)
@@ -71,9 +72,7 @@ class KeptStates(MutableMapping[int, Tree]):
         cache_bytes: what may stay in memory beside states not yet written.
     """
 
-    def __init__(
-        self, folder: Path, files: Mapping[int, StoredFile | None], cache_bytes: int = CACHE_BYTES
-    ) -> None:  # fmt: skip
+    def __init__(self, folder: Path, files: Mapping[int, StoredFile | None], cache_bytes: int = CACHE_BYTES) -> None:
         self.folder, self.cache_bytes = folder, cache_bytes
         self._files = dict(files)
         self._unwritten: dict[int, Tree] = {}

@@ -97,9 +97,11 @@ class Run:
             array = np.ascontiguousarray(cohort.arrays[name])
             if hashlib.sha256(array.data if array.size else b"").hexdigest() != digest:
                 raise CohortError(
-                    cohort.path / f"{name}.npy", "has changed since the cohort was prepared (SHA-256 differs)",
-                    "the beats this run was begun with", "prepare the cohort again, as it was",
-                )  # fmt: skip
+                    cohort.path / f"{name}.npy",
+                    "has changed since the cohort was prepared (SHA-256 differs)",
+                    "the beats this run was begun with",
+                    "prepare the cohort again, as it was",
+                )
         return cohort
 
     def state(self) -> State:
@@ -123,13 +125,18 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
     if path.exists() and (not path.is_dir() or any(part.name != f".{FILE_NAME}.partial" for part in path.iterdir())):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
-        "schema_version": SCHEMA_VERSION, "tool_version": __version__,
+        "schema_version": SCHEMA_VERSION,
+        "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
         "cohort": {"path": str(cohort.path.resolve()), "fingerprint": cohort.fingerprint},
-        "classes": list(cohort.classes), "clients": [client.id for client in cohort.clients],
-        "net": method.net.spec.as_json(), "method": name_of(type(method)), "settings": asdict(method.settings),
-        "plan": asdict(plan), **extra,
-    }  # fmt: skip
+        "classes": list(cohort.classes),
+        "clients": [client.id for client in cohort.clients],
+        "net": method.net.spec.as_json(),
+        "method": name_of(type(method)),
+        "settings": asdict(method.settings),
+        "plan": asdict(plan),
+        **extra,
+    }
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -153,12 +160,16 @@ def open_run(path: Path | str) -> Run:
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
     try:
         kind = method_by_name(meta["method"])
-        net = make_net(NetSpec(**meta["net"]))
+        net = make_net(NetSpec.from_json(meta["net"]))
         method = kind(net, make_settings(kind.settings_type, meta["settings"]))
         return Run(
-            path, method, TrainPlan(**meta["plan"]), Path(meta["cohort"]["path"]),
-            str(meta["cohort"]["fingerprint"]), meta,
-        )  # fmt: skip
+            path,
+            method,
+            TrainPlan(**meta["plan"]),
+            Path(meta["cohort"]["path"]),
+            str(meta["cohort"]["fingerprint"]),
+            meta,
+        )
     except (KeyError, TypeError, EcgfedError) as problem:
         raise RunError(
             path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder"

@@ -57,10 +57,14 @@ def _progress(run: Run) -> dict[str, Any]:
     when = datetime.fromtimestamp(saved.stat().st_mtime, UTC).isoformat(timespec="seconds") if done else None
     scores = dict.fromkeys(("valid_T_g", "valid_T_p")) | last_scores(lines)
     return {
-        "method": run.method.name, "rounds_done": done, "rounds": run.plan.rounds,
-        "passes": lines[-1]["passes"] if lines else 0.0, **scores,
-        "state": "finished" if done >= run.plan.rounds else "unfinished", "saved": when,
-    }  # fmt: skip
+        "method": run.method.name,
+        "rounds_done": done,
+        "rounds": run.plan.rounds,
+        "passes": lines[-1]["passes"] if lines else 0.0,
+        **scores,
+        "state": "finished" if done >= run.plan.rounds else "unfinished",
+        "saved": when,
+    }
 
 
 def last_scores(lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,16 +94,18 @@ def describe_run(path: Path) -> dict[str, Any]:
     meta = run.meta
     timing = read_lines(run.path / TIMING, progress["rounds_done"])
     return {
-        "run": str(path), **progress, "settings": meta["settings"], "plan": meta["plan"], "net": meta["net"],
-        "cohort": {
-            **meta["cohort"], "clients": len(meta.get("clients", ())), "classes": list(meta.get("classes", ())),
-        },
+        "run": str(path),
+        **progress,
+        "settings": meta["settings"],
+        "plan": meta["plan"],
+        "net": meta["net"],
+        "cohort": {**meta["cohort"], "clients": len(meta.get("clients", ())), "classes": list(meta.get("classes", ()))},
         "versions": {"ecgfed": meta.get("tool_version"), **meta.get("versions", {})},
         "losses": {name: lines[-1][name] for name in ("loss_mean", "loss_max")} if lines else None,
         "valid": {line["round"]: scores for line in lines if (scores := last_scores([line]))},
         "evaluations": _evaluations(run.path),
         "speed": {**_speed(timing), "recent": _speed(timing[-WINDOW:])},
-    }  # fmt: skip
+    }
 
 
 def _evaluations(path: Path) -> dict[str, Any]:
@@ -120,9 +126,15 @@ def _speed(timing: list[dict[str, Any]]) -> dict[str, Any]:
     """Return seconds a round and samples a second; None where timing.jsonl does not say."""
     if not timing:
         return {"rounds_timed": 0, "seconds_a_round": None, "samples_per_s": None}
-    counted = [line for line in timing if "beats" in line]  # runs of an earlier version have none
+    counted = [line for line in timing if _examples(line)]  # runs of the first version have none
     elapsed = sum(line["seconds"] for line in counted)
     return {
-        "rounds_timed": len(timing), "seconds_a_round": statistics.median(line["seconds"] for line in timing),
-        "samples_per_s": sum(line["beats"] for line in counted) / elapsed if elapsed else None,
-    }  # fmt: skip
+        "rounds_timed": len(timing),
+        "seconds_a_round": statistics.median(line["seconds"] for line in timing),
+        "samples_per_s": sum(map(_examples, counted)) / elapsed if elapsed else None,
+    }
+
+
+def _examples(line: dict[str, Any]) -> int:
+    """What a round went through; version 0.1 wrote ``beats``."""
+    return int(line.get("examples", line.get("beats", 0)))

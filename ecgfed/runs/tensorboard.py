@@ -14,9 +14,10 @@ def require_tensorboard() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise OptionError(
-            "--tensorboard", "the package tensorboard is not installed",
+            "--tensorboard",
+            "the package tensorboard is not installed",
             action="install it with: pip install 'ecgfed[tensorboard]'",
-        ) from None  # fmt: skip
+        ) from None
     return SummaryWriter
 
 

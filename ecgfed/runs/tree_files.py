@@ -16,9 +16,17 @@ from ecgfed.files import write_bytes
 from ecgfed.methods.base import Tree
 
 _DTYPES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
-    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
-}  # fmt: skip
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 
 def serialised(tree: Tree) -> bytes:
@@ -51,11 +59,12 @@ def _header(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[by
         offset += shape.numel() * dtype.itemsize
     entries = {
         path: {
-            "dtype": _DTYPES[dtype], "shape": list(shape),
+            "dtype": _DTYPES[dtype],
+            "shape": list(shape),
             "data_offsets": [begin[path], begin[path] + shape.numel() * dtype.itemsize],
         }
         for path, dtype, shape in leaves
-    }  # fmt: skip
+    }
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text, [path for path, _, _ in aligned]

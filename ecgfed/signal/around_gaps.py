@@ -28,9 +28,14 @@ def usable_pieces(quality: LeadQuality) -> tuple[list[tuple[int, int]], NDArray[
 
 
 def detect_around_gaps(
-    signals_mv: NDArray[np.floating], fs_hz: float, quality: LeadQuality | None = None, *,
-    lead: int = 0, detector: str = OURS, name: str = "signal",
-) -> NDArray[np.int64]:  # fmt: skip
+    signals_mv: NDArray[np.floating],
+    fs_hz: float,
+    quality: LeadQuality | None = None,
+    *,
+    lead: int = 0,
+    detector: str = OURS,
+    name: str = "signal",
+) -> NDArray[np.int64]:
     """Find the R peaks of a recording, with detectors that do not know of gaps piece by piece.
 
     Args:
@@ -38,8 +43,8 @@ def detect_around_gaps(
         fs_hz: sampling frequency in Hz.
         quality: bad stretches of the lead in use, where they are known already.
         lead: the lead in use.
-        detector: a name from ``ecgfed.signal.detectors.DETECTORS``. Ours copes with gaps itself, and goes on with another
-            lead where it has one; the others see pieces of the lead in use without gaps, rail or spikes.
+        detector: a name from ``ecgfed.signal.detectors.DETECTORS``. Ours copes with gaps itself, and goes on with
+            another lead where it has one; the others see pieces of the lead in use without gaps, rail or spikes.
         name: what to call the signal in an error.
 
     Returns:
@@ -76,6 +81,8 @@ def detect_around_gaps(
         raise problem
     amiss = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
     raise RecordError(
-        name, f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / fs_hz:.1f} s)",
-        "an ECG", "check the electrode or the lead",
-    )  # fmt: skip
+        name,
+        f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / fs_hz:.1f} s)",
+        "an ECG",
+        "check the electrode or the lead",
+    )

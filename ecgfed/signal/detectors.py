@@ -83,10 +83,15 @@ def _bridged(signals_mv: Signal, lead: int) -> Signal:
 
 #: NeuroKit's methods, and the cleaning each is meant for (its own where it has none).
 _NEUROKIT = {
-    "neurokit": "neurokit", "pantompkins1985": "pantompkins1985", "hamilton2002": "hamilton2002",
-    "elgendi2010": "elgendi2010", "engzeemod2012": "engzeemod2012", "manikandan2012": "neurokit",
-    "rodrigues2021": "neurokit", "nabian2018": "neurokit",
-}  # fmt: skip
+    "neurokit": "neurokit",
+    "pantompkins1985": "pantompkins1985",
+    "hamilton2002": "hamilton2002",
+    "elgendi2010": "elgendi2010",
+    "engzeemod2012": "engzeemod2012",
+    "manikandan2012": "neurokit",
+    "rodrigues2021": "neurokit",
+    "nabian2018": "neurokit",
+}
 DETECTORS: dict[str, Detector] = {
     OURS: Detector(_ours, "ecgfed", every_lead=True),
     "xqrs": Detector(_xqrs, "wfdb"),

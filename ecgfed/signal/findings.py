@@ -186,9 +186,7 @@ def _steep_s(signal: NDArray[np.float64], fs_hz: float, peaks: NDArray[np.int64]
     return float(np.median(steep) / fs_hz)
 
 
-def _qrs(
-    signal: NDArray[np.float64], bad: NDArray[np.bool_], fs_hz: float, peaks: NDArray[np.int64]
-) -> _Qrs | None:  # fmt: skip
+def _qrs(signal: NDArray[np.float64], bad: NDArray[np.bool_], fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
     """Measure the waves of the beats that stand on good samples; None where there are too few."""
     half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
     spans = _around(signal, peaks[~bad[peaks]], half + level, half)

@@ -24,7 +24,7 @@ LEADS = 2
 @lru_cache(maxsize=1)
 def _weights() -> dict[str, Floats]:
     """Whole numbers in float64: ``lead``, ``mix``, ``beat`` and ``place``, ``near``, ``pick``, each with a bias."""
-    with files("ecgfed.record").joinpath(FILE).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+    with files("ecgfed.signal").joinpath(FILE).open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name].astype(np.float64) for name in stored.files}
 
 

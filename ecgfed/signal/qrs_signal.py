@@ -165,10 +165,15 @@ def levels(statistics: Floats, begin: int, first: int, stop: int) -> Floats:
     view = np.lib.stride_tricks.sliding_window_view(padded, 30, axis=2)[:, :, last - begin]
     ten, thirty = np.sort(view[..., 20:], axis=-1), np.sort(view[0], axis=-1)
     count = np.minimum(last + 1, 10)
-    return np.stack([
-        _order(ten[0], count, 0.65), _order(ten[1], count, 0.5), _order(ten[0], count, 1.0), _order(ten[0], count, 0.2),
-        _order(thirty, np.minimum(last + 1, 30), 0.65),
-    ])  # fmt: skip
+    return np.stack(
+        [
+            _order(ten[0], count, 0.65),
+            _order(ten[1], count, 0.5),
+            _order(ten[0], count, 1.0),
+            _order(ten[0], count, 0.2),
+            _order(thirty, np.minimum(last + 1, 30), 0.65),
+        ]
+    )
 
 
 def lead_weights(level: Floats) -> Floats:

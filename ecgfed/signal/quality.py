@@ -247,9 +247,7 @@ def _baseline(blocks: _Blocks, signal: NDArray[np.float64]) -> NDArray[np.float6
     return out
 
 
-def _beat_height(
-    blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[np.bool_]
-) -> NDArray[np.float64]:  # fmt: skip
+def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Height of the beats in mV, (blocks,); NaN where the signal is lost for ten seconds."""
     many = blocks.many(HEIGHT_S)
     tallest = np.where(lost, np.nan, deviation)

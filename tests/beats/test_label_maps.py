@@ -11,8 +11,14 @@ from ecgfed.errors import OptionError
 from ecgfed.record.wfdb_files import read_annotation
 
 #: de Chazal, O'Dwyer and Reilly 2004, table 1, and what bxb does with escape beats.
-DE_CHAZAL = {**dict.fromkeys("NLRej", "N"), **dict.fromkeys("AaJS", "S"), "V": "V", "E": "V", "F": "F",
-             **dict.fromkeys("/fQ", "Q")}  # fmt: skip
+DE_CHAZAL = {
+    **dict.fromkeys("NLRej", "N"),
+    **dict.fromkeys("AaJS", "S"),
+    "V": "V",
+    "E": "V",
+    "F": "F",
+    **dict.fromkeys("/fQ", "Q"),
+}
 DS1 = (101, 106, 108, 109, 112, 114, 115, 116, 118, 119, 122, 124, 201, 203, 205, 207, 208, 209, 215, 220, 223, 230)
 DS2 = (100, 103, 105, 111, 113, 117, 121, 123, 200, 202, 210, 212, 213, 214, 219, 221, 222, 228, 231, 232, 233, 234)
 #: N, S, V, F, Q of both, as published (shared ecg-facts).

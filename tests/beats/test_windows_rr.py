@@ -28,8 +28,13 @@ def test_a_window_by_hand() -> None:
 def test_beats_at_the_edges_are_padded_with_zero_and_flagged() -> None:
     windows, padded = cut_windows(np.arange(1.0, 11.0), np.array([0, 1, 2, 7, 8, 9]), before=2, length=5)
     assert windows[:, 0].tolist() == [
-        [0, 0, 1, 2, 3], [0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [7, 8, 9, 10, 0], [8, 9, 10, 0, 0],
-    ]  # fmt: skip
+        [0, 0, 1, 2, 3],
+        [0, 1, 2, 3, 4],
+        [1, 2, 3, 4, 5],
+        [6, 7, 8, 9, 10],
+        [7, 8, 9, 10, 0],
+        [8, 9, 10, 0, 0],
+    ]
     assert padded.tolist() == [True, True, False, False, True, True]
 
 
@@ -135,16 +140,21 @@ def test_one_heart_recorded_at_two_rates_gives_the_same_windows(tmp_path: Path, 
     r_s = [0.7, 1.5, 2.4, 3.1, 4.0, 4.9, 5.6, 6.2, 7.1, 8.0]
     for name, rate in (("own", fs_hz), ("mit", 360.0)):
         wfdb.wrsamp(
-            name, fs=rate, units=["mV"], sig_name=["MLII"], p_signal=r_waves(rate, r_s, 9.0)[:, None], fmt=["212"],
-            adc_gain=[200.0], baseline=[0], write_dir=str(tmp_path),
-        )  # fmt: skip
+            name,
+            fs=rate,
+            units=["mV"],
+            sig_name=["MLII"],
+            p_signal=r_waves(rate, r_s, 9.0)[:, None],
+            fmt=["212"],
+            adc_gain=[200.0],
+            baseline=[0],
+            write_dir=str(tmp_path),
+        )
         wfdb.wrann(name, "atr", np.rint(np.array(r_s) * rate).astype(int), ["N"] * 10, write_dir=str(tmp_path))
     made = {}
     for name in ("own", "mit"):
         read = read_recording(tmp_path / name, ("MLII",))
-        made[name] = labelled_beats(
-            read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"]
-        )  # fmt: skip
+        made[name] = labelled_beats(read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"])
     own, mit = made["own"].windows, made["mit"].windows
     assert mit.window_mv.max() > 0.8
     np.testing.assert_allclose(own.window_mv, mit.window_mv, atol=0.02)

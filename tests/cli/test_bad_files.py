@@ -21,9 +21,16 @@ Spoil = Callable[[Path], object]
 
 def wfdb_record(folder: Path) -> Path:
     wfdb.wrsamp(
-        "r", fs=360, units=["mV"], sig_name=["MLII"], p_signal=SIGNAL[:WHOLE, None], fmt=["16"], adc_gain=[1000.0],
-        baseline=[0], write_dir=str(folder),
-    )  # fmt: skip
+        "r",
+        fs=360,
+        units=["mV"],
+        sig_name=["MLII"],
+        p_signal=SIGNAL[:WHOLE, None],
+        fmt=["16"],
+        adc_gain=[1000.0],
+        baseline=[0],
+        write_dir=str(folder),
+    )
     return folder / "r"
 
 
@@ -101,7 +108,7 @@ BAD: list[tuple[str, str, Spoil, tuple[str, ...]]] = [
     ("numpy", "wrong units", lambda d: save(d, units="V"), ("r.npz", "check --units")),
     ("numpy", "truncated", lambda d: cut(d / "r.npz", 3000), ("r.npz", "cannot be read as .npz")),
     ("numpy", "empty", lambda d: save(d, MLII=np.zeros(0)), ("r.npz", "holds no samples")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "spoil", "words"), [pytest.param(k, s, w, id=f"{k}-{n}") for k, n, s, w in BAD])

@@ -49,9 +49,21 @@ def test_prepare_says_what_it_made_and_warns_of_what_it_cannot_compare(ecgfed: C
 def test_prepare_dirichlet_with_imbalance_from_python_batches(ecgfed: Command, tmp_path: Path) -> None:
     source = cs.write_python(tmp_path / "cifar-10-batches-py").parent
     said = ecgfed(
-        "prepare", "cifar10", "--source", source, "--out", tmp_path / "c", "--partition", "dirichlet", "--clients", 3,
-        "--alpha", 1, "--imbalance", 10,
-    )  # fmt: skip
+        "prepare",
+        "cifar10",
+        "--source",
+        source,
+        "--out",
+        tmp_path / "c",
+        "--partition",
+        "dirichlet",
+        "--clients",
+        3,
+        "--alpha",
+        1,
+        "--imbalance",
+        10,
+    )
     assert said.code == 0, said
     counts = json.loads((tmp_path / "c" / "cohort.json").read_text())["class_counts"]
     stock = np.bincount(cs.published()[1][:300], minlength=10)
@@ -74,11 +86,14 @@ def test_prepare_dirichlet_with_imbalance_from_python_batches(ecgfed: Command, t
         (("--out", "c", "--download", "--source", "good/test_batch.bin"), ("--source", "is a file")),
         (("--out", "c", "--download", "--source", "d", "--url", "http://127.0.0.1:9/"), ("cannot be fetched",)),
     ],
-)  # fmt: skip
+)
 def test_prepare_refuses_in_one_line_and_writes_nothing(
-    ecgfed: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...],
+    ecgfed: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
     fragments: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     cs.write_binary(tmp_path / "good")
     cs.write_binary(tmp_path / "short")
@@ -94,7 +109,7 @@ def test_from_a_cohort_to_scores_and_a_bundle(ecgfed: Command, cohort: Path, tmp
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     said = ecgfed(
         "train", cohort, "--out", run, "--method", "fedper", "--net", "convnet3", "--width", 0.125, "--rounds", 2
-    )  # fmt: skip
+    )
     assert said.code == 0, said
     meta = json.loads((run / "run.json").read_text())
     assert (meta["net"]["plan"], meta["net"]["norm"], meta["net"]["rr"]) == ("convnet3", "none", False)
@@ -121,7 +136,7 @@ def _check_bundle(bundle: Path, cohort: Path) -> None:
     opened = open_bundle(bundle)
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert (opened.modality, manifest["inputs"]) == ("image", {"image": [3, 32, 32]})
-    assert not {"fs_hz", "lead", "filter"} & set(manifest)
+    assert not {"fs_hz", "leads", "filter"} & set(manifest)
     images = np.array(open_cohort(cohort).examples[:7])
     classifier = opened.classifier("client-2")
     found = classifier.image_logits(images)

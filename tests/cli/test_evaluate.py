@@ -180,11 +180,12 @@ def _spoilt_checkpoint(run: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragments"),
     [
-        (_no_run, ("run", "is not a folder", "ecgfed train")), (_no_round, ("no finished round", "--resume")),
+        (_no_run, ("run", "is not a folder", "ecgfed train")),
+        (_no_round, ("no finished round", "--resume")),
         (_other_schema, ("run.json", "schema version 0", "expected 1")),
         (_spoilt_checkpoint, ("server.000002.safetensors", "not the file that was saved")),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("command", ["evaluate", "export"])
 def test_a_run_that_cannot_be_used(
     ecgfed: Command, run: Path, tmp_path: Path, command: str, spoil: Callable[[Path], None], fragments: tuple[str, ...]

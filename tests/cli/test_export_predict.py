@@ -147,8 +147,9 @@ def test_other_classes_become_valid_annotations(ecgfed: Command, records: Path, 
     options = ("--method", "local", "--rounds", 12, "--batch-size", 16, "--set", "lr=0.05", "--no-rr")
     for command in (
         ("prepare", "folder", records, "--out", cohort, "--classes", classes, "--workers", 1),
-        ("train", cohort, "--out", run, *options), ("export", run, "--out", bundle),
-    ):  # fmt: skip
+        ("train", cohort, "--out", run, *options),
+        ("export", run, "--out", bundle),
+    ):
         assert ecgfed(*command, "--quiet").code == 0
     for patient in ("p1", "p3"):
         out = tmp_path / patient
@@ -190,9 +191,13 @@ def test_beats_without_a_model_of_ones_own(ecgfed: Command, fedavg_run: Path, re
     ],
 )
 def test_a_bad_option(
-    ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path, options: tuple[str, ...],
+    ecgfed: Command,
+    fedavg_run: Path,
+    records: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
     fragments: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     said = ecgfed("predict", exported(fedavg_run), records / "p1", "--out", tmp_path / "out", *options)
     assert_refused(said, *fragments)
     assert list(tmp_path.iterdir()) == []

@@ -29,9 +29,16 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     signals[80 * FS, 0] = -10.0
     signals[90 * FS : 92 * FS, 1] = np.nan
     wfdb.wrsamp(
-        "rec", fs=FS, units=["mV"] * 2, sig_name=["MLII", "V1"], p_signal=signals, fmt=["16"] * 2,
-        adc_gain=[200.0] * 2, baseline=[0] * 2, write_dir=str(folder),
-    )  # fmt: skip
+        "rec",
+        fs=FS,
+        units=["mV"] * 2,
+        sig_name=["MLII", "V1"],
+        p_signal=signals,
+        fmt=["16"] * 2,
+        adc_gain=[200.0] * 2,
+        baseline=[0] * 2,
+        write_dir=str(folder),
+    )
     r = r[r < 120 * FS]
     wfdb.wrann("rec", "atr", r, ["N"] * len(r), write_dir=str(folder))
     return folder / "rec"
@@ -47,8 +54,17 @@ def inspected(ecgfed: Command, *arguments: object) -> dict[str, Any]:
 def test_json_says_what_where_and_how_long(ecgfed: Command, damaged: Path) -> None:
     answer = inspected(ecgfed, damaged)
     assert set(answer) == {
-        "record", "path", "fs_hz", "duration_s", "lead", "heart_rate_per_min", "leads", "findings", "picture", "seconds"
-    }  # fmt: skip
+        "record",
+        "path",
+        "fs_hz",
+        "duration_s",
+        "lead",
+        "heart_rate_per_min",
+        "leads",
+        "findings",
+        "picture",
+        "seconds",
+    }
     assert (answer["record"], answer["fs_hz"], answer["duration_s"], answer["lead"]) == ("rec", 360.0, 120.0, "MLII")
     assert answer["heart_rate_per_min"] == pytest.approx(75, abs=3)
     assert answer["picture"] is None
@@ -136,10 +152,14 @@ def test_an_svg_names_the_reasons_of_the_strip(ecgfed: Command, damaged: Path, t
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        ("2:00", "less than 2:00.0"), ("9999", "less than"), ("soon", "a time in the record"), ("-5", "a time"),
-        ("1:2:3:4", "a time"), ("", "a time"),
+        ("2:00", "less than 2:00.0"),
+        ("9999", "less than"),
+        ("soon", "a time in the record"),
+        ("-5", "a time"),
+        ("1:2:3:4", "a time"),
+        ("", "a time"),
     ],
-)  # fmt: skip
+)
 def test_a_moment_that_is_none(ecgfed: Command, damaged: Path, at: str, words: str) -> None:
     assert_refused(ecgfed("inspect", damaged, f"--at={at}"), "--at", words)
 

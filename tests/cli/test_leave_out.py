@@ -34,9 +34,16 @@ def poor_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name == "q3":
             signal[len(signal) // 2 :] += 0.2 * np.random.default_rng(0).normal(size=len(signal) - len(signal) // 2)
         wfdb.wrsamp(
-            name, fs=FS, units=["mV"], sig_name=["MLII"], p_signal=signal[:, None], fmt=["16"], adc_gain=[200.0],
-            baseline=[0], write_dir=str(folder / "records"),
-        )  # fmt: skip
+            name,
+            fs=FS,
+            units=["mV"],
+            sig_name=["MLII"],
+            p_signal=signal[:, None],
+            fmt=["16"],
+            adc_gain=[200.0],
+            baseline=[0],
+            write_dir=str(folder / "records"),
+        )
         wfdb.wrann(name, "atr", r, list("NNNNV" * 20), write_dir=str(folder / "records"))
     build_cohort(folder_sources(folder / "records"), folder / "cohort", PrepareOptions(), kind="folder", workers=1)
     return folder / "cohort"

@@ -109,9 +109,12 @@ def test_beats_are_cut_as_the_cohorts_were(ecgfed: Command, records: Path, new_p
     for suffix in (".hea", ".dat"):
         shutil.copyfile(new_patient.with_suffix(suffix), tmp_path / f"newcomer{suffix}")
     wfdb.wrann(
-        "newcomer", "atr", np.append(marks.sample, false)[order], list(np.array([*marks.symbol, "N"])[order]),
+        "newcomer",
+        "atr",
+        np.append(marks.sample, false)[order],
+        list(np.array([*marks.symbol, "N"])[order]),
         write_dir=str(tmp_path),
-    )  # fmt: skip
+    )
     for peaks, extra in (("annotated", 1), ("detected", 0)):
         cohort, run = tmp_path / f"{peaks}-cohort", tmp_path / f"{peaks}-run"
         assert ecgfed("prepare", "folder", records, "--peaks", peaks, "--workers", 1, "--out", cohort).code == 0
@@ -158,9 +161,13 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
     (tmp_path / "taken" / "notes").write_text("mine")
     assert_refused(ecgfed("personalize", fedavg_run, *record, "--out", tmp_path / "taken"), "--out", "not empty")
     for text, words in (
-        ('{"Z": 1}', "class 'Z'"), ('{"N": -1}', "-1 for class N"), ('{"N": 0}', "no class occurs"),
-        ('{"N": "many"}', "cannot be read"), ("N;3", "cannot be read"), ("", "no class occurs"),
-    ):  # fmt: skip
+        ('{"Z": 1}', "class 'Z'"),
+        ('{"N": -1}', "-1 for class N"),
+        ('{"N": 0}', "no class occurs"),
+        ('{"N": "many"}', "cannot be read"),
+        ("N;3", "cannot be read"),
+        ("", "no class occurs"),
+    ):
         said = ecgfed("personalize", hyper_run, "--class-mix", _mix(tmp_path, text), "--patient", "x", "--out", out)
         assert_refused(said, "--class-mix", words)
     assert not out.exists()

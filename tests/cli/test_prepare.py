@@ -84,15 +84,32 @@ def test_options_reach_the_cohort(ecgfed: Run, folder: Path, tmp_path: Path) -> 
     (tmp_path / "own.toml").write_text('[classes]\nnormal = ["N", "L"]\nectopic = ["V", "A"]\n')
     (tmp_path / "patients.csv").write_text("record,patient\np1,Ann\np2,Ann\np3,Ben\np4,Cem\n")
     said = ecgfed(
-        "prepare", "folder", folder, "--out", tmp_path / "c", "--classes", tmp_path / "own.toml", "--seed", 5,
-        "--patients", tmp_path / "patients.csv", "--split", "chronological", "--holdout", "Ben, Cem", "--lead", "V9,V1",
+        "prepare",
+        "folder",
+        folder,
+        "--out",
+        tmp_path / "c",
+        "--classes",
+        tmp_path / "own.toml",
+        "--seed",
+        5,
+        "--patients",
+        tmp_path / "patients.csv",
+        "--split",
+        "chronological",
+        "--holdout",
+        "Ben, Cem",
+        "--lead",
+        "V9,V1",
         *SERIAL,
-    )  # fmt: skip
+    )
     assert said.code == 0, said.err
     meta = json.loads((tmp_path / "c" / "cohort.json").read_text())
     assert [(client["id"], client["records"], client["holdout"]) for client in meta["clients"]] == [
-        ("Ann", ["p1", "p2"], False), ("Ben", ["p3"], True), ("Cem", ["p4"], True),
-    ]  # fmt: skip
+        ("Ann", ["p1", "p2"], False),
+        ("Ben", ["p3"], True),
+        ("Cem", ["p4"], True),
+    ]
     assert meta["classes"] == ["normal", "ectopic"]
     assert (meta["split"], meta["seed"], meta["holdout"]) == ("chronological", 5, ["Ben", "Cem"])
     assert [record["lead"] for record in meta["records"]] == ["V1"] * 4
@@ -179,9 +196,16 @@ def test_a_flat_lead_where_peaks_are_to_be_detected(ecgfed: Run, folder: Path, t
     import wfdb
 
     wfdb.wrsamp(
-        "p1", fs=360, units=["mV"], sig_name=["MLII"], p_signal=np.zeros((50_000, 1)), fmt=["212"], adc_gain=[200.0],
-        baseline=[0], write_dir=str(folder),
-    )  # fmt: skip
+        "p1",
+        fs=360,
+        units=["mV"],
+        sig_name=["MLII"],
+        p_signal=np.zeros((50_000, 1)),
+        fmt=["212"],
+        adc_gain=[200.0],
+        baseline=[0],
+        write_dir=str(folder),
+    )
     said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "c", "--peaks", "detected", *SERIAL)
     refused(said, tmp_path, f"{folder / 'p1'} lead MLII", "flat")
 
@@ -247,9 +271,12 @@ def test_a_full_disk(folder: Path, tmp_path: Path, limit: int) -> None:
     assert command.is_file(), "the command is installed beside this Python"
     done = subprocess.run(
         [command, "prepare", "folder", folder, "--out", tmp_path / "c", "--workers", "1"],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )  # fmt: skip
+    )
     said = Said(done.returncode, done.stdout, done.stderr)
     refused(said, tmp_path, str(tmp_path / "c"), "could not be written", "File too large", "nothing was changed")
     assert said.out == ""

@@ -33,7 +33,7 @@ def test_records_and_a_cohort_are_made_and_told(ecgfed: Command, tmp_path: Path)
     assert "3 clients, 12 classes, 2" in said.out
     assert f"Wrote {tmp_path / 'c'} in " in said.out
     about = meta(tmp_path / "c")
-    assert (about["kind"], about["seed"], about["split"], about["lead"]) == ("demo", 0, "random", "MLII")
+    assert (about["kind"], about["seed"], about["split"], about["leads"]) == ("demo", 0, "random", ["MLII"])
     assert "synthetic" in about
 
 

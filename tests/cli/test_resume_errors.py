@@ -10,16 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support import (
-    Command,
-    assert_full_disk,
-    assert_refused,
-    change_json,
-    copied,
-    other_cohort,
-    run_limited,
-    snapshot,
-)
+from support import Command, assert_full_disk, assert_refused, change_json, copied, other_cohort, run_limited, snapshot
 
 
 @pytest.fixture
@@ -97,8 +88,9 @@ def test_another_runs_checkpoint(ecgfed: Command, cohort_path: Path, run: Path, 
     before = snapshot(run)
     for command in (
         ("train", cohort_path, "--out", run, "--resume", "--rounds", 4, "--quiet"),
-        ("evaluate", run), ("export", run, "--out", tmp_path / "bundle"),
-    ):  # fmt: skip
+        ("evaluate", run),
+        ("export", run, "--out", tmp_path / "bundle"),
+    ):
         assert_refused(ecgfed(*command), "checkpoint", "of another run", "put this run's own back")
     assert snapshot(run) == before
     # a run begun alike in every way is the same run: its checkpoint is this run's
@@ -125,9 +117,13 @@ def _another_clients(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "fragment"),
-    [(_cut_a_client, "bytes, is not the file"), (Path.unlink, "No such file"), (_flip_a_clients_bit, "SHA-256"),
-     (_another_clients, "SHA-256")],
-)  # fmt: skip
+    [
+        (_cut_a_client, "bytes, is not the file"),
+        (Path.unlink, "No such file"),
+        (_flip_a_clients_bit, "SHA-256"),
+        (_another_clients, "SHA-256"),
+    ],
+)
 def test_a_clients_file_that_was_spoilt(
     ecgfed: Command, cohort_path: Path, local_run: Path, tmp_path: Path, spoil: Callable[[Path], None], fragment: str
 ) -> None:
@@ -149,9 +145,25 @@ def test_a_disk_that_gets_full_keeps_the_last_checkpoint(
 ) -> None:
     """No space for the n-th file: one line, the checkpoint before it, and a run that goes on to the same end."""
     options = (
-        "train", cohort_path, "--method", "local", "--rounds", 8, "--local-steps", 1, "--batch-size", 16,
-        "--width", 0.35, "--eval-every", 3, "--checkpoint-every", every, "--quiet", "--out",
-    )  # fmt: skip
+        "train",
+        cohort_path,
+        "--method",
+        "local",
+        "--rounds",
+        8,
+        "--local-steps",
+        1,
+        "--batch-size",
+        16,
+        "--width",
+        0.35,
+        "--eval-every",
+        3,
+        "--checkpoint-every",
+        every,
+        "--quiet",
+        "--out",
+    )
     assert ecgfed(*options, tmp_path / "whole").code == 0
     original, left = Path.write_bytes, 19 if every == 1 else 8
 

@@ -13,9 +13,21 @@ from support import ECGFED, snapshot
 
 ROUNDS = 40
 OPTIONS = (
-    "--method", "local", "--rounds", str(ROUNDS), "--local-steps", "2", "--batch-size", "16", "--width", "0.35",
-    "--eval-every", "6", "--checkpoint-every", "7",
-)  # fmt: skip
+    "--method",
+    "local",
+    "--rounds",
+    str(ROUNDS),
+    "--local-steps",
+    "2",
+    "--batch-size",
+    "16",
+    "--width",
+    "0.35",
+    "--eval-every",
+    "6",
+    "--checkpoint-every",
+    "7",
+)
 
 
 @pytest.fixture(scope="module")

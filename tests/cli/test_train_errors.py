@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import (
-    Command,
-    assert_full_disk,
-    assert_refused,
-    change_json,
-    copied,
-    run_limited,
-    snapshot,
-)
+from support import Command, assert_full_disk, assert_refused, change_json, copied, run_limited, snapshot
 
 #: A run of a second or less.
 SMALL = ("--rounds", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--quiet")
@@ -121,14 +113,19 @@ def _nothing_to_train_on(cohort: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragments"),
     [
-        (_no_folder, ("is not a folder", "ecgfed prepare")), (_no_json, ("holds no cohort.json", "ecgfed prepare")),
-        (_half_json, ("cohort.json", "cannot be read")), (_other_schema, ("cohort.json", "schema version 99", "1")),
-        (_cut_array, ("beats.npy", "cannot be read")), (_no_array, ("rr.npy", "does not exist")),
-        (_other_type, ("label.npy", "float64", "int16")), (_other_length, ("split.npy", "(222,)", "(223,)")),
-        (_label_outside, ("label.npy", "outside the classes")), (_pickle, ("flags.npy", "cannot be read")),
+        (_no_folder, ("is not a folder", "ecgfed prepare")),
+        (_no_json, ("holds no cohort.json", "ecgfed prepare")),
+        (_half_json, ("cohort.json", "cannot be read")),
+        (_other_schema, ("cohort.json", "schema version 99", "1")),
+        (_cut_array, ("beats.npy", "cannot be read")),
+        (_no_array, ("rr.npy", "does not exist")),
+        (_other_type, ("label.npy", "float64", "int16")),
+        (_other_length, ("split.npy", "(222,)", "(223,)")),
+        (_label_outside, ("label.npy", "outside the classes")),
+        (_pickle, ("flags.npy", "cannot be read")),
         (_nothing_to_train_on, ("no client has a training beat",)),
     ],
-)  # fmt: skip
+)
 def test_a_cohort_that_cannot_be_used(
     ecgfed: Command, cohort_path: Path, tmp_path: Path, spoil: Any, fragments: tuple[str, ...]
 ) -> None:
@@ -241,10 +238,30 @@ lr = 0.02
 momentum = 0.5
 """
 OPTIONS = (
-    "--method", "fedavg-uniform", "--rounds", 3, "--local-epochs", 2, "--clients-per-round", 2, "--batch-size", 16,
-    "--seed", 5, "--no-rr", "--net", "default", "--norm", "batch", "--width", 1, "--set", "lr=0.02",
-    "--set", "momentum=0.5",
-)  # fmt: skip
+    "--method",
+    "fedavg-uniform",
+    "--rounds",
+    3,
+    "--local-epochs",
+    2,
+    "--clients-per-round",
+    2,
+    "--batch-size",
+    16,
+    "--seed",
+    5,
+    "--no-rr",
+    "--net",
+    "default",
+    "--norm",
+    "batch",
+    "--width",
+    1,
+    "--set",
+    "lr=0.02",
+    "--set",
+    "momentum=0.5",
+)
 
 
 def _files(run: Path) -> dict[str, bytes]:
@@ -314,11 +331,14 @@ def test_the_batched_engine_and_an_own_method_train_export_and_go_on(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--engine", "ray"], "--engine"), (["--slots", "3"], "--slots"), (["--device", "tpu"], "--device"),
-        (["--engine", "batched", "--slots", "0"], "--slots"), (["--method", "afl"], "--local-steps"),
+        (["--engine", "ray"], "--engine"),
+        (["--slots", "3"], "--slots"),
+        (["--device", "tpu"], "--device"),
+        (["--engine", "batched", "--slots", "0"], "--slots"),
+        (["--method", "afl"], "--local-steps"),
         (["--method", "nowhere.py:X"], "no file"),
     ],
-)  # fmt: skip
+)
 def test_engines_and_methods_that_cannot_be_are_one_line(
     ecgfed: Command, cohort_path: Path, tmp_path: Path, options: list[str], told: str
 ) -> None:

@@ -141,11 +141,17 @@ def test_a_limit_takes_the_same_number_of_each_class(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"partition": "even"}, "--partition"), ({"clients": 0}, "--clients"), ({"rho": -1.0}, "--rho"),
-        ({"tau": 1.5}, "--tau"), ({"alpha": 0.0}, "--alpha"), ({"imbalance": 0.5}, "--imbalance"),
-        ({"valid_share": 0.9}, "--valid-share"), ({"limit": 9}, "--limit"), ({"alpha": float("nan")}, "--alpha"),
+        ({"partition": "even"}, "--partition"),
+        ({"clients": 0}, "--clients"),
+        ({"rho": -1.0}, "--rho"),
+        ({"tau": 1.5}, "--tau"),
+        ({"alpha": 0.0}, "--alpha"),
+        ({"imbalance": 0.5}, "--imbalance"),
+        ({"valid_share": 0.9}, "--valid-share"),
+        ({"limit": 9}, "--limit"),
+        ({"alpha": float("nan")}, "--alpha"),
     ],
-)  # fmt: skip
+)
 def test_options_that_make_no_sense(options: dict[str, object], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         CifarOptions(**options)  # type: ignore[arg-type]

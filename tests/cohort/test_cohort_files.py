@@ -15,19 +15,29 @@ from ecgfed.errors import CohortError
 
 #: The contract's arrays: name, type, what one beat takes.
 CONTRACT = {
-    "beats": ("float32", (1, 256)), "rr": ("float32", (4,)), "label": ("int16", ()), "client": ("int32", ()),
-    "record": ("int32", ()), "sample": ("int64", ()), "split": ("uint8", ()), "flags": ("uint8", ()),
-}  # fmt: skip
+    "beats": ("float32", (1, 256)),
+    "rr": ("float32", (4,)),
+    "label": ("int16", ()),
+    "client": ("int32", ()),
+    "record": ("int32", ()),
+    "sample": ("int64", ()),
+    "split": ("uint8", ()),
+    "flags": ("uint8", ()),
+}
 
 
 def rows(beats: int, client: int, seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     return {
-        "beats": rng.normal(size=(beats, 1, 256)).astype(np.float32), "rr": rng.random((beats, 4)).astype(np.float32),
-        "label": rng.integers(0, 3, beats).astype(np.int16), "client": np.full(beats, client, np.int32),
-        "record": np.full(beats, client, np.int32), "sample": np.sort(rng.integers(0, 10**6, beats)),
-        "split": rng.integers(0, 3, beats).astype(np.uint8), "flags": rng.integers(0, 4, beats).astype(np.uint8),
-    }  # fmt: skip
+        "beats": rng.normal(size=(beats, 1, 256)).astype(np.float32),
+        "rr": rng.random((beats, 4)).astype(np.float32),
+        "label": rng.integers(0, 3, beats).astype(np.int16),
+        "client": np.full(beats, client, np.int32),
+        "record": np.full(beats, client, np.int32),
+        "sample": np.sort(rng.integers(0, 10**6, beats)),
+        "split": rng.integers(0, 3, beats).astype(np.uint8),
+        "flags": rng.integers(0, 4, beats).astype(np.uint8),
+    }
 
 
 META: dict[str, Any] = {
@@ -118,11 +128,19 @@ def test_the_summary_by_hand(tmp_path: Path) -> None:
         writer.append(**b)
         writer.finish(META)
     assert summarise(open_cohort(folder)) == {
-        "clients": 2, "beats": 5, "classes": {"N": 3, "S": 1, "V": 1, "F": 0, "Q": 0},
-        "splits": {"train": 3, "valid": 1, "test": 1}, "classes_per_client": 1.5, "cells": 3,
-        "cells_without_test": [["a", "V"], ["b", "S"]], "one_class": ["b"], "no_test": ["b"], "holdout": ["b"],
-        "padded": 2, "poor_quality": 2,
-    }  # fmt: skip
+        "clients": 2,
+        "beats": 5,
+        "classes": {"N": 3, "S": 1, "V": 1, "F": 0, "Q": 0},
+        "splits": {"train": 3, "valid": 1, "test": 1},
+        "classes_per_client": 1.5,
+        "cells": 3,
+        "cells_without_test": [["a", "V"], ["b", "S"]],
+        "one_class": ["b"],
+        "no_test": ["b"],
+        "holdout": ["b"],
+        "padded": 2,
+        "poor_quality": 2,
+    }
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
@@ -193,11 +211,15 @@ def test_a_damaged_header_of_any_kind_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "array"),
     [
-        ("beats", np.zeros((8, 256), np.float32)), ("rr", np.zeros((8, 4))), ("label", np.zeros(7, np.int16)),
-        ("client", np.array([0, 0, 1, 0, 0, 0, 0, 0], np.int32)), ("client", np.full(8, 2, np.int32)),
-        ("label", np.full(8, 5, np.int16)), ("label", np.full(8, -1, np.int16)),
+        ("beats", np.zeros((8, 256), np.float32)),
+        ("rr", np.zeros((8, 4))),
+        ("label", np.zeros(7, np.int16)),
+        ("client", np.array([0, 0, 1, 0, 0, 0, 0, 0], np.int32)),
+        ("client", np.full(8, 2, np.int32)),
+        ("label", np.full(8, 5, np.int16)),
+        ("label", np.full(8, -1, np.int16)),
     ],
-)  # fmt: skip
+)
 def test_an_array_that_does_not_fit_is_named(tmp_path: Path, name: str, array: np.ndarray) -> None:
     write(tmp_path / "c")
     np.save(tmp_path / "c" / f"{name}.npy", array)

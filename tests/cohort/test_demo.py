@@ -20,13 +20,35 @@ from ecgfed.signal.detectors import detect_r_peaks
 FS_HZ = 360
 NAMES = [f"demo{n:02d}" for n in range(1, 13)]
 #: The classes each of the twelve has, and of which most of its beats are.
-CLASSES = [("N", "V"), ("L", "V"), ("N", "A"), ("R", "AV"), ("N", ""), ("/", "V"),
-           ("N", "V"), ("N", "AV"), ("L", "V"), ("R", "AV"), ("N", "AV"), ("N", "V")]  # fmt: skip
+CLASSES = [
+    ("N", "V"),
+    ("L", "V"),
+    ("N", "A"),
+    ("R", "AV"),
+    ("N", ""),
+    ("/", "V"),
+    ("N", "V"),
+    ("N", "AV"),
+    ("L", "V"),
+    ("R", "AV"),
+    ("N", "AV"),
+    ("N", "V"),
+]
 #: Millivolt in both leads, three samples after the R wave of beat 100.
 FROZEN_MV = [
-    (0.73, -0.34), (1.395, -1.045), (0.765, -0.51), (0.915, -0.155), (0.985, -0.535), (-2.065, -1.16),
-    (-1.605, 0.61), (0.89, -1.0), (1.535, -1.025), (0.995, -0.465), (0.545, -0.505), (0.91, -0.35),
-]  # fmt: skip
+    (0.73, -0.34),
+    (1.395, -1.045),
+    (0.765, -0.51),
+    (0.915, -0.155),
+    (0.985, -0.535),
+    (-2.065, -1.16),
+    (-1.605, 0.61),
+    (0.89, -1.0),
+    (1.535, -1.025),
+    (0.995, -0.465),
+    (0.545, -0.505),
+    (0.91, -0.35),
+]
 Floats = NDArray[np.float64]
 
 
@@ -102,11 +124,19 @@ def test_it_is_frozen(demo: dict[str, Record]) -> None:
     """Seed 0 as it was when the generator was frozen; whoever changes it counts up GENERATOR and says so."""
     counts = {name: dict(Counter(record.symbol.tolist())) for name, record in demo.items()}
     assert counts == {
-        "demo01": {"N": 378, "V": 51}, "demo02": {"L": 501, "V": 44}, "demo03": {"N": 445, "A": 70},
-        "demo04": {"R": 321, "A": 37, "V": 19}, "demo05": {"N": 447}, "demo06": {"/": 450, "V": 50},
-        "demo07": {"N": 311, "V": 88}, "demo08": {"N": 343, "A": 31, "V": 15}, "demo09": {"L": 409, "V": 72},
-        "demo10": {"R": 429, "A": 30, "V": 45}, "demo11": {"N": 361, "V": 23, "A": 8}, "demo12": {"N": 369, "V": 158},
-    }  # fmt: skip
+        "demo01": {"N": 378, "V": 51},
+        "demo02": {"L": 501, "V": 44},
+        "demo03": {"N": 445, "A": 70},
+        "demo04": {"R": 321, "A": 37, "V": 19},
+        "demo05": {"N": 447},
+        "demo06": {"/": 450, "V": 50},
+        "demo07": {"N": 311, "V": 88},
+        "demo08": {"N": 343, "A": 31, "V": 15},
+        "demo09": {"L": 409, "V": 72},
+        "demo10": {"R": 429, "A": 30, "V": 45},
+        "demo11": {"N": 361, "V": 23, "A": 8},
+        "demo12": {"N": 369, "V": 158},
+    }
     mv = [record.mv[record.sample[100] + 3].round(3).tolist() for record in demo.values()]
     assert mv == pytest.approx(np.array(FROZEN_MV), abs=0.006)  # a step of the recorder, where another machine rounds
 
@@ -145,9 +175,7 @@ def test_the_header_is_that_of_mitbih_and_says_what_this_is(demo: dict[str, Reco
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_projects_reader_reads_what_wfdb_reads(
-    sources: list[Source], demo: dict[str, Record], name: str
-) -> None:  # fmt: skip
+def test_the_projects_reader_reads_what_wfdb_reads(sources: list[Source], demo: dict[str, Record], name: str) -> None:
     path = sources[NAMES.index(name)].records[0]
     for channel, lead in enumerate(("MLII", "V1")):  # checks the length and each lead's checksum, too
         np.testing.assert_allclose(read_recording(path, (lead,)).signal_mv, demo[name].mv[:, channel], atol=1e-9)

@@ -13,9 +13,7 @@ import pytest
 from ecgfed.cohort import cifar_files, download
 from ecgfed.errors import StorageError
 
-FILES = {
-    "100.atr": b"short", "100.dat": np.random.default_rng(0).bytes(300_000), "100.hea": b"100 2 360 650000\n",
-}  # fmt: skip
+FILES = {"100.atr": b"short", "100.dat": np.random.default_rng(0).bytes(300_000), "100.hea": b"100 2 360 650000\n"}
 
 
 @dataclass

@@ -18,9 +18,19 @@ from ecgfed.errors import CohortError, OptionError
 
 #: Beats of each class on the 46 records with MLII.
 PUBLISHED = {
-    "N": 74790, "L": 8075, "R": 7259, "V": 7124, "/": 3620, "A": 2546, "F": 803, "f": 260, "j": 229, "a": 150,
-    "E": 106, "J": 83,
-}  # fmt: skip
+    "N": 74790,
+    "L": 8075,
+    "R": 7259,
+    "V": 7124,
+    "/": 3620,
+    "A": 2546,
+    "F": 803,
+    "f": 260,
+    "j": 229,
+    "a": 150,
+    "E": 106,
+    "J": 83,
+}
 NAMES = (
     *(str(n) for n in range(100, 125) if n not in (110, 120)),
     *(str(n) for n in range(200, 235) if n not in (204, 206, 211, 216, 218, 224, 225, 226, 227, 229)),
@@ -179,8 +189,7 @@ def test_the_count_check_knows_the_aami_classes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "options"),
-    [(ON_MLII[1:], DEFAULT), (list(NAMES), DEFAULT), (ON_MLII, PrepareOptions(peaks="detected"))],
+    ("names", "options"), [(ON_MLII[1:], DEFAULT), (list(NAMES), DEFAULT), (ON_MLII, PrepareOptions(peaks="detected"))]
 )
 def test_the_counts_are_not_checked_where_they_cannot_hold(names: list[str], options: PrepareOptions) -> None:
     assert count_check(fake_sources(names), options) is None

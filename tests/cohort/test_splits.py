@@ -16,10 +16,19 @@ def counts(split: np.ndarray) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("beats", "expected"),
     [
-        (1, (1, 0, 0)), (2, (2, 0, 0)), (3, (2, 0, 1)), (4, (3, 0, 1)), (5, (4, 0, 1)), (6, (4, 1, 1)), (7, (5, 1, 1)),
-        (10, (7, 1, 2)), (100, (72, 8, 20)), (1000, (720, 80, 200)), (0, (0, 0, 0)),
+        (1, (1, 0, 0)),
+        (2, (2, 0, 0)),
+        (3, (2, 0, 1)),
+        (4, (3, 0, 1)),
+        (5, (4, 0, 1)),
+        (6, (4, 1, 1)),
+        (7, (5, 1, 1)),
+        (10, (7, 1, 2)),
+        (100, (72, 8, 20)),
+        (1000, (720, 80, 200)),
+        (0, (0, 0, 0)),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", ["random", "chronological"])
 def test_shares_by_hand(kind: str, beats: int, expected: tuple[int, int, int]) -> None:
     """A fifth to the test, a tenth of the rest to valid, halves rounded up: one class, so both kinds agree."""

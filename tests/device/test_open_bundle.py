@@ -97,7 +97,7 @@ def test_a_chain_of_files_that_are_not_listed_is_refused(bundle: Path, chain: An
 
 
 @pytest.mark.parametrize(
-    "field", ["files", "global", "patients", "label_map", "lead", "inputs", "method", "intended_use", "schema_version"]
+    "field", ["files", "global", "patients", "label_map", "leads", "inputs", "method", "intended_use", "schema_version"]
 )
 def test_a_manifest_that_lacks_a_field_is_refused(bundle: Path, field: str) -> None:
     manifest = _manifest(bundle)
@@ -110,11 +110,14 @@ def test_a_manifest_that_lacks_a_field_is_refused(bundle: Path, field: str) -> N
 @pytest.mark.parametrize(
     "values",
     [
-        {"files": []}, {"files": {"global.onnx": "abc"}}, {"patients": ["p1"]}, {"label_map": "mitbih12"},
+        {"files": []},
+        {"files": {"global.onnx": "abc"}},
+        {"patients": ["p1"]},
+        {"label_map": "mitbih12"},
         {"label_map": {"name": "x", "classes": ["a"], "symbols": "abc"}},
         {"label_map": {"name": "x", "classes": ["a", "b"], "symbols": {"N": "a"}}},
     ],
-)  # fmt: skip
+)
 def test_a_manifest_of_another_form_is_refused(bundle: Path, values: dict[str, Any]) -> None:
     change_json(bundle / "manifest.json", **values)
     with pytest.raises(BundleError, match=r"manifest\.json"):

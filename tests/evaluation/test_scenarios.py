@@ -23,7 +23,8 @@ from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import train
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.run import open_run
 
 TEST = 2
@@ -41,9 +42,12 @@ def _f1(truth: NDArray[np.integer], predicted: NDArray[np.integer], labels: Any)
 
 
 def _by_hand(
-    saved: SavedRun, everyone: NDArray[np.integer], personal: list[NDArray[np.integer]], rows: NDArray[np.integer],
+    saved: SavedRun,
+    everyone: NDArray[np.integer],
+    personal: list[NDArray[np.integer]],
+    rows: NDArray[np.integer],
     key: str,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """The scenarios from labels: the definitions of the GRP-FED paper, section 4.1, on predicted labels of the pool."""
     truth, owner = saved.array["label"][rows], saved.array["client"][rows]
     classes = CONVENTIONS[key]
@@ -56,10 +60,13 @@ def _by_hand(
     p, r = float(np.mean(t_p)), float(np.mean(t_r))
     each = [0.0 if a + b == 0 else 2 * a * b / (a + b) for a, b in zip(t_p, t_r, strict=True)]
     return {
-        "T_g": _f1(truth, everyone, classes(truth)), "T_p": p, "T_r": r, "T_l": 2 * p * r / (p + r),
+        "T_g": _f1(truth, everyone, classes(truth)),
+        "T_p": p,
+        "T_r": r,
+        "T_l": 2 * p * r / (p + r),
         "T_p_global": float(np.mean(of_global)),
         "T_l_clients": float(np.mean(each)),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("split", [1, TEST])

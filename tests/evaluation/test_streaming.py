@@ -21,7 +21,8 @@ from ecgfed.federation.state import State
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.kept_states import KeptStates
 from ecgfed.runs.run import open_run
 

@@ -21,7 +21,9 @@ from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.nets.layers import Params
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d, extractor_of, head_of
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.parts import extractor_of, head_of
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.run import Run, open_run
 
 
@@ -127,7 +129,7 @@ def test_two_models_of_one_file_name_are_refused(fedavg_run: Path, tmp_path: Pat
 @pytest.mark.parametrize(("plan", "norm"), [("reference", "batch"), ("default", "none")])
 def test_the_other_nets_export(plan: str, norm: str) -> None:
     """The graph of a net with fresh parameters (running statistics moved off their start) is the net."""
-    net = ResNet1d(NetSpec(5, plan=plan, norm=norm, width=0.5))
+    net = ResNet1d(NetSpec(5, architecture=plan, norm=norm, width=0.5))
     params = {name: value + 0.1 if "running" in name else value for name, value in net.initial(1).items()}
     data = finish(GraphTemplate(net, "model", params).fill(params), {"tool_version": "0"})
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])

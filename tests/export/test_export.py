@@ -26,10 +26,31 @@ from ecgfed.runs.run import Run, open_run
 PATIENTS = ["p1", "p2", "p3", "p4"]
 #: The bundle contract of the design, and what a device needs to cut windows as they were cut for training.
 FIELDS = {
-    "schema_version", "tool_version", "intended_use", "method", "settings", "rounds", "net", "cohort", "classes",
-    "label_map", "fs_hz", "window_samples", "r_index", "lead", "units", "filter", "normalisation", "inputs", "files",
-    "global", "weights", "scores", "parity", "patients",
-}  # fmt: skip
+    "schema_version",
+    "tool_version",
+    "intended_use",
+    "method",
+    "settings",
+    "rounds",
+    "net",
+    "cohort",
+    "classes",
+    "label_map",
+    "fs_hz",
+    "window_samples",
+    "r_index",
+    "leads",
+    "units",
+    "filter",
+    "normalisation",
+    "inputs",
+    "files",
+    "global",
+    "weights",
+    "scores",
+    "parity",
+    "patients",
+}
 
 
 def _manifest(bundle: Path) -> dict[str, Any]:
@@ -63,7 +84,7 @@ def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) 
     assert manifest["tool_version"] == version("ecgfed")
     assert "not for diagnosis" in manifest["intended_use"]
     assert (manifest["fs_hz"], manifest["window_samples"], manifest["r_index"]) == (360.0, 256, 100)
-    for name in ("classes", "label_map", "lead", "filter"):
+    for name in ("classes", "label_map", "leads", "filter"):
         assert manifest[name] == cohort[name], name
     assert manifest["cohort"]["fingerprint"] == cohort["fingerprint"]
     assert (manifest["method"], manifest["rounds"]) == (kind, 2)
@@ -160,9 +181,10 @@ def test_graph_is_opset_18_with_a_free_batch_axis(file: str, request: pytest.Fix
 def test_metadata_says_what_a_graph_is(fedavg_run: Path, local_run: Path, cohort_path: Path) -> None:
     cohort = json.loads((cohort_path / "cohort.json").read_text())
     for bundle, name, role in (
-        (exported(fedavg_run), "global.onnx", "model"), (exported(local_run), "global.onnx", "ensemble"),
+        (exported(fedavg_run), "global.onnx", "model"),
+        (exported(local_run), "global.onnx", "ensemble"),
         (exported(local_run), "patients/p2.onnx", "model"),
-    ):  # fmt: skip
+    ):
         found = _session(bundle / name).get_modelmeta().custom_metadata_map
         plain = {key: found.pop(key) for key in ("tool_version", "intended_use", "role")}
         assert plain["role"] == role
@@ -170,7 +192,11 @@ def test_metadata_says_what_a_graph_is(fedavg_run: Path, local_run: Path, cohort
         assert "not for diagnosis" in plain["intended_use"]
         assert found.pop("patient", None) == ("p2" if "p2" in name else None)
         told = {key: json.loads(value) for key, value in found.items()}
-        assert (told["classes"], told["lead"], told["filter"]) == (cohort["classes"], cohort["lead"], cohort["filter"])
+        assert (told["classes"], told["leads"], told["filter"]) == (
+            cohort["classes"],
+            cohort["leads"],
+            cohort["filter"],
+        )
         assert told["symbols"] == cohort["label_map"]["symbols"]
         assert (told["fs_hz"], told["samples_before_r"], told["samples_after_r"]) == (360.0, 100, 156)
         assert told["cohort_fingerprint"] == cohort["fingerprint"]
@@ -235,9 +261,10 @@ def test_logits_beyond_100_are_compared_to_a_millionth_of_the_largest(
         state.server["model"][name] = state.server["model"][name] * 1e5  # float32 keeps 1e-4 of no such logit
     right = export_module.chain_logits
     monkeypatch.setattr(
-        export_module, "chain_logits",
+        export_module,
+        "chain_logits",
         lambda *given: (lambda out: out + added * out.abs().amax(1, keepdim=True))(right(*given)),
-    )  # fmt: skip
+    )
     if fits:
         manifest = export_module.export_bundle(run, run.cohort(), state, tmp_path / "bundle")
         assert manifest["parity"]["max_logit_difference"] <= 1e-4

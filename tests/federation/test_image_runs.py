@@ -39,7 +39,7 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
 
 def made(name: str, net: str = "convnet3", norm: str | None = None, **settings: object) -> tuple[Method, TrainPlan]:
     kind = methods()[name]
-    spec = net_spec(10, "image", plan=net, norm=norm, width=0.125)
+    spec = net_spec(10, "image", architecture=net, norm=norm, width=0.125)
     method = kind(make_net(spec), make_settings(kind.settings_type, settings))
     return method, replace(PLAN, local_steps=1) if method.needs.one_step else PLAN
 
@@ -68,8 +68,9 @@ def test_every_method_trains_and_is_scored_on_images(name: str, cohort: Cohort, 
 
 
 @pytest.mark.parametrize("net", ["convnet3", "resnet30"])
-@pytest.mark.parametrize(("name", "norm"), [("fedavg", "batch"), ("fed-rod-hyper", "group"), ("grp-fed", "group"),
-                                            ("per-fedavg", "none")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "norm"), [("fedavg", "batch"), ("fed-rod-hyper", "group"), ("grp-fed", "group"), ("per-fedavg", "none")]
+)
 def test_many_clients_at_once_mean_what_one_after_the_other_means(
     name: str, norm: str, net: str, cohort: Cohort
 ) -> None:

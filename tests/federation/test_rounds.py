@@ -20,7 +20,8 @@ from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
 from ecgfed.runs.checkpoint import CheckpointStore
 
@@ -32,7 +33,7 @@ def numbered(count: int) -> TrainingData:
 
 
 def seen_in(data: TrainingData, plan: TrainPlan, seen: int) -> list[list[int]]:
-    return [batch.inputs.window[:, 0, 0].int().tolist() for (batch,) in local_batches(data, plan, 0, seen, 1)]
+    return [batch.inputs.examples[:, 0, 0].int().tolist() for (batch,) in local_batches(data, plan, 0, seen, 1)]
 
 
 def flat(lists: list[list[int]]) -> list[int]:
@@ -94,7 +95,7 @@ def test_participants() -> None:
 
 @pytest.mark.parametrize(
     "values", [{"rounds": 0}, {"local_steps": 2}, {"local_epochs": None}, {"batch_size": 0}, {"seed": -1}]
-)  # fmt: skip
+)
 def test_plans_that_make_no_sense_are_refused(values: dict[str, int]) -> None:
     with pytest.raises(OptionError):
         TrainPlan(**values)  # type: ignore[arg-type]

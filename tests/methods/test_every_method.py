@@ -20,7 +20,8 @@ from ecgfed.methods.answers import Answer, Chain
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.callbacks import Callback
 
 #: Losses and answers of a small run of each method; ``ECGFED_RECORD=1 pytest tests/methods/test_every_method.py``
@@ -46,9 +47,14 @@ def federation(labels: list[list[int]]) -> TrainingData:
         valid_rows[client] = np.arange(start + len(own), start + len(all_labels))
         every += all_labels
     return TrainingData(
-        clients=np.arange(len(labels)), rows=rows, windows=np.array(windows, np.float32)[:, None, :], rr=None,
-        label=np.array(every), classes=CLASSES, valid_rows=valid_rows,
-    )  # fmt: skip
+        clients=np.arange(len(labels)),
+        rows=rows,
+        examples=np.array(windows, np.float32)[:, None, :],
+        rr=None,
+        label=np.array(every),
+        classes=CLASSES,
+        valid_rows=valid_rows,
+    )
 
 
 def made(name: str, **spec: Any) -> Method:
@@ -83,9 +89,10 @@ def test_a_small_run_gives_the_recorded_numbers(name: str) -> None:
     found = {
         "losses": watch.losses,
         "global": logits(method, method.global_answer(state.server, kept, "ensemble"), data).abs().mean().item(),
-        "personal": [logits(method, method.personal_answer(state.server, own), data).abs().mean().item()
-                     for own in kept],
-    }  # fmt: skip
+        "personal": [
+            logits(method, method.personal_answer(state.server, own), data).abs().mean().item() for own in kept
+        ],
+    }
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     if os.environ.get("ECGFED_RECORD"):
         text = json.dumps(dict(sorted({**recorded, name: found}.items())), indent=1)

@@ -15,7 +15,8 @@ from ecgfed.methods.fedprox import FedProx
 from ecgfed.methods.scaffold import Scaffold
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.hypernetwork import made_head
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 
@@ -56,9 +57,13 @@ def test_linear_form_by_hand() -> None:
 @pytest.mark.parametrize("kind", [FedRod, FedRodHyper])
 @pytest.mark.parametrize(
     ("generic", "alone", "settings"),
-    [("fedavg", FedAvg, {}), ("fedprox", FedProx, {"mu": 0.5}), ("scaffold", Scaffold, {}),
-     ("feddyn", FedDyn, {"alpha": 0.4})],
-)  # fmt: skip
+    [
+        ("fedavg", FedAvg, {}),
+        ("fedprox", FedProx, {"mu": 0.5}),
+        ("scaffold", Scaffold, {}),
+        ("feddyn", FedDyn, {"alpha": 0.4}),
+    ],
+)
 def test_the_personal_branch_sends_nothing_into_the_generic_one(
     kind: type[FedRod], generic: str, alone: type[FedAvg], settings: dict[str, float]
 ) -> None:

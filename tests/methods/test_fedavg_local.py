@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan
@@ -16,7 +16,8 @@ from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.registry import methods
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 NET = ResNet1d(NetSpec(3, width=0.35))
 
@@ -27,10 +28,13 @@ def federation(sizes: tuple[int, ...] = (6, 18), seed: int = 0) -> TrainingData:
     total = sum(sizes)
     edges = np.cumsum((0, *sizes))
     return TrainingData(
-        clients=np.arange(len(sizes)), rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(sizes))},
-        windows=rng.standard_normal((total, 1, 256)).astype(np.float32), rr=None, label=rng.integers(0, 3, total),
+        clients=np.arange(len(sizes)),
+        rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(sizes))},
+        examples=rng.standard_normal((total, 1, 256)).astype(np.float32),
+        rr=None,
+        label=rng.integers(0, 3, total),
         classes=3,
-    )  # fmt: skip
+    )
 
 
 def f64(value: float) -> torch.Tensor:
@@ -47,7 +51,7 @@ def descend(
 ) -> dict[str, torch.Tensor]:
     """One step of gradient descent on the mean loss of some rows, straight from autograd."""
     leaves = {name: value.clone().requires_grad_() for name, value in params.items()}
-    logits = NET.logits(leaves, Inputs(torch.from_numpy(data.windows[rows])), {})
+    logits = NET.logits(leaves, Inputs(torch.from_numpy(data.examples[rows])), {})
     F.cross_entropy(logits, torch.from_numpy(data.label[rows])).backward()  # type: ignore[no-untyped-call]
     return {name: (leaf - lr * leaf.grad).detach() for name, leaf in leaves.items()}  # type: ignore[operator]
 
@@ -81,7 +85,7 @@ def test_local_rounds_leave_no_trace() -> None:
 
 def test_local_clients_do_not_learn_of_each_other() -> None:
     both, alone = federation((40, 17)), federation((40, 17))
-    only = TrainingData(np.array([0]), {0: alone.rows[0]}, alone.windows, None, alone.label, 3)
+    only = TrainingData(np.array([0]), {0: alone.rows[0]}, alone.examples, None, alone.label, 3)
     plan = TrainPlan(rounds=2, local_epochs=1, batch_size=8)
     method = Local(NET, SgdSettings(0.05))
     a, b = run(method, both, plan).kept[0]["model"], run(method, only, plan).kept[0]["model"]

@@ -96,7 +96,7 @@ def test_feddyns_pull_is_linear_in_the_distance() -> None:
 
     from ecgfed.methods.base import Batch
     from ecgfed.methods.feddyn import FedDynSettings
-    from ecgfed.nets.resnet1d import Inputs
+    from ecgfed.nets.net import Inputs
 
     method = FedDyn(tiny.TinyNet(), FedDynSettings(lr=1.0, momentum=0.0, alpha=0.5))  # type: ignore[arg-type]
     x, y = tiny.POINTS[0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from test_fedavg_local import NET, federation, run
 
 from ecgfed.errors import OptionError
@@ -31,7 +31,8 @@ from ecgfed.methods.grp_fed import (
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
-from ecgfed.nets.resnet1d import Inputs, extractor_of, head_of
+from ecgfed.nets.net import Inputs
+from ecgfed.nets.parts import extractor_of, head_of
 
 
 def f64(value: float) -> torch.Tensor:
@@ -122,7 +123,7 @@ def _algorithm_1(
         return torch.sigmoid(hidden @ p["discriminator.out.weight"].T + p["discriminator.out.bias"])[:, 0]
 
     for batch in batches:
-        x, y = Inputs(batch.inputs.window), batch.label
+        x, y = Inputs(batch.inputs.examples), batch.label
         model = moved(model, lambda p, x=x, y=y: F.cross_entropy(NET.logits(p, x), y))
 
         def local_loss(p: dict, x=x, y=y, d=d) -> torch.Tensor:  # type: ignore[no-untyped-def, type-arg]
@@ -146,9 +147,7 @@ def test_a_clients_round_is_algorithm_1_as_printed() -> None:
     batches = [group[0] for group in local_batches(data, plan, 0, 0, 1)]
     model, local, d = _algorithm_1(settings, batches, initial, initial_discriminator(NET.features, DISCRIMINATOR_SEED))
     kept = state.kept[0]["local"]
-    for found, expected in (
-        (state.server["model"], model), (kept["extractor"], local), (kept["discriminator"], d),
-    ):  # fmt: skip
+    for found, expected in ((state.server["model"], model), (kept["extractor"], local), (kept["discriminator"], d)):
         assert found.keys() == expected.keys()
         for name in expected:
             torch.testing.assert_close(found[name], expected[name], atol=2e-6, rtol=1e-4)
@@ -247,7 +246,7 @@ def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
     for gamma in (0.0, 10.0):
         settings = GrpFedSettings(local_lr=0.02, momentum=0.0, gradient_penalty=gamma, personal_start=0.0)
         kept = run(GrpFed(NET, settings), data, plan).kept[0]["local"]
-        features = NET.extract(kept["extractor"], Inputs(torch.from_numpy(data.windows)), {})
+        features = NET.extract(kept["extractor"], Inputs(torch.from_numpy(data.examples)), {})
         sizes.append(float(steepness(kept["discriminator"], [features])))
     assert sizes[1] < sizes[0] / 4
 
@@ -280,10 +279,7 @@ def test_loss_memory_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "other"),
-    [
-        (PrintedSettings(q0=0, eta_q=0, lr=0.05), FedAvgUniform),
-        (PrintedSettings(share_mix=1.0, lr=0.05), FedAvg),
-    ],
+    [(PrintedSettings(q0=0, eta_q=0, lr=0.05), FedAvgUniform), (PrintedSettings(share_mix=1.0, lr=0.05), FedAvg)],
 )
 def test_identities_with_fedavg(settings: GrpFedSettings, other: type[FedAvg]) -> None:
     data, plan = federation((20, 33, 9)), TrainPlan(rounds=2, local_epochs=1, batch_size=8)

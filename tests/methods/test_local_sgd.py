@@ -8,7 +8,7 @@ from ecgfed.methods.base import Batch, cross_entropy, weighted_mean
 from ecgfed.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.layers import mapped_over_clients
-from ecgfed.nets.resnet1d import Inputs
+from ecgfed.nets.net import Inputs
 
 
 @pytest.mark.parametrize("settings", [SgdSettings(0.1, 0.0, 0.0), SgdSettings(0.05, 0.9, 0.01)])
@@ -94,10 +94,13 @@ def test_weighted_mean_by_hand() -> None:
 @pytest.mark.parametrize(
     ("values", "line"),
     [
-        ({"speed": "1"}, "is no setting"), ({"lr": "fast"}, "type float"), ({"lr": "-1"}, "0 to 100"),
-        ({"lr": "nan"}, "0 to 100"), ({"momentum": "1.0"}, "0.9999"),
+        ({"speed": "1"}, "is no setting"),
+        ({"lr": "fast"}, "type float"),
+        ({"lr": "-1"}, "0 to 100"),
+        ({"lr": "nan"}, "0 to 100"),
+        ({"momentum": "1.0"}, "0.9999"),
     ],
-)  # fmt: skip
+)
 def test_settings_name_what_is_wrong(values: dict[str, str], line: str) -> None:
     with pytest.raises(OptionError, match=line):
         make_settings(SgdSettings, values)

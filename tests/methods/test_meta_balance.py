@@ -21,7 +21,8 @@ from ecgfed.methods.local import Local
 from ecgfed.methods.meta_balance import BALANCE, first_balance
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 LR, META_LR = 0.4, 0.3
 ONE_STEP = TrainPlan(rounds=1, local_epochs=None, local_steps=1, batch_size=8)
@@ -53,7 +54,7 @@ def bsm(model: np.ndarray, gamma: float, x: np.ndarray, y: np.ndarray) -> tuple[
 
 def batch_gradient(
     model: np.ndarray, gamma: float, net: dict[str, np.ndarray], client: int, seen_with: float
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Gradient of the weighted loss; the net looks at losses with the gamma ``seen_with``, which are data to it."""
     q = q_of(net, bsm(model, seen_with, *tiny.POINTS[client])[0])
     _, each = bsm(model, gamma, *tiny.POINTS[client])
@@ -72,7 +73,7 @@ def test_gamma_weights_and_model_move_as_worked_by_hand() -> None:
     data = federation()
     state = tiny.run(Local, ONE_STEP, data, risk="meta-bsm", lr=LR, meta_lr=META_LR, meta_beats=1)
     meta = meta_set(data, 1, ONE_STEP.seed)
-    x, y = meta.inputs.window[:, 0, 0].numpy(), meta.label.numpy()
+    x, y = meta.inputs.examples[:, 0, 0].numpy(), meta.label.numpy()
     assert sorted(y) == [0, 1]
     h = 1e-6
     for client in range(2):
@@ -110,11 +111,14 @@ def real_net_federation() -> TrainingData:
     """Three clients; the first has one class only, the second one beat."""
     rng = np.random.default_rng(5)
     return TrainingData(
-        clients=np.arange(3), rows={0: np.arange(10), 1: np.arange(10, 11), 2: np.arange(11, 31)},
-        windows=rng.standard_normal((37, 1, 256)).astype(np.float32), rr=None,
+        clients=np.arange(3),
+        rows={0: np.arange(10), 1: np.arange(10, 11), 2: np.arange(11, 31)},
+        examples=rng.standard_normal((37, 1, 256)).astype(np.float32),
+        rr=None,
         label=np.concatenate([np.zeros(10), [1], rng.integers(0, 3, 20), np.arange(6) % 3]).astype(np.int64),
-        classes=3, valid_rows={2: np.arange(31, 37)},
-    )  # fmt: skip
+        classes=3,
+        valid_rows={2: np.arange(31, 37)},
+    )
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fed-rod-hyper", "per-fedavg", "q-ffl", "fedfomo", "local", "grp-fed"])
@@ -144,8 +148,8 @@ def test_the_meta_set_is_balanced_and_drawn_from_validation_beats_only() -> None
     found = meta_set(data, 10, 0)
     assert torch.bincount(found.label).tolist() == [2, 2, 2]  # as many as there are
     assert torch.bincount(meta_set(data, 1, 0).label).tolist() == [1, 1, 1]
-    allowed = data.windows[31:37]
-    assert all((window.numpy() == allowed).all(axis=(1, 2)).any() for window in found.inputs.window)
+    allowed = data.examples[31:37]
+    assert all((window.numpy() == allowed).all(axis=(1, 2)).any() for window in found.inputs.examples)
 
 
 def test_a_cohort_without_validation_beats_is_refused() -> None:

@@ -46,9 +46,11 @@ def personal(monkeypatch: pytest.MonkeyPatch, kind: Any, epochs: int, **settings
     patient = FirstBeats(replace(tiny.data(((x, y),)), clients=np.zeros(1, np.int64)), np.empty(0, np.int64))
     model = {"extractor.w": torch.tensor([[END[0]]]), "head.b": torch.tensor([END[1]])}
     server = {
-        "model": model, "extractor": {"extractor.w": model["extractor.w"]},
-        "mean": model, "models": {str(k): {n: v + k - 3.0 for n, v in model.items()} for k in NoCohort.clients},
-    }  # fmt: skip
+        "model": model,
+        "extractor": {"extractor.w": model["extractor.w"]},
+        "mean": model,
+        "models": {str(k): {n: v + k - 3.0 for n, v in model.items()} for k in NoCohort.clients},
+    }
     chain = adapted(run, NoCohort(), State(9, server), patient, epochs)  # type: ignore[arg-type]
     return {name: float(value) for part in chain.parts for name, value in part.params.items()}
 

@@ -18,7 +18,8 @@ from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.per_fedavg import PerFedAvg
 from ecgfed.methods.pfedme import PFedMe, PFedMeSettings
 from ecgfed.nets.layers import is_buffer
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 SHARES = (2 / 5, 3 / 5)
@@ -86,7 +87,7 @@ def test_fedrep_by_hand() -> None:
 
 def test_fedreps_frozen_body_keeps_its_normalisation_statistics() -> None:
     from ecgfed.methods.base import Batch, ClientInfo
-    from ecgfed.nets.resnet1d import Inputs
+    from ecgfed.nets.net import Inputs
 
     net = ResNet1d(NetSpec(3, width=0.35, norm="batch"))
     method = FedRep(net, FedRepSettings(head_share=0.5, momentum=0.9, lr=0.1))

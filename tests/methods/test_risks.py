@@ -5,14 +5,14 @@ import math
 import pytest
 import tiny
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Batch
 from ecgfed.methods.fedabc import FedAbc, FedAbcSettings, binary_risk
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.risks import RiskSettings, risk
-from ecgfed.nets.resnet1d import Inputs
+from ecgfed.nets.net import Inputs
 
 LOGITS = [1.0, -0.5, 2.0]
 COUNTS = [8, 2, 0]
@@ -73,9 +73,7 @@ def test_rows_that_only_fill_up_change_neither_value_nor_gradient(name: str) -> 
     """Such a row has class 0, which this client may not have: its balanced risk is infinite."""
     logits = torch.randn(3, 3, requires_grad=True)
     counts = torch.tensor([0, 6, 2])
-    full = Batch(
-        Inputs(torch.zeros(3, 1, 4), weight=torch.tensor([1.0, 1.0, 0.0])), torch.tensor([1, 2, 0]), counts
-    )  # fmt: skip
+    full = Batch(Inputs(torch.zeros(3, 1, 4), weight=torch.tensor([1.0, 1.0, 0.0])), torch.tensor([1, 2, 0]), counts)
     short = Batch(Inputs(torch.zeros(2, 1, 4)), torch.tensor([1, 2]), counts)
     settings = RiskSettings(risk=name, gamma=0.5)
     a, b = risk(logits, full, settings), risk(logits[:2], short, settings)
@@ -95,15 +93,14 @@ def test_fedabc_by_hand() -> None:
     settings = FedAbcSettings()
     sigmoid = [1 / (1 + math.exp(-g)) for g in LOGITS]  # .731, .378, .881
     found = float(
-        binary_risk(
-            torch.tensor([LOGITS], dtype=torch.float64), torch.tensor([1]), torch.tensor(COUNTS), settings
-        )[0]
-    )  # fmt: skip
+        binary_risk(torch.tensor([LOGITS], dtype=torch.float64), torch.tensor([1]), torch.tensor(COUNTS), settings)[0]
+    )
     # class 0 present, negative, .731 > .2; class 1 positive, .378 < .85; class 2 absent, negative, .881 > .3
     expected = (
-        -(sigmoid[0] ** 2) * math.log(1 - sigmoid[0]) - (1 - sigmoid[1]) ** 2 * math.log(sigmoid[1])
+        -(sigmoid[0] ** 2) * math.log(1 - sigmoid[0])
+        - (1 - sigmoid[1]) ** 2 * math.log(sigmoid[1])
         - sigmoid[2] ** 2 * math.log(1 - sigmoid[2])
-    )  # fmt: skip
+    )
     assert found == pytest.approx(expected)
 
 

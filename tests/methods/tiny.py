@@ -18,13 +18,10 @@ from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
 from ecgfed.methods.base import Method
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.resnet1d import Inputs, NetSpec
+from ecgfed.nets.net import Inputs, NetSpec
 
 #: x and class of each client's points
-POINTS = (
-    (np.array([1.0, -0.5]), np.array([1, 0])),
-    (np.array([2.0, 0.3, -1.0]), np.array([0, 1, 1])),
-)
+POINTS = ((np.array([1.0, -0.5]), np.array([1, 0])), (np.array([2.0, 0.3, -1.0]), np.array([0, 1, 1])))
 START = np.array([0.5, -0.2])
 PLAN = TrainPlan(rounds=2, local_epochs=None, local_steps=2, batch_size=8)
 
@@ -40,7 +37,7 @@ class TinyNet:
         return {"extractor.w": w.reshape(1, 1), "head.b": b.reshape(1)}
 
     def extract(self, params: dict[str, Tensor], inputs: Inputs, stats: Any = None) -> Tensor:
-        return inputs.window[:, :, 0] @ params["extractor.w"].T
+        return inputs.examples[:, :, 0] @ params["extractor.w"].T
 
     def classify(self, params: dict[str, Tensor], features: Tensor) -> Tensor:
         logit = features + params["head.b"]
@@ -53,10 +50,13 @@ class TinyNet:
 def data(points: tuple[tuple[np.ndarray, np.ndarray], ...] = POINTS) -> TrainingData:
     edges = np.cumsum([0, *(len(x) for x, _ in points)])
     return TrainingData(
-        clients=np.arange(len(points)), rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(points))},
-        windows=np.concatenate([x for x, _ in points])[:, None, None], rr=None,
-        label=np.concatenate([y for _, y in points]), classes=2,
-    )  # fmt: skip
+        clients=np.arange(len(points)),
+        rows={i: np.arange(edges[i], edges[i + 1]) for i in range(len(points))},
+        examples=np.concatenate([x for x, _ in points])[:, None, None],
+        rr=None,
+        label=np.concatenate([y for _, y in points]),
+        classes=2,
+    )
 
 
 def loss(model: np.ndarray, client: int) -> float:
@@ -81,9 +81,7 @@ def hessian(model: np.ndarray, client: int) -> np.ndarray:
     return (v * (p * (1 - p))) @ v.T / len(x)
 
 
-def run(
-    kind: type[Method], plan: TrainPlan = PLAN, federation: TrainingData | None = None, **settings: Any
-) -> State:  # fmt: skip
+def run(kind: type[Method], plan: TrainPlan = PLAN, federation: TrainingData | None = None, **settings: Any) -> State:
     """Train a method on the two clients, or on others; plain SGD unless asked otherwise."""
     fields = set(kind.settings_type.__dataclass_fields__)
     given = {"lr": 0.3, **({"momentum": 0.0} if "momentum" in fields else {}), **settings}

@@ -9,7 +9,8 @@ from ecgfed.nets.build import make_net
 from ecgfed.nets.images import ConvNet, ResNet30
 from ecgfed.nets.layers import mapped_over_clients, trainable
 from ecgfed.nets.net import NETS, Inputs, NetSpec, net_spec
-from ecgfed.nets.resnet1d import ResNet1d, count_parameters, extractor_of
+from ecgfed.nets.parts import count_parameters, extractor_of
+from ecgfed.nets.resnet1d import ResNet1d
 
 IMAGE_PLANS = NETS["image"]
 
@@ -144,14 +145,14 @@ def test_every_net_has_every_role_and_the_same_seed_the_same_bits(plan: str) -> 
 
 def test_a_net_is_chosen_by_modality() -> None:
     assert isinstance(make_net(net_spec(10, "image")), ResNet30)
-    assert isinstance(make_net(net_spec(10, "image", plan="convnet2")), ConvNet)
+    assert isinstance(make_net(net_spec(10, "image", architecture="convnet2")), ConvNet)
     assert isinstance(make_net(net_spec(12, "ecg")), ResNet1d)
     assert net_spec(10, "image").norm == "group"
-    assert net_spec(10, "image", plan="convnet3").norm == "none"
-    assert net_spec(10, "image", plan="convnet3", norm="batch").norm == "batch"
+    assert net_spec(10, "image", architecture="convnet3").norm == "none"
+    assert net_spec(10, "image", architecture="convnet3", norm="batch").norm == "batch"
     assert net_spec(12, "ecg") == NetSpec(12, rr=True)
     for bad in ({"plan": "default"}, {"rr": True}, {"plan": "vgg"}, {"norm": "layer"}):
         with pytest.raises(OptionError):
             net_spec(10, "image", **bad)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="resnet30"):
-        net_spec(12, "ecg", plan="resnet30", rr=False)
+        net_spec(12, "ecg", architecture="resnet30", rr=False)

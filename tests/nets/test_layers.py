@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 
 from ecgfed.nets.layers import channels_last, conv, mapped_over_clients, mean_over_time, norm
 
@@ -14,8 +14,10 @@ def test_conv_is_conv1d_and_so_are_its_gradients(channels: int, kernel: int, str
     torch.manual_seed(0)
     x, w = torch.randn(3, channels, steps), torch.randn(6, channels, kernel)
     found, expected = [], []
-    for out, store in ((lambda x, w: conv({"c.weight": w}, "c", channels_last(x), stride=stride)[:, :, 0], found),
-                       (lambda x, w: F.conv1d(x, w, stride=stride, padding=kernel // 2), expected)):  # fmt: skip
+    for out, store in (
+        (lambda x, w: conv({"c.weight": w}, "c", channels_last(x), stride=stride)[:, :, 0], found),
+        (lambda x, w: F.conv1d(x, w, stride=stride, padding=kernel // 2), expected),
+    ):
         leaves = x.clone().requires_grad_(), w.clone().requires_grad_()
         y = out(*leaves)
         store.extend([y.detach(), *torch.autograd.grad((y * torch.cos(y)).sum(), leaves)])
@@ -42,9 +44,11 @@ def test_batch_norm_of_some_rows_is_batch_norm_of_those_rows_alone() -> None:
     torch.manual_seed(0)
     x, rows = torch.randn(5, 6, 1, 7), torch.tensor([1.0, 0, 1, 1, 0])
     params = {
-        "n.weight": torch.rand(6) + 0.5, "n.bias": torch.randn(6), "n.running_mean": torch.randn(6),
+        "n.weight": torch.rand(6) + 0.5,
+        "n.bias": torch.randn(6),
+        "n.running_mean": torch.randn(6),
         "n.running_var": torch.rand(6),
-    }  # fmt: skip
+    }
     alone, masked = {}, {}
     expected = norm(params, "n", x[rows.bool()], "batch", alone)
     found = norm(params, "n", x, "batch", masked, rows)[rows.bool()]

@@ -6,7 +6,9 @@ from torch import nn
 
 from ecgfed.errors import OptionError
 from ecgfed.nets.layers import norm, standardise, trainable
-from ecgfed.nets.resnet1d import Inputs, NetSpec, ResNet1d, count_parameters, extractor_of, head_of
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.parts import count_parameters, extractor_of, head_of
+from ecgfed.nets.resnet1d import ResNet1d
 
 
 def test_sizes() -> None:
@@ -33,10 +35,14 @@ class _Block(nn.Module):
 
 
 def _modules() -> nn.ModuleDict:
-    extractor = nn.ModuleDict({
-        "stem": nn.Conv1d(1, 24, 7, stride=4, padding=3, bias=False), "stem_norm": nn.BatchNorm1d(24),
-        "block0": _Block(24, 40, 5), "block1": _Block(40, 64, 3),
-    })  # fmt: skip
+    extractor = nn.ModuleDict(
+        {
+            "stem": nn.Conv1d(1, 24, 7, stride=4, padding=3, bias=False),
+            "stem_norm": nn.BatchNorm1d(24),
+            "block0": _Block(24, 40, 5),
+            "block1": _Block(40, 64, 3),
+        }
+    )
     return nn.ModuleDict(
         {"extractor": extractor, "head": nn.ModuleDict({"hidden": nn.Linear(64, 64), "out": nn.Linear(64, 12)})}
     )

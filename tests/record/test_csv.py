@@ -92,10 +92,15 @@ def test_steps_of_an_adc_are_scaled_as_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "millivolt"),
     [
-        ("MLII (mV)", 1.0), ("MLII [uV]", 1e-3), ("MLII/\u00b5V", 1e-3), ("MLII_uV", 1e-3), ("MLII_mV", 1.0),
-        ("MLII(V)", 1e3), ('"MLII (mV)"', 1.0),
+        ("MLII (mV)", 1.0),
+        ("MLII [uV]", 1e-3),
+        ("MLII/\u00b5V", 1e-3),
+        ("MLII_uV", 1e-3),
+        ("MLII_mV", 1.0),
+        ("MLII(V)", 1e3),
+        ('"MLII (mV)"', 1.0),
     ],
-)  # fmt: skip
+)
 def test_a_unit_beside_a_name_is_believed(tmp_path: Path, name: str, millivolt: float) -> None:
     path = write(tmp_path, table(names=f"time,{name},V1"))
     read = read_recording(path, ("MLII",))

@@ -241,11 +241,15 @@ def test_the_48_records_come_back_from_edf(mitdb: Path, tmp_path: Path) -> None:
         source, marks = wfdb.rdrecord(str(mitdb / name)), wfdb.rdann(str(mitdb / name), "atr")
         signals = [
             edfio.EdfSignal(
-                source.p_signal[:649_800, i], 360, label=f"ECG {lead}", physical_dimension="mV",
-                physical_range=(-5.12, 5.12), digital_range=(-1024, 1024),
+                source.p_signal[:649_800, i],
+                360,
+                label=f"ECG {lead}",
+                physical_dimension="mV",
+                physical_range=(-5.12, 5.12),
+                digital_range=(-1024, 1024),
             )
             for i, lead in enumerate(source.sig_name)
-        ]  # fmt: skip
+        ]
         kept = [(s, y) for s, y in zip(marks.sample, marks.symbol, strict=True) if s < 649_800]
         notes = [edfio.EdfAnnotation(int(s) / 360, None, y) for s, y in kept]
         edfio.Edf(signals, annotations=notes).write(tmp_path / f"{name}.edf")

@@ -11,15 +11,36 @@ from ecgfed.record.wfdb_files import read_annotation
 
 #: Marks at 10, 110, 150, 2150, 72,000 and 72,300, one of them a rhythm change with an odd and zero-ended text.
 WHOLE = (
-    mark("+", 10) + aux(b"(N\0") + mark("N", 100) + mark("~", 40)
-    + skip(2000) + mark("V", 0) + skip(69_850) + mark("A", 0) + mark("N", 300) + END
-)  # fmt: skip
+    mark("+", 10)
+    + aux(b"(N\0")
+    + mark("N", 100)
+    + mark("~", 40)
+    + skip(2000)
+    + mark("V", 0)
+    + skip(69_850)
+    + mark("A", 0)
+    + mark("N", 300)
+    + END
+)
 SAMPLES, SYMBOLS = [10, 110, 150, 2150, 72_000, 72_300], ["+", "N", "~", "V", "A", "N"]
 #: The published beats of all 48 records, shared ecg-facts and the database's directory.
 ALL_BEATS = {
-    "N": 75052, "L": 8075, "R": 7259, "V": 7130, "/": 7028, "A": 2546, "f": 982, "F": 803, "j": 229, "a": 150,
-    "E": 106, "J": 83, "Q": 33, "e": 16, "S": 2,
-}  # fmt: skip
+    "N": 75052,
+    "L": 8075,
+    "R": 7259,
+    "V": 7130,
+    "/": 7028,
+    "A": 2546,
+    "f": 982,
+    "F": 803,
+    "j": 229,
+    "a": 150,
+    "E": 106,
+    "J": 83,
+    "Q": 33,
+    "e": 16,
+    "S": 2,
+}
 
 
 def fails(record: Path, samples: int | None = None) -> str:

@@ -115,11 +115,15 @@ def test_missing_files_are_named(tmp_path: Path, suffix: str, words: str) -> Non
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"\x00\xff\xfe\x80" * 20, b"r two 360 200\n", b"r 2 360 200\nr.dat 212 200 11 1024 0 0 0 MLII\n",
-        b"r 2 360 200\n", b"r 0 360 200\n",
+        b"",
+        b"\x00\xff\xfe\x80" * 20,
+        b"r two 360 200\n",
+        b"r 2 360 200\nr.dat 212 200 11 1024 0 0 0 MLII\n",
+        b"r 2 360 200\n",
+        b"r 0 360 200\n",
     ],
     ids=["empty", "binary", "record line", "one signal line of two", "no signal line", "no signal"],
-)  # fmt: skip
+)
 def test_a_broken_header_is_named(tmp_path: Path, content: bytes) -> None:
     record = write_212(tmp_path, "r", RAMP)
     record.with_suffix(".hea").write_bytes(content)
@@ -143,11 +147,17 @@ def test_a_counter_frequency_beside_the_sampling_frequency_is_understood(tmp_pat
 @pytest.mark.parametrize(
     ("gain", "encoding", "millivolt"),
     [
-        ("200/mV", "utf-8", 1.0), ("0.2/uV", "utf-8", 1.0), ("0.2/\u00b5V", "utf-8", 1.0),
-        ("0.2/\u03bcV", "utf-8", 1.0), ("0.2/\u00b5V", "latin-1", 1.0), ("200000/V", "utf-8", 1.0),
-        ("200", "utf-8", 1.0), ("0", "utf-8", 1.0), ("400/mV", "utf-8", 0.5),
+        ("200/mV", "utf-8", 1.0),
+        ("0.2/uV", "utf-8", 1.0),
+        ("0.2/\u00b5V", "utf-8", 1.0),
+        ("0.2/\u03bcV", "utf-8", 1.0),
+        ("0.2/\u00b5V", "latin-1", 1.0),
+        ("200000/V", "utf-8", 1.0),
+        ("200", "utf-8", 1.0),
+        ("0", "utf-8", 1.0),
+        ("400/mV", "utf-8", 0.5),
     ],
-)  # fmt: skip
+)
 def test_units_become_millivolt(tmp_path: Path, gain: str, encoding: str, millivolt: float) -> None:
     """1224 on a zero of 1024: 200 steps of 5 microvolt. header(5): gain 200 where it says 0, mV where no unit."""
     record = write_212(tmp_path, "r", [[1224] * 4, [0] * 4], gain=gain, encoding=encoding)
@@ -181,9 +191,17 @@ def test_skew_is_removed_and_the_checksum_is_of_the_stored_samples(tmp_path: Pat
 def test_several_samples_a_frame_are_averaged_and_their_checksum_holds(tmp_path: Path) -> None:
     fast, slow = np.arange(400) % 37 * 0.01, np.arange(200) % 11 * 0.02
     wfdb.wrsamp(
-        "m", fs=250, units=["mV"] * 2, sig_name=["MLII", "V1"], e_p_signal=[fast, slow], samps_per_frame=[2, 1],
-        fmt=["16", "16"], adc_gain=[1000.0] * 2, baseline=[0, 0], write_dir=str(tmp_path),
-    )  # fmt: skip
+        "m",
+        fs=250,
+        units=["mV"] * 2,
+        sig_name=["MLII", "V1"],
+        e_p_signal=[fast, slow],
+        samps_per_frame=[2, 1],
+        fmt=["16", "16"],
+        adc_gain=[1000.0] * 2,
+        baseline=[0, 0],
+        write_dir=str(tmp_path),
+    )
     read = read_recording(tmp_path / "m", ("MLII",))
     assert read.fs_hz == 250
     np.testing.assert_allclose(read.signal_mv, (fast[0::2] + fast[1::2]) / 2, atol=1e-9)
@@ -195,9 +213,16 @@ def test_every_format_reads_as_wfdb_reads_it_gaps_too(tmp_path: Path, fmt: str) 
     signal = np.round(np.stack([np.sin(np.arange(500) / 20), np.cos(np.arange(500) / 20)], axis=1), 2)
     signal[100:110, 0] = np.nan
     wfdb.wrsamp(
-        "f", fs=250, units=["mV"] * 2, sig_name=["MLII", "V1"], p_signal=signal, fmt=[fmt] * 2,
-        adc_gain=[100.0] * 2, baseline=[0, 0], write_dir=str(tmp_path),
-    )  # fmt: skip
+        "f",
+        fs=250,
+        units=["mV"] * 2,
+        sig_name=["MLII", "V1"],
+        p_signal=signal,
+        fmt=[fmt] * 2,
+        adc_gain=[100.0] * 2,
+        baseline=[0, 0],
+        write_dir=str(tmp_path),
+    )
     np.testing.assert_allclose(read_recording(tmp_path / "f", ("MLII",)).signal_mv, signal[:, 0], atol=1e-9)
     reference = wfdb.rdrecord(str(tmp_path / "f"), channel_names=["MLII"]).p_signal[:, 0]
     np.testing.assert_array_equal(read_recording(tmp_path / "f", ("MLII",)).signal_mv, reference)

@@ -28,11 +28,20 @@ def says(path: Path, annotator: str = "atr", **how: object) -> str:
 @pytest.mark.parametrize(
     ("name", "kind", "base"),
     [
-        ("208", "wfdb", "208"), ("208.hea", "wfdb", "208"), ("208.dat", "wfdb", "208"), ("208.edf", "edf", "208"),
-        ("208.EDF", "edf", "208"), ("208.csv", "csv", "208"), ("208.tsv", "csv", "208"), ("208.txt", "csv", "208"),
-        ("208.npy", "numpy", "208"), ("208.npz", "numpy", "208"), ("a.b", "wfdb", "a.b"), ("a.b.csv", "csv", "a.b"),
+        ("208", "wfdb", "208"),
+        ("208.hea", "wfdb", "208"),
+        ("208.dat", "wfdb", "208"),
+        ("208.edf", "edf", "208"),
+        ("208.EDF", "edf", "208"),
+        ("208.csv", "csv", "208"),
+        ("208.tsv", "csv", "208"),
+        ("208.txt", "csv", "208"),
+        ("208.npy", "numpy", "208"),
+        ("208.npz", "numpy", "208"),
+        ("a.b", "wfdb", "a.b"),
+        ("a.b.csv", "csv", "a.b"),
     ],
-)  # fmt: skip
+)
 def test_the_suffix_says_the_format(name: str, kind: str, base: str) -> None:
     assert format_of(name) == kind
     assert record_path(Path("d") / name) == Path("d") / base
@@ -48,9 +57,11 @@ def test_one_signal_in_every_format(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(f"MLII (mV),V1 (mV)\n{table}\n")
     np.save(tmp_path / "r.npy", np.array(RAMP, dtype=np.int16))
     how = {
-        "r.hea": ReadOptions(), "r.edf": ReadOptions(), "r.csv": ReadOptions(fs_hz=400),
+        "r.hea": ReadOptions(),
+        "r.edf": ReadOptions(),
+        "r.csv": ReadOptions(fs_hz=400),
         "r.npy": ReadOptions(fs_hz=400, units="200(1024)/mV", columns=("MLII", "V1")),
-    }  # fmt: skip
+    }
     for name, options in how.items():
         read = read_recording(tmp_path / name, ("V1",), every_lead=True, how=options)
         assert (read.name, read.lead, read.leads) == ("r", "V1", ("MLII", "V1"))
@@ -73,8 +84,11 @@ def test_comments_alone(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("# patient: Cem\nMLII\n1\n")
     np.save(tmp_path / "r.npy", np.zeros(10))
     assert [read_comments(tmp_path / name)[:1] for name in ("r", "r.edf", "r.csv", "r.npy")] == [
-        ("patient: Ann",), ("patient: Bob",), ("patient: Cem",), (),
-    ]  # fmt: skip
+        ("patient: Ann",),
+        ("patient: Bob",),
+        ("patient: Cem",),
+        (),
+    ]
 
 
 def csv_recording(folder: Path) -> tuple[Path, ReadOptions]:
@@ -158,11 +172,17 @@ def test_beats_at_a_rate_no_heart_has_mean_a_wrong_sampling_frequency(tmp_path: 
 @pytest.mark.parametrize(
     ("values", "gain", "zero"),
     [
-        ([-5.12, 5.115], 5000, 0), ([0.0, 0.0], 100_000, 0), ([], 100_000, 0), ([-32.767, 0], 1000, 0),
-        ([-32.768, 0], 500, 0), ([299.0, 301.0], 20_000, -6_000_000), ([-300.0, 300.0], 100, 0), ([1e-9], 100_000, 0),
+        ([-5.12, 5.115], 5000, 0),
+        ([0.0, 0.0], 100_000, 0),
+        ([], 100_000, 0),
+        ([-32.767, 0], 1000, 0),
+        ([-32.768, 0], 500, 0),
+        ([299.0, 301.0], 20_000, -6_000_000),
+        ([-300.0, 300.0], 100, 0),
+        ([1e-9], 100_000, 0),
         ([40_000.0, -1.0], 0.5, 0),
     ],
-)  # fmt: skip
+)
 def test_the_gain_is_the_finest_of_1_2_5_that_fits(values: list[float], gain: float, zero: int) -> None:
     got = choose_gain(np.array([*values, np.nan]))
     assert got == (pytest.approx(gain), zero)

@@ -22,9 +22,11 @@ RAMP = [list(range(0, 1200, 2)), list(range(1200, 0, -2))]
 HOW = ReadOptions(fs_hz=250, units="mV", columns=())
 ATR = mark("+", 10) + aux(b"(N\0") + mark("N", 100) + skip(200) + mark("V", 0) + mark("N", 280) + END
 WILD = settings(
-    max_examples=120, deadline=None, derandomize=True,
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+)
 T = TypeVar("T")
 #: Room for the tests: a claim past it is refused as one past 4 GB is.
 SAMPLES = 200_000
@@ -111,10 +113,14 @@ def numpy_file(suffix: str) -> dict[str, bytes]:
 
 
 FILES: dict[str, Callable[[], dict[str, bytes]]] = {
-    "wfdb": wfdb_files, "segments": segment_files, "edf+c": lambda: edf_file("EDF+C"),
-    "edf+d": lambda: edf_file("EDF+D"), "csv": csv_file, "npy": lambda: numpy_file("npy"),
+    "wfdb": wfdb_files,
+    "segments": segment_files,
+    "edf+c": lambda: edf_file("EDF+C"),
+    "edf+d": lambda: edf_file("EDF+D"),
+    "csv": csv_file,
+    "npy": lambda: numpy_file("npy"),
     "npz": lambda: numpy_file("npz"),
-}  # fmt: skip
+}
 NAMED = {
     "wfdb": "r",
     "segments": "r",
@@ -183,13 +189,39 @@ def test_an_edf_cut_anywhere_is_refused(keep: int) -> None:
 
 
 FIELD_WORDS = [
-    "", "0", "-1", "1", "2", "1000000", "1000000000000", "1e12", "nan", "212", "212x9", "212:5", "16+3", "#", "/",
-    "212x1000000000", "200/mV", "0/mV", "-5(3)/uV", "1e400", "~", "r.dat", "./r.dat", "a/b", "360/0", "516", "8",
-    "160", "310", "MLII",
-]  # fmt: skip
+    "",
+    "0",
+    "-1",
+    "1",
+    "2",
+    "1000000",
+    "1000000000000",
+    "1e12",
+    "nan",
+    "212",
+    "212x9",
+    "212:5",
+    "16+3",
+    "#",
+    "/",
+    "212x1000000000",
+    "200/mV",
+    "0/mV",
+    "-5(3)/uV",
+    "1e400",
+    "~",
+    "r.dat",
+    "./r.dat",
+    "a/b",
+    "360/0",
+    "516",
+    "8",
+    "160",
+    "310",
+    "MLII",
+]
 FIELD = st.one_of(
-    st.sampled_from(FIELD_WORDS),
-    st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=6),
+    st.sampled_from(FIELD_WORDS), st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=6)
 )
 
 
@@ -240,9 +272,13 @@ def test_an_edf_header_made_up(
 
     rows = [[RAMP[0][200 * r : 200 * r + 200] for r in range(3)]]
     made = edf_bytes(
-        rows, records=cut(records, 8), duration=cut(duration, 8), channels=cut(channels, 4),
-        digital=(cut(low, 8), cut(high, 8)), physical=(cut(least, 8), cut(most, 8)),
-    )  # fmt: skip
+        rows,
+        records=cut(records, 8),
+        duration=cut(duration, 8),
+        channels=cut(channels, 4),
+        digital=(cut(low, 8), cut(high, 8)),
+        physical=(cut(least, 8), cut(most, 8)),
+    )
     plain = edf_bytes(rows, digital=(cut(low, 8), cut(high, 8)), physical=(cut(least, 8), cut(most, 8)))
     with folder() as here:
         for content in (made, plain):
@@ -262,14 +298,31 @@ def test_edf_annotations_made_up(marks: list[bytes], reserved: str) -> None:
 
 
 CELL_WORDS = [
-    "", "0", "1.5", "1,5", "nan", "inf", "-inf", "1e400", "True", "0:01.5", "time", "MLII", "1_0", "'", "\"", "NA",
-    "\u0663", "#", "0x1", "1e5", "--", "mV", "sample",
-]  # fmt: skip
-CELL = st.one_of(
-    st.sampled_from(CELL_WORDS),
-    st.floats(allow_nan=False).map(repr),
-    st.text(max_size=5),
-)
+    "",
+    "0",
+    "1.5",
+    "1,5",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "True",
+    "0:01.5",
+    "time",
+    "MLII",
+    "1_0",
+    "'",
+    '"',
+    "NA",
+    "\u0663",
+    "#",
+    "0x1",
+    "1e5",
+    "--",
+    "mV",
+    "sample",
+]
+CELL = st.one_of(st.sampled_from(CELL_WORDS), st.floats(allow_nan=False).map(repr), st.text(max_size=5))
 
 
 @WILD

@@ -22,7 +22,8 @@ from ecgfed.federation.trees import flatten, own_memory, tree_bytes
 from ecgfed.methods.local import Local
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.registry import methods
-from ecgfed.nets.resnet1d import NetSpec, ResNet1d
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.callbacks import SaveCheckpoint
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.runs.kept_states import KeptStates
@@ -265,8 +266,9 @@ def test_any_method_goes_on_from_its_files_as_from_memory(cohort_path: Path, tmp
     loaded = CheckpointStore(tmp_path).load()
     assert (loaded.round, loaded.seen) == (3, whole.seen)
     for key, ours, theirs in [
-        ("server", loaded.server, whole.server), *((str(c), loaded.kept[c], whole.kept[c]) for c in whole.kept)
-    ]:  # fmt: skip
+        ("server", loaded.server, whole.server),
+        *((str(c), loaded.kept[c], whole.kept[c]) for c in whole.kept),
+    ]:
         one, two = flatten(ours), flatten(theirs)
         assert list(one) == list(two), key
         assert all(torch.equal(one[path], two[path]) for path in one), key
@@ -328,11 +330,15 @@ def test_an_index_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 def test_what_is_written_is_a_safetensors_file(tmp_path: Path) -> None:
     tree = {
         "a": {"f": torch.randn(3, 2), "d": torch.tensor(1.5, dtype=torch.float64), "e": torch.empty(0, 4)},
-        "b": torch.arange(5), "bf": torch.randn(3, 3, dtype=torch.bfloat16), "z": torch.tensor(1, dtype=torch.bfloat16),
-        "c": torch.tensor([True, False]), "t": torch.randn(4, 6).t(),
+        "b": torch.arange(5),
+        "bf": torch.randn(3, 3, dtype=torch.bfloat16),
+        "z": torch.tensor(1, dtype=torch.bfloat16),
+        "c": torch.tensor([True, False]),
+        "t": torch.randn(4, 6).t(),
         "u": torch.ones(3, dtype=torch.uint8),
-        "h": torch.randn(2, 4, 3, 3).to(memory_format=torch.channels_last), "s": torch.randn(10, 4)[3],
-    }  # fmt: skip
+        "h": torch.randn(2, 4, 3, 3).to(memory_format=torch.channels_last),
+        "s": torch.randn(10, 4)[3],
+    }
     (tmp_path / "tree.safetensors").write_bytes(serialised(tree))
     theirs, ours = load_file(tmp_path / "tree.safetensors"), flatten(tree)
     assert theirs.keys() == ours.keys()

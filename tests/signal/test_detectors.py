@@ -119,9 +119,13 @@ def test_whatever_the_signal_there_are_peaks_in_order_or_our_own_error(seed: int
     """Spikes, steps, rails and noise: never an exception of the detector's."""
     rng = np.random.default_rng(seed)
     signal = [
-        rng.normal(size=1100), np.sign(np.sin(np.arange(4000) / 700)), np.full(4000, 5.12),
-        np.cumsum(rng.normal(size=4000)), 1e6 * (np.arange(4000) == 2000), np.where(np.arange(1200) < 5, 0.0, 1.0),
-    ][seed]  # fmt: skip
+        rng.normal(size=1100),
+        np.sign(np.sin(np.arange(4000) / 700)),
+        np.full(4000, 5.12),
+        np.cumsum(rng.normal(size=4000)),
+        1e6 * (np.arange(4000) == 2000),
+        np.where(np.arange(1200) < 5, 0.0, 1.0),
+    ][seed]
     try:
         peaks = detect_r_peaks(signal, 360.0)
     except RecordError:

@@ -23,9 +23,7 @@ def recording(leads: dict[str, NDArray[np.float64]], comments: tuple[str, ...] =
     return Recording("rec", Path("rec"), names[0], names, fs_hz, np.stack(list(leads.values())), comments)
 
 
-def judged(
-    given: Recording, peaks: NDArray[np.int64] = R, annotation: Annotation | None = None
-) -> dict[str, Finding]:  # fmt: skip
+def judged(given: Recording, peaks: NDArray[np.int64] = R, annotation: Annotation | None = None) -> dict[str, Finding]:
     bad = np.zeros(given.signals_mv.shape, dtype=bool)
     return {found.kind: found for found in record_findings(given, peaks, bad, annotation)}
 
@@ -99,10 +97,13 @@ def test_nothing_is_claimed_of_two_exchanged_leads() -> None:
 @pytest.mark.parametrize(
     ("header_hz", "kinds"),
     [
-        (360.0, set()), (250.0, set()), (1000.0, {"sampling-frequency"}),
-        (1800.0, {"heart-rate", "sampling-frequency"}), (90.0, {"heart-rate", "sampling-frequency"}),
+        (360.0, set()),
+        (250.0, set()),
+        (1000.0, {"sampling-frequency"}),
+        (1800.0, {"heart-rate", "sampling-frequency"}),
+        (90.0, {"heart-rate", "sampling-frequency"}),
     ],
-)  # fmt: skip
+)
 def test_a_header_that_states_another_frequency(header_hz: float, kinds: set[str]) -> None:
     """75 beats a minute at 360 Hz. At 250 they are 52, and plausible; at 90 they are 19, at 1800 they are 375."""
     found = judged(recording({"MLII": SIGNAL}, fs_hz=header_hz))
@@ -134,11 +135,16 @@ def test_too_few_beats(count: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("comment", "paced"),
     [
-        ("The rhythm is paced with a demand pacemaker.", True), ("Ventricular pacing throughout", True),
-        ("no pacemaker", False), ("without pacing", False),
-        ("wandering atrial pacemaker.", False), ("Ectopic pacemaker", False), ("spaced electrodes", False), ("", False),
+        ("The rhythm is paced with a demand pacemaker.", True),
+        ("Ventricular pacing throughout", True),
+        ("no pacemaker", False),
+        ("without pacing", False),
+        ("wandering atrial pacemaker.", False),
+        ("Ectopic pacemaker", False),
+        ("spaced electrodes", False),
+        ("", False),
     ],
-)  # fmt: skip
+)
 def test_the_headers_word_on_pacing(comment: str, paced: bool) -> None:
     found = judged(recording({"MLII": SIGNAL}, ("69 M 1085 1629 x1", comment)))
     assert ("paced" in found) == paced

@@ -115,8 +115,11 @@ def test_one_bad_lead_beside_a_good_one(bad: str, lead: int) -> None:
     part = slice(round(15 * FS_HZ), round(45 * FS_HZ))
     rng = np.random.default_rng(1)
     signals[lead, part] = {
-        "nan": np.nan, "flat": 0.3, "rail": 5.12, "noise": 0.5 * rng.standard_normal(part.stop - part.start),
-    }[bad]  # fmt: skip
+        "nan": np.nan,
+        "flat": 0.3,
+        "rail": 5.12,
+        "noise": 0.5 * rng.standard_normal(part.stop - part.start),
+    }[bad]
     peaks = detect_qrs(signals, FS_HZ)
     missed = sum(np.abs(peaks / FS_HZ - at).min() > 0.1 for at in times)
     extra = sum(np.abs(times - at / FS_HZ).min() > 0.1 for at in peaks)

@@ -14,9 +14,29 @@ from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
 #: The test half of de Chazal et al. 2004: never used for training or choosing anything.
 DS2 = (
-    "100", "103", "105", "111", "113", "117", "121", "123", "200", "202", "210", "212", "213", "214", "219", "221",
-    "222", "228", "231", "232", "233", "234",
-)  # fmt: skip
+    "100",
+    "103",
+    "105",
+    "111",
+    "113",
+    "117",
+    "121",
+    "123",
+    "200",
+    "202",
+    "210",
+    "212",
+    "213",
+    "214",
+    "219",
+    "221",
+    "222",
+    "228",
+    "231",
+    "232",
+    "233",
+    "234",
+)
 
 
 def scored(source: Path, record: str) -> Comparison:
@@ -79,8 +99,6 @@ def test_the_other_lead_stands_in_for_one_that_is_off(mitdb: Path) -> None:
     peaks = detect_qrs(signals, 360.0)
     beats = read_annotation(mitdb / "100").beats()
     reference = Annotation(*(part[beats.sample < 600 * 360] for part in (beats.sample, beats.symbol)))
-    found = compare(
-        reference, Annotation(peaks, np.full(len(peaks), "N")), 360.0, samples=600 * 360, start_s=0.0
-    )  # fmt: skip
+    found = compare(reference, Annotation(peaks, np.full(len(peaks), "N")), 360.0, samples=600 * 360, start_s=0.0)
     assert found.qrs_f1 is not None
     assert found.qrs_f1 >= 99.5

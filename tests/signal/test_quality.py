@@ -221,8 +221,11 @@ def test_116_is_at_the_rail_three_times_for_at_most_073_s(mitdb: Path) -> None:
 
     stored = wfdb.rdrecord(str(mitdb / "116"), physical=False).d_signal[:, 0]
     expected = [
-        span for value in (0, 2047) for span in runs(stored == value) if span[1] - span[0] >= 8  # 0.02 s
-    ]  # fmt: skip
+        span
+        for value in (0, 2047)
+        for span in runs(stored == value)
+        if span[1] - span[0] >= 8  # 0.02 s
+    ]
     found = of(lead_quality(read_recording(mitdb / "116", ("MLII",)).signal_mv, 360.0), Reason.RAIL)
     assert found == sorted(expected)
     assert max(stop - start for start, stop in found) / 360 == pytest.approx(0.736, abs=0.001)

@@ -112,7 +112,7 @@ def test_from_a_cohort_to_scores_and_a_bundle(ecgfed: Command, cohort: Path, tmp
     )
     assert said.code == 0, said
     meta = json.loads((run / "run.json").read_text())
-    assert (meta["net"]["plan"], meta["net"]["norm"], meta["net"]["rr"]) == ("convnet3", "none", False)
+    assert (meta["net"]["architecture"], meta["net"]["norm"], meta["net"]["rr"]) == ("convnet3", "none", False)
     more = ecgfed("train", cohort, "--out", run, "--resume", "--rounds", 3)
     assert more.code == 0, more
     scores = json.loads(ecgfed("evaluate", run, "--json").out)
@@ -191,7 +191,7 @@ def test_the_default_net_and_a_configuration_file(ecgfed: Command, cohort: Path,
     said = ecgfed("train", cohort, "--out", tmp_path / "run", "--config", tmp_path / "c.toml")
     assert said.code == 0, said
     net = json.loads((tmp_path / "run" / "run.json").read_text())["net"]
-    assert net == {"classes": 10, "plan": "resnet30", "norm": "batch", "rr": False, "width": 0.25}
+    assert net == {"classes": 10, "architecture": "resnet30", "norm": "batch", "rr": False, "width": 0.25}
     (tmp_path / "c.toml").write_text("net = 3\n")
     refused = ecgfed("train", cohort, "--out", tmp_path / "other", "--config", tmp_path / "c.toml")
     assert_refused(refused, "net = 3", "a value of type str")

@@ -81,11 +81,11 @@ def test_show(ecgfed: Command, folder: Path) -> None:
     timing = [json.loads(line) for line in (folder / "b" / "timing.jsonl").read_text().splitlines()]
     owner, split = (np.load(folder / "cohort" / f"{name}.npy") for name in ("client", "split"))
     one_step = sum(min(64, int(n)) for n in np.bincount(owner[split == 0]))
-    assert [line["beats"] for line in timing] == [one_step, one_step]
+    assert [line["examples"] for line in timing] == [one_step, one_step]
     seconds = [line["seconds"] for line in timing]
     assert about["speed"]["rounds_timed"] == 2
     assert about["speed"]["seconds_a_round"] == pytest.approx(sum(seconds) / 2)
-    assert about["speed"]["samples_per_s"] == pytest.approx(sum(line["beats"] for line in timing) / sum(seconds))
+    assert about["speed"]["samples_per_s"] == pytest.approx(sum(line["examples"] for line in timing) / sum(seconds))
     said = ecgfed("runs", "show", folder / "b")
     assert (said.code, said.err) == (0, "")
     words = " ".join(said.out.split())  # a long path folds its line anywhere

@@ -151,7 +151,7 @@ def test_a_net_is_chosen_by_modality() -> None:
     assert net_spec(10, "image", architecture="convnet3").norm == "none"
     assert net_spec(10, "image", architecture="convnet3", norm="batch").norm == "batch"
     assert net_spec(12, "ecg") == NetSpec(12, rr=True)
-    for bad in ({"plan": "default"}, {"rr": True}, {"plan": "vgg"}, {"norm": "layer"}):
+    for bad in ({"architecture": "default"}, {"rr": True}, {"architecture": "vgg"}, {"norm": "layer"}):
         with pytest.raises(OptionError):
             net_spec(10, "image", **bad)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="resnet30"):

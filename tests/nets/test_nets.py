@@ -127,7 +127,7 @@ def test_same_seed_same_bits_and_parts_make_the_whole() -> None:
     assert torch.equal(net.roles["head"](head_of(one), features), net.logits(one, x))
 
 
-@pytest.mark.parametrize(("field", "value"), [("plan", "huge"), ("norm", "layer"), ("width", 0.0)])
+@pytest.mark.parametrize(("field", "value"), [("architecture", "huge"), ("norm", "layer"), ("width", 0.0)])
 def test_unknown_net_options_are_named(field: str, value: object) -> None:
     with pytest.raises(OptionError, match=str(value)):
         NetSpec(12, **{field: value})  # type: ignore[arg-type]

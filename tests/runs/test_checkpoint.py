@@ -111,7 +111,7 @@ def test_what_the_writer_could_not_write_surfaces_and_the_last_checkpoint_stays(
     def full(path: Path, *_: object) -> None:
         raise StorageError(path, "could not be written (No space left on device)")
 
-    monkeypatch.setattr("ecgfed.federation.trees.write_bytes", full)
+    monkeypatch.setattr("ecgfed.runs.tree_files.write_bytes", full)
     saver.on_round(outcome(state, [0], last=last))
     with pytest.raises(StorageError, match=r"client0.000002.*No space"):
         saver.on_end(state) if last else saver.on_round(outcome(state, [0]))

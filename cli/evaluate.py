@@ -54,7 +54,7 @@ def evaluate_command(
     from ecgfed.evaluation.scenarios import PROTOCOLS, evaluate
     from ecgfed.federation.plan import available_cores
     from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
-    from ecgfed.report.curves import draw_learning_curves
+    from ecgfed.reports.curves import draw_learning_curves
     from ecgfed.runs.callbacks import HISTORY, read_lines
 
     if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:

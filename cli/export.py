@@ -32,8 +32,8 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
+    from ecgfed.bundles.bundle import export_bundle
     from ecgfed.evaluation.scenarios import PROTOCOLS
-    from ecgfed.export.bundle import export_bundle
 
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")

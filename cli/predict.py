@@ -117,7 +117,7 @@ def _strip(recording: Any, about: dict[str, Any], beats: list[dict[str, Any]], a
     """Draw the strip that begins at a time (s), or where most kinds of beats are."""
     import numpy as np
 
-    from ecgfed.report.strip import Strip, busiest_start, draw_strip
+    from ecgfed.reports.strip import Strip, busiest_start, draw_strip
     from ecgfed.signal.filters import band_pass, fill_gaps
 
     names = [beat["class"] for beat in beats]

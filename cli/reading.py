@@ -2,11 +2,14 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ecgfed.errors import OptionError
+
+if TYPE_CHECKING:
+    from ecgfed.record.recording import ReadOptions, Recording
 
 RECORD_HELP = "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy or .npz."
 FsOption = Annotated[
@@ -19,6 +22,15 @@ UnitsOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", help="Names of the columns in order, such as time,MLII,V1; an empty one is passed over."),
+]
+DetectorOption = Annotated[
+    str, typer.Option(help="Who finds the R peaks: ecgfed, xqrs, ... (docs/qrs.md), or your own as FILE.py:NAME.")
+]
+MainsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--mains", help="50 or 60: the mains in Hz where it was recorded, for detectors that ask; default 60."
+    ),
 ]
 AnnotatorOption = Annotated[
     str, typer.Option(help="Suffix of the annotation files; edf: the annotations inside an EDF+ file.")
@@ -33,7 +45,7 @@ def lead_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def read_options(fs: float | None, units: str | None, columns: str | None) -> Any:
+def read_options(fs: float | None, units: str | None, columns: str | None) -> "ReadOptions":
     """Return the ReadOptions that the shared options say; raises OptionError."""
     from ecgfed.record.checks import check_fs, parse_units
     from ecgfed.record.recording import ReadOptions
@@ -54,7 +66,7 @@ def as_typed(**options: str | float | None) -> str:
     return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items())
 
 
-def check_targets(targets: list[Path], recording: Any, overwrite: bool) -> None:
+def check_targets(targets: list[Path], recording: "Recording", overwrite: bool) -> None:
     """Refuse to write over files that are there, and over the recording itself at any price; raises OptionError."""
     read = {file.resolve() for file in recording.files}
     own = [target.name for target in targets if target.resolve() in read]

@@ -1,5 +1,6 @@
 """What an R-peak detector is: one function under a name, and what it asks to be given."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
+from ecgfed.signal.qrs import MIN_FS_HZ
 
 #: Our detector, and the default.
 OURS = "ecgfed"
@@ -24,11 +26,11 @@ Find = Callable[[Signal, float, int, float], Peaks]
 class Detector:
     """A detector under its name: a value, with no state between two recordings.
 
-    ``find(signals_mv, fs_hz, lead, mains_hz)`` receives (leads, samples) float64 millivolt, at least 3 s at 100 Hz or
-    more, not flat; the sampling frequency in Hz; the row of the lead in use; and the frequency of the mains in Hz. It
-    returns (peaks,) int64 sample numbers, increasing, of the R peaks on the lead in use; none where it finds none. It
-    leaves the signal as it was, and answers the same whenever it is asked the same. ``ecgfed.testing.check_detector``
-    tells whether a detector keeps all that.
+    ``find(signals_mv, fs_hz, lead, mains_hz)`` receives (leads, samples) float64 millivolt, at least 3 s, not flat; the
+    sampling frequency in Hz; the row of the lead in use; and the frequency of the mains in Hz. It returns (peaks,)
+    int64 sample numbers, increasing, of the R peaks on the lead in use; none where it finds none. It leaves the signal
+    as it was, and answers the same whenever it is asked the same. ``ecgfed.testing.check_detector`` tells whether a
+    detector keeps all that.
 
     Attributes:
         name: what ``--detector`` calls it; one from outside gets the name it is found by.
@@ -37,6 +39,7 @@ class Detector:
         every_lead: it is shown all leads; otherwise the lead in use alone.
         copes_with_gaps: it is shown samples that are not there as NaN; otherwise they are bridged by straight lines,
             and a lead is parted at its long gaps.
+        rates_hz: lowest and highest sampling frequency it is made for; recordings of others are refused.
         modules: the packages it imports that a light installation does not have.
         extra: the extra of ecgfed that brings them; "" where none does.
         origin: where the registry finds it again, "" for one made in place. Set by the registry.
@@ -47,6 +50,7 @@ class Detector:
     source: str
     every_lead: bool = False
     copes_with_gaps: bool = False
+    rates_hz: tuple[float, float] = (MIN_FS_HZ, math.inf)
     modules: tuple[str, ...] = ()
     extra: str = ""
     origin: str = field(default="", compare=False, repr=False)

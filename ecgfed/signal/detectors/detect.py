@@ -1,5 +1,7 @@
 """R peaks of a recording by any detector: what all of them are spared, and what all of them have to keep."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,8 @@ def detect_r_peaks(
         (peaks,) int64 sample numbers in increasing order.
 
     Raises:
-        OptionError: unknown detector, one that is not installed, or one that breaks its contract; other mains.
+        OptionError: unknown detector, one that is not installed, is not made for this sampling frequency, or breaks its
+            contract; other mains.
         RecordError: a signal that is too short or flat, a sampling frequency below 100 Hz, or no beat found.
     """
     chosen = detector_by_name(detector)
@@ -50,6 +53,11 @@ def detect_r_peaks(
         raise RecordError(name, f"lasts {duration_s:.1f} s", f"at least {MIN_DURATION_S:g} s to find beats in")
     if fs_hz < MIN_FS_HZ:
         raise RecordError(name, f"sampling frequency {fs_hz:g} Hz", f"at least {MIN_FS_HZ:g} Hz")
+    low_hz, high_hz = chosen.rates_hz
+    if not low_hz <= fs_hz <= high_hz:
+        made_for = f"{low_hz:g} to {high_hz:g} Hz" if high_hz < math.inf else f"{low_hz:g} Hz or more"
+        found = f"{chosen.name} is made for {made_for}, {name} has {fs_hz:g} Hz"
+        raise OptionError(OPTION, found, action="name another detector")
     if not any(_changes(one) for one in shown):
         raise RecordError(name, "is flat (no change above 1 microvolt)", "an ECG", "check the electrode or the lead")
     if not chosen.copes_with_gaps:

@@ -1,6 +1,9 @@
 """NeuroKit2's detectors, each with the cleaning it is meant for (Makowski et al., Behav Res 53:1689-1696, 2021)."""
 
+import math
+
 from ecgfed.signal.detectors.base import Detector, Find, Peaks, Signal, as_peaks
+from ecgfed.signal.qrs import MIN_FS_HZ
 
 #: Method -> its cleaning; NeuroKit's own where it has none, which takes out the mains and assumes 50 Hz unless told.
 _CLEANING = {
@@ -16,6 +19,12 @@ _CLEANING = {
 }
 #: Method -> the packages it needs besides; the extra that brings them has its name.
 _ALSO = {"emrich2023": ("ts2vg",)}
+#: Its own cleaning fails below twice the mains; engzeemod2012's has a band-stop at 48 to 52 Hz, whatever the mains,
+#: and loses beats far above 1000 Hz.
+_RATES_HZ = {
+    **{method: (120.0, math.inf) for method, cleaning in _CLEANING.items() if cleaning == "neurokit"},
+    "engzeemod2012": (105.0, 1000.0),
+}
 
 
 def _find(method: str, cleaning: str) -> Find:
@@ -36,6 +45,7 @@ DETECTORS = tuple(
         method,
         _find(method, cleaning),
         "neurokit2",
+        rates_hz=_RATES_HZ.get(method, (MIN_FS_HZ, math.inf)),
         modules=("neurokit2", *_ALSO.get(method, ())),
         extra=method if method in _ALSO else "neurokit",
     )

@@ -50,14 +50,16 @@ def detector_by_name(detector: str | Detector) -> Detector:
         return _runnable(detector)
     if names_code(detector):
         raise OptionError(
-            OPTION, f"{detector!r} names code, not a registered detector", action="load it with detector_option first"
+            OPTION,
+            f"{detector!r:.100} names code, not a registered detector",
+            action="load it with detector_option first",
         )
     if detector in built_in():  # first: no package can put itself in the place of one of these
         return _runnable(built_in()[detector])
     if detector in entries(ENTRY_POINTS):
         return _runnable(_offered(detector))
     known = ", ".join([*built_in(), *sorted(entries(ENTRY_POINTS))])
-    raise OptionError(OPTION, f"{detector!r}", f"one of {known}", "or your own as FILE.py:NAME")
+    raise OptionError(OPTION, f"{detector!r:.100}", f"one of {known}", "or your own as FILE.py:NAME")
 
 
 def detector_option(detector: str | Detector) -> Detector:

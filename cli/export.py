@@ -32,7 +32,7 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
-    from ecgfed.bundles.bundle import export_bundle
+    from ecgfed.bundles.export import export_bundle
     from ecgfed.evaluation.scenarios import PROTOCOLS
 
     if protocol not in PROTOCOLS:

@@ -53,7 +53,7 @@ def personalize_command(
     quiet: QuietOption = False,
 ) -> None:
     """Make a personal model for a patient who took no part in training; score it on the rest of the recording."""
-    from ecgfed.bundles.bundle import write_bundle
+    from ecgfed.bundles.export import write_bundle
     from ecgfed.evaluation.newcomer import adapted
     from ecgfed.files import check_new_folder
 
@@ -171,7 +171,7 @@ def _scores(run: Any, cohort: Any, state: Any, first: Any, chain: Any) -> dict[s
 
 def _model(name: str, chain: Any, cohort: Any, first: Any, scores: dict[str, Any], *, rr: bool) -> Any:
     """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
-    from ecgfed.bundles.bundle import PARITY_BEATS, PatientModel
+    from ecgfed.bundles.export import PARITY_BEATS, PatientModel
     from ecgfed.evaluation.newcomer import inputs_of
 
     if first is None:

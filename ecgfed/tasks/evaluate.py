@@ -14,7 +14,7 @@ from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.evaluation.scenarios import evaluate as score
 from ecgfed.federation.plan import available_cores
 from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
-from ecgfed.runs.callbacks import HISTORY, read_lines
+from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run, open_run
 from ecgfed.runs.seeds import run_folders
 from ecgfed.tasks.watch import NOBODY, Watch

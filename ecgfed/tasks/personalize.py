@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats
 from ecgfed.federation.state import State
 from ecgfed.files import check_new_folder, sha256
 from ecgfed.methods.answers import Chain
+from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import record_path
 from ecgfed.record.recording import ReadOptions
 from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import open_one_run
+from ecgfed.signal.detectors import OURS
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.watch import NOBODY, Watch
 
@@ -81,7 +83,7 @@ def personalize(
     class_mix: Mapping[str, float] | Path | None = None,
     epochs: int = DEFAULT_EPOCHS,
     patient: str | None = None,
-    leads: Sequence[str] | None = None,
+    leads: str | Sequence[str] | None = None,
     annotator: str = "atr",
     cohort: Cohort | Path | str | None = None,
     how: ReadOptions | None = None,
@@ -163,16 +165,13 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
     return name
 
 
-def _as_the_cohort(cohort: Cohort, leads: Sequence[str] | None, annotator: str, how: ReadOptions | None) -> BeatOptions:
+def _as_the_cohort(
+    cohort: Cohort, leads: str | Sequence[str] | None, annotator: str, how: ReadOptions | None
+) -> BeatOptions:
     """Return how the new patient's beats are found: as the cohort's were, so at detected peaks where it has them."""
     peaks, detector = cohort.meta.get("peaks") or "annotated", cohort.meta.get("detector")
-    chosen = cohort.leads if leads is None else tuple(leads)
-    options = BeatOptions(chosen, peaks, annotator=annotator, how=how or ReadOptions())
-    return BeatOptions(**{**_shallow(options), "detector": detector}) if detector else options
-
-
-def _shallow(options: BeatOptions) -> dict[str, Any]:
-    return {**asdict(options), "how": options.how}
+    chosen = cohort.leads if leads is None else lead_list(leads)
+    return BeatOptions(chosen, peaks, detector or OURS, annotator, how or ReadOptions())
 
 
 def _first_beats(

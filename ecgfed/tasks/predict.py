@@ -17,6 +17,7 @@ from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
+from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.signal.detectors import OURS
@@ -149,7 +150,7 @@ def predict(
     recording: Recording | Path | str,
     *,
     patient: str | None = None,
-    leads: Sequence[str] | None = None,
+    leads: str | Sequence[str] | None = None,
     peaks: str = "detected",
     detector: str = OURS,
     annotator: str = "atr",
@@ -181,7 +182,7 @@ def predict(
     opened.require_ecg()
     classifier = opened.classifier(patient)
     options = BeatOptions(
-        opened.leads if leads is None else tuple(leads), peaks, detector, annotator, how or ReadOptions()
+        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, how or ReadOptions()
     )
     if not isinstance(recording, Recording):
         recording = read_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)

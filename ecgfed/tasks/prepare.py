@@ -10,6 +10,7 @@ from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import SplitKind
 from ecgfed.errors import OptionError
 from ecgfed.files import replacing_folder
+from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions
 from ecgfed.signal.detectors import OURS
 from ecgfed.tasks.watch import NOBODY, Watch
@@ -22,7 +23,7 @@ def _telling(watch: Watch, what: str) -> Told:
 
 
 def _options(
-    leads: Sequence[str],
+    leads: str | Sequence[str],
     classes: str | LabelMap,
     split: SplitKind,
     holdout: Sequence[str],
@@ -33,7 +34,7 @@ def _options(
     annotator: str = "atr",
     how: ReadOptions | None = None,
 ) -> PrepareOptions:
-    beats = BeatOptions(tuple(leads), peaks, detector, annotator, how or ReadOptions())
+    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions())
     labels = load_label_map(classes) if isinstance(classes, str) else classes
     return PrepareOptions(beats, labels, split, tuple(holdout), seed)
 
@@ -50,7 +51,7 @@ def prepare_mitbih(
     peaks: str = "annotated",
     detector: str = OURS,
     holdout: Sequence[str] = (),
-    leads: Sequence[str] = ("MLII",),
+    leads: str | Sequence[str] = ("MLII",),
     seed: int = 0,
     pack: Path | None = None,
     overwrite: bool = False,
@@ -120,7 +121,7 @@ def prepare_folder(
     peaks: str = "annotated",
     detector: str = OURS,
     holdout: Sequence[str] = (),
-    leads: Sequence[str] = ("MLII", "II"),
+    leads: str | Sequence[str] = ("MLII", "II"),
     seed: int = 0,
     pack: Path | None = None,
     overwrite: bool = False,

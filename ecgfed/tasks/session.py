@@ -13,7 +13,8 @@ from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.plan import available_cores
 from ecgfed.federation.progress import Progress, ReportProgress
 from ecgfed.federation.train import Callback, initial_state, train
-from ecgfed.runs.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
+from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
 from ecgfed.tasks.train_options import Wish
 from ecgfed.tasks.watch import Watch
@@ -164,8 +165,7 @@ def _to_try(run: Run, passes: float, missing: bool) -> list[str]:
 
     tries = []
     if passes < RECIPE["passes"] / 2:
-        again = f"--passes {RECIPE['passes']:g} --resume goes on"
-        tries.append(f"this was short, a smoke test beside the recipe's {RECIPE['passes']:g} passes ({again})")
+        tries.append(f"this was short, a smoke test; the recipe takes --passes {RECIPE['passes']:g}")
     if run.plan.local_steps is None and len(run.meta.get("clients", ())) > 1:
         tries.append(f"few local steps keep clients from drifting apart: --local-steps {RECIPE['local_steps']}")
     if missing and not tries:

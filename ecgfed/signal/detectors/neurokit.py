@@ -47,7 +47,7 @@ DETECTORS = tuple(
         "neurokit2",
         rates_hz=_RATES_HZ.get(method, (MIN_FS_HZ, math.inf)),
         modules=("neurokit2", *_ALSO.get(method, ())),
-        extra=method if method in _ALSO else "neurokit",
+        extra=method if method in _ALSO else "detectors",
     )
     for method, cleaning in _CLEANING.items()
 )

@@ -1,0 +1,37 @@
+"""``history.jsonl`` and ``timing.jsonl``: a line a round."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import RunError
+from ecgfed.runs.document import typed
+
+HISTORY, TIMING = "history.jsonl", "timing.jsonl"
+
+
+def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
+    """Read a JSON-lines file of a run, up to a round; a half line at its end is left out.
+
+    Raises:
+        RunError: it cannot be read, or a line that is not the last is broken, or one is no object with a ``round``.
+    """
+    if not path.is_file():
+        return []
+    try:
+        raw = path.read_bytes().splitlines()
+    except OSError as problem:
+        raise RunError(path, f"cannot be read ({problem.strerror})", action="restore the file") from problem
+    lines: list[dict[str, Any]] = []
+    for number, text in enumerate(raw, start=1):
+        try:
+            line = json.loads(text.decode())
+        except (ValueError, RecursionError) as problem:
+            if number == len(raw):
+                break
+            raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
+        if not isinstance(line, dict):
+            raise RunError(path, f"line {number} is no JSON object", action="restore the file")
+        if rounds is None or typed(line, "round", int, path, f"restore line {number}") <= rounds:
+            lines.append(line)
+    return lines

@@ -197,6 +197,9 @@ def _main_rows(found: "Comparison") -> list[list[str]]:
     for part, settings in found.differing.items():
         for name, values in settings.items():
             rows.append([f"net {name}" if part == "net" else name, *map(str, values)])
+    protocols = [run.protocol for run in runs]
+    if len({protocol for protocol in protocols if protocol}) > 1:
+        rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
     scores = [[name, *(_number((run.scores or {}).get(name)) for run in runs)] for name in SCORES]
     worst = [
         [f"worst tenth, {whose}", *(_number((run.worst_tenth or {}).get(answer)) for run in runs)]

@@ -29,6 +29,7 @@ class ComparedRun:
         rounds: rounds asked for.
         passes: over the training beats, or None where its history does not say.
         scored_round: the round that was evaluated, or None.
+        protocol: how a method without a global model answered globally, or None.
         scores: macro-F1 by name (``SCORES``), or None where the run was not evaluated on the split.
         worst_tenth: for each of ``ANSWERS``, macro-F1 of the tenth of patients (at least one) served worst, mean.
         notes: what to know beside the scores, each with the command that helps.
@@ -40,6 +41,7 @@ class ComparedRun:
     rounds: int
     passes: float | None
     scored_round: int | None
+    protocol: str | None
     scores: dict[str, float | None] | None
     worst_tenth: dict[str, float] | None
     notes: tuple[str, ...]
@@ -179,6 +181,7 @@ def _run(document: RunDocument, result: Evaluation | None, split: str, leave_out
         document.rounds,
         progress["passes"],
         None if result is None else result.round,
+        None if result is None else result.protocol,
         None if result is None else {name: result.scores.get(name) for name in SCORES},
         {name: _worst_tenth(list(of.values())) for name, of in answers.items() if of} or None,
         tuple(notes),

@@ -75,7 +75,7 @@ def inspect_command(
 
 def _form(out: Path | None, overwrite: bool) -> str:
     """Return the picture's format from its name; refuse another, and a file that is there."""
-    from ecgfed.report.quality_page import FORMATS
+    from ecgfed.reports.quality_page import FORMATS
 
     if out is None:
         return FORMATS[0]
@@ -170,7 +170,7 @@ def _draw(
     recording: Any, quality: dict[str, Any], summary: dict[str, Any], start_s: float | None, out: Path, form: str
 ) -> None:
     from ecgfed.files import write_bytes
-    from ecgfed.report.quality_page import QualityPage, draw_quality, worst_start
+    from ecgfed.reports.quality_page import QualityPage, draw_quality, worst_start
 
     chosen = quality[recording.lead]
     usable = next(about["usable_percent"] for about in summary["leads"] if about["lead"] == recording.lead)
@@ -193,7 +193,7 @@ def _draw(
 
 
 def _clock(moment_s: float) -> str:
-    from ecgfed.report.strip import clock
+    from ecgfed.reports.strip import clock
 
     return clock(moment_s)
 

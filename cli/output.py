@@ -5,7 +5,6 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +13,6 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from ecgfed.errors import RunError
 from ecgfed.text import safe_json, safe_text
 
 from . import tables
@@ -70,20 +68,6 @@ def warn(text: str, *, quiet: bool = False) -> None:
 
 def _print_line(where: Console, text: str) -> None:
     where.print(text, soft_wrap=True)
-
-
-def open_run_and_cohort(run_path: Path, cohort_path: Path | None) -> tuple[Any, Any]:
-    """Open a run and the cohort it was trained on, which may have moved; raises RunError, CohortError."""
-    from ecgfed.runs.run import open_run
-
-    run = open_run(run_path)
-    if cohort_path is None and not run.cohort_path.is_dir():
-        raise RunError(
-            run_path,
-            f"its cohort {run.cohort_path} is not there any more",
-            action="say where it lies now with --cohort",
-        )
-    return run, run.cohort(cohort_path)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from conftest import write_record
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from ecgfed.export.graphs import GraphTemplate
+from ecgfed.bundles.graphs import GraphTemplate
 from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 
@@ -89,7 +89,7 @@ def assert_full_disk(result: subprocess.CompletedProcess[str], file: str) -> Non
 @cache
 def exported(run: Path) -> Path:
     """The bundle of a session's run: made once, never changed by a test."""
-    from ecgfed.export.bundle import export_bundle
+    from ecgfed.bundles.export import export_bundle
     from ecgfed.runs.run import open_run
 
     opened = open_run(run)
@@ -101,7 +101,7 @@ def exported(run: Path) -> Path:
 @pytest.fixture
 def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trace each role of a net once for all tests: for exports whose graphs are not what is tested."""
-    import ecgfed.export.bundle as module
+    import ecgfed.bundles.export as module
 
     def template(net: ResNet1d, role: str, params: dict[str, torch.Tensor]) -> Any:
         key = (net.spec, role)

@@ -22,8 +22,8 @@ ALLOWED = {
     "runs": {"nets", "methods", "cohort", "federation"},
     "evaluation": {"record", "beats", "nets", "methods", "cohort", "federation", "runs"},
     "device": {"record", "signal", "beats"},
-    "export": {"nets", "methods", "cohort", "federation", "runs", "evaluation", "beats", "device"},
-    "report": set(),
+    "bundles": {"nets", "methods", "cohort", "federation", "runs", "evaluation", "beats", "device"},
+    "reports": set(),
 }
 BASE = {"errors", "files", "text", "__init__"}
 #: third-party packages a folder must not import, not even inside a function
@@ -33,7 +33,7 @@ FORBIDDEN = {
     "beats": {"torch", "wfdb"},
     "cohort": {"torch", "wfdb"},
     "device": {"torch", "wfdb", "onnx"},
-    "report": {"torch"},
+    "reports": {"torch"},
     "nets": {"wfdb", "onnx"},
     "methods": {"wfdb", "onnx"},
     "federation": {"wfdb", "onnx"},
@@ -90,7 +90,7 @@ def _loaded_by(statement: str) -> set[str]:
         ("import ecgfed.record.reader", {"torch", "wfdb", "edfio", "pandas", "neurokit2", "scipy"}),
         ("import ecgfed_cli.main", {"torch", "wfdb", "neurokit2", "onnx", "onnxruntime", "matplotlib"}),
         (
-            "import ecgfed.federation.train, ecgfed.runs.run, ecgfed.evaluation.scenarios, ecgfed.report.curves",
+            "import ecgfed.federation.train, ecgfed.runs.run, ecgfed.evaluation.scenarios, ecgfed.reports.curves",
             {"wfdb", "neurokit2", "onnx", "onnxruntime", "pandas"},
         ),
     ],

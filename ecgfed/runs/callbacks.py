@@ -13,9 +13,7 @@ from ecgfed.federation.trees import tree_bytes
 from ecgfed.files import append_line, write_text
 from ecgfed.runs.background_writer import BackgroundWriter
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
-from ecgfed.runs.history import HISTORY as HISTORY
-from ecgfed.runs.history import TIMING as TIMING
-from ecgfed.runs.history import read_lines as read_lines
+from ecgfed.runs.history import HISTORY, TIMING, read_lines
 from ecgfed.runs.kept_states import KeptStates
 
 #: What states not yet written may hold in memory between checkpoints.

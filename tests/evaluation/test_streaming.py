@@ -13,9 +13,9 @@ from support import traced_once  # noqa: F401
 
 import ecgfed.evaluation.predict as predict
 import ecgfed.evaluation.scenarios as scenarios
+from ecgfed.bundles.export import export_bundle
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.evaluation.predict import Predictor
-from ecgfed.export.bundle import export_bundle
 from ecgfed.federation.data import training_data
 from ecgfed.federation.state import State
 from ecgfed.federation.trees import flatten

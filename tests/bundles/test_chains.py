@@ -12,10 +12,10 @@ import pytest
 import torch
 from support import SavedRun, snapshot, softmax, traced_once  # noqa: F401
 
+from ecgfed.bundles.export import export_bundle
+from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError
-from ecgfed.export.bundle import export_bundle
-from ecgfed.export.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.federation.state import State
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Tree

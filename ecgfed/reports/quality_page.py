@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.report.strip import (
+from ecgfed.reports.strip import (
     FOOT_MM,
     GREY,
     INK,

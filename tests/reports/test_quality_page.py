@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from ecgfed.report.quality_page import COLOURS, QualityPage, draw_quality, worst_start
+from ecgfed.reports.quality_page import COLOURS, QualityPage, draw_quality, worst_start
 
 FS = 360.0
 

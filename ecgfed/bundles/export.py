@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from ecgfed import __version__
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.bundles.graphs import TINY_PROBABILITY, GraphTemplate, ensemble_graph, finish, input_shapes
 from ecgfed.cohort.cohort import Client, Cohort
 from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.device.bundle import MANIFEST, SCHEMA_VERSION, Classifier
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.export.graphs import TINY_PROBABILITY, GraphTemplate, ensemble_graph, finish, input_shapes
 from ecgfed.federation.state import State
 from ecgfed.files import read_json, replacing_folder, sha256, write_bytes, write_json
 from ecgfed.methods.answers import Answer, Chain, Ensemble, Part

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed.report.strip import Strip, busiest_start, draw_strip
+from ecgfed.reports.strip import Strip, busiest_start, draw_strip
 
 
 def size_of(png: bytes) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """``ecgfed runs``: what has been trained, how far it is and how well, and what differs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from .complete import choices
 from .output import JsonOption, QuietOption, console, facts, note, print_json, table, warn
 
 if TYPE_CHECKING:
-    from ecgfed.runs.compare import ComparedPatients, Comparison
+    from ecgfed.runs.compare import ComparedPatients, ComparedRun, Comparison
 
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 #: Whose model answers for a patient, as the tables call it.
@@ -130,7 +131,9 @@ def _scores(scores: dict[str, Any]) -> str:
 
 @app.command("compare")
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUNS", help="Two runs or more, of one cohort.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUNS", help="Two runs or more, of one cohort; a folder of seeds is one.")
+    ],
     split: Annotated[
         str, typer.Option(help="Which evaluation: test or valid.", autocompletion=choices("test", "valid"))
     ] = "test",
@@ -166,7 +169,7 @@ def _letters(count: int) -> list[str]:
 
 def _print_comparison(found: "Comparison") -> None:
     letters = _letters(len(found.runs))
-    console.print(facts((letter, run.run) for letter, run in zip(letters, found.runs, strict=True)))
+    console.print(facts((letter, _named(run)) for letter, run in zip(letters, found.runs, strict=True)))
     console.print()
     split = found.split if found.leave_out == "nothing" else f"{found.split} without {found.leave_out}"
     console.print(table(["", *letters], _main_rows(found), title=f"macro-F1 on {split}"))
@@ -187,6 +190,10 @@ def _print_comparison(found: "Comparison") -> None:
             note(f"{letter} {line}", quiet=False)
 
 
+def _named(run: "ComparedRun") -> str:
+    return f"{run.run} ({run.seeds} seeds: mean ± standard deviation)" if run.seeds > 1 else run.run
+
+
 def _main_rows(found: "Comparison") -> list[list[str]]:
     runs = found.runs
     rows = [
@@ -196,16 +203,25 @@ def _main_rows(found: "Comparison") -> list[list[str]]:
     ]
     for part, settings in found.differing.items():
         for name, values in settings.items():
-            rows.append([f"net {name}" if part == "net" else name, *map(str, values)])
+            rows.append([f"net {name}" if part == "net" else name, *map(_setting, values)])
     protocols = [run.protocol for run in runs]
     if len({protocol for protocol in protocols if protocol}) > 1:
         rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
-    scores = [[name, *(_number((run.scores or {}).get(name)) for run in runs)] for name in SCORES]
+    scores = [[name, *(_spread(run, run.scores, name) for run in runs)] for name in SCORES]
     worst = [
-        [f"worst tenth, {whose}", *(_number((run.worst_tenth or {}).get(answer)) for run in runs)]
+        [f"worst tenth, {whose}", *(_spread(run, run.worst_tenth, answer) for run in runs)]
         for answer, whose in WHOSE.items()
     ]
     return [*rows, *scores, *worst]
+
+
+def _spread(run: "ComparedRun", values: Mapping[str, float | None] | None, name: str) -> str:
+    mean = _number((values or {}).get(name))
+    return f"{mean} ± {run.spread[name]:.3f}" if name in run.spread else mean
+
+
+def _setting(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _class_rows(found: "Comparison") -> list[list[str]]:

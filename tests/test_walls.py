@@ -25,7 +25,7 @@ ALLOWED = {
     "bundles": {"nets", "methods", "cohort", "federation", "runs", "evaluation", "beats", "device"},
     "reports": set(),
 }
-BASE = {"errors", "files", "__init__"}
+BASE = {"errors", "files", "text", "__init__"}
 #: third-party packages a folder must not import, not even inside a function
 FORBIDDEN = {
     "record": {"torch"},

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from ecgfed.errors import OptionError, RecordError
+from ecgfed.extras import MissingExtraError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
 from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
@@ -143,7 +144,7 @@ def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
 
     try:
         return read_annotation(recording, annotator), []
-    except RecordError as problem:
+    except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
 
 

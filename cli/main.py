@@ -9,6 +9,7 @@ import typer
 
 from ecgfed import __version__
 from ecgfed.errors import EcgfedError
+from ecgfed.extras import naming_the_extra
 
 #: What the parser raises for an unknown option, a missing argument or a value of another type.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -90,7 +91,8 @@ def _usage_line(error: Exception) -> str:
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C."""
     try:
-        code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
+        with naming_the_extra():
+            code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
         sys.stdout.flush()
     except EcgfedError as error:
         _stop(2, str(error))

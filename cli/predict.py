@@ -169,17 +169,13 @@ def _write(targets: list[Path], about: dict[str, Any], beats: list[dict[str, Any
     writer.writeheader()
     writer.writerows(beats)
     as_json = json.dumps({**about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    contents: tuple[bytes, ...] = (
-        _annotation(beats, about["fs_hz"], targets[0]),
-        table.getvalue().encode(),
-        as_json.encode(),
-    )
+    contents: tuple[bytes, ...] = (_annotation(beats, about["fs_hz"]), table.getvalue().encode(), as_json.encode())
     if png is not None:
         contents += (png,)
     write_together(dict(zip(targets, contents, strict=True)))
 
 
-def _annotation(beats: list[dict[str, Any]], fs_hz: float, target: Path) -> bytes:
+def _annotation(beats: list[dict[str, Any]], fs_hz: float) -> bytes:
     """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
     import numpy as np
 
@@ -190,7 +186,7 @@ def _annotation(beats: list[dict[str, Any]], fs_hz: float, target: Path) -> byte
     marks = Annotation(
         np.array([beat["sample"] for beat in beats]), np.array([beat["symbol"] for beat in beats]), notes
     )
-    return annotation_bytes(marks, fs_hz, target)
+    return annotation_bytes(marks, fs_hz)
 
 
 def _print(summary: dict[str, Any], quiet: bool) -> None:

@@ -91,7 +91,7 @@ def _usage_line(error: Exception) -> str:
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C."""
     try:
-        with naming_the_extra():
+        with naming_the_extra("this command"):
             code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
         sys.stdout.flush()
     except EcgfedError as error:

@@ -320,9 +320,15 @@ def test_with_records_every_format_is_read(
         assert done.returncode == 0, done.stderr
         assert len(predicted(next(out.glob("*.csv")))) > 60
     assert predicted(tmp_path / "0" / "demo01.csv") == predicted(OLD / "predictions.csv")
-    done = records.ecgfed("convert", recordings / "demo01.csv", "--out", "converted", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (
-        wfdb.rdann(str(tmp_path / "converted" / "demo01"), "atr").symbol
-        == wfdb.rdann(str(recordings / "wfdb" / "demo01"), "atr").symbol
+    for command in (
+        ("convert", recordings / "demo01.csv", "--out", "converted"),
+        ("ec57", "converted/demo01", "--test", "atr", "--start", "0:00"),
+        ("prepare", "demo", "--out", "cohort", "--patients", "2", "--minutes", "1"),
+    ):
+        done = records.ecgfed(*command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    there, here = (
+        wfdb.rdann(str(folder / "demo01"), "atr") for folder in (recordings / "wfdb", tmp_path / "converted")
     )
+    assert here.symbol == there.symbol
+    np.testing.assert_array_equal(here.sample, there.sample)

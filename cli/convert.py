@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ecgfed.files import check_free
+
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, warn
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, check_targets, lead_names, read_options
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
 
 
 def convert_command(
@@ -40,7 +42,7 @@ def convert_command(
     name = record_name(recording.name)
     suffixes = ("hea", "dat", "atr") if annotation is not None else ("hea", "dat")
     targets = [out / f"{name}.{suffix}" for suffix in suffixes]
-    check_targets(targets, recording, overwrite)
+    check_free(targets, recording.files, overwrite=overwrite)
     files, written = record_bytes(recording, name, annotation)
     write_together(dict(zip(targets, files.values(), strict=True)))
     for channel in recording.left_out:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from ecgfed.errors import OptionError
+from ecgfed.files import check_free
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
-from .reading import ColumnsOption, FsOption, UnitsOption, check_free, lead_names, read_options
+from .reading import ColumnsOption, FsOption, UnitsOption, lead_names, read_options
 from .records import record_paths
 
 
@@ -42,7 +43,7 @@ def detect_command(
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     paths = record_paths(records)
     targets = [out / f"{record_path(path).name}.{suffix}" for path in paths]
-    check_free(targets, overwrite)
+    check_free(targets, overwrite=overwrite)
     if len(set(targets)) < len(targets):
         raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
     started = time.perf_counter()

@@ -1,15 +1,10 @@
 """``ecgfed evaluate``: a run in, tables and figures out."""
 
-import csv
-import io
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-
-from ecgfed.errors import OptionError
 
 from .output import (
     JsonOption,
@@ -18,15 +13,22 @@ from .output import (
     WorkersOption,
     console,
     note,
-    open_run_and_cohort,
     print_json,
-    progress_bar,
     seconds,
+    table,
+    without_zero_rows,
 )
+from .watch import watching
+
+if TYPE_CHECKING:
+    from ecgfed.evaluation.result import Scores
+
+#: Patients in the table per patient, worst first.
+WORST = 10
 
 
 def evaluate_command(
-    run_path: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")],
+    run_path: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train', or runs of seeds.")],
     split: Annotated[str, typer.Option(help="test or valid.")] = "test",
     cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
     protocol: Annotated[
@@ -40,6 +42,7 @@ def evaluate_command(
         ),
     ] = True,
     leave_out: Annotated[str, typer.Option(help="nothing or poor-quality: beats in bad stretches.")] = "nothing",
+    every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
     ] = None,
@@ -49,130 +52,129 @@ def evaluate_command(
     quiet: QuietOption = False,
 ) -> None:
     """Score a run: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and learning curves beside the run."""
-    from ecgfed.cohort.cohort import LEAVE_OUT
-    from ecgfed.cohort.split import SPLIT_NAMES, TRAIN
-    from ecgfed.evaluation.scenarios import PROTOCOLS, evaluate
-    from ecgfed.federation.plan import available_cores
-    from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
-    from ecgfed.reports.curves import draw_learning_curves
-    from ecgfed.runs.callbacks import HISTORY, read_lines
+    from ecgfed.tasks.evaluate import evaluate
 
-    if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
-        raise OptionError("--split", f"{split!r}", "test or valid")
-    if protocol not in PROTOCOLS:
-        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
-    if leave_out not in LEAVE_OUT:
-        raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
     started = time.perf_counter()
-    run, cohort = open_run_and_cohort(run_path, cohort_path)
-    state = run.state()
-    folder = out or run_path / (f"evaluation-{split}" + ("" if leave_out == "nothing" else f"-without-{leave_out}"))
-    if out:
-        check_new_folder(out, overwrite=overwrite)
-    with progress_bar(quiet) as bar:
-        task = bar.add_task("patients", total=None, about="")
-        result = evaluate(
-            run,
-            cohort,
-            state,
-            SPLIT_NAMES.index(split),
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        scores = evaluate(
+            run_path,
+            cohort=cohort_path,
+            split=split,
             protocol=protocol,
-            workers=workers or available_cores(),
-            local=local,
+            local_models=local,
             leave_out=leave_out,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            out=out,
+            overwrite=overwrite,
+            workers=workers,
+            watch=watch,
         )
-    result = {
-        "run": str(run_path),
-        "method": run.method.name,
-        "split": split,
-        "round": state.round,
-        "protocol": protocol,
-        "leave_out": leave_out,
-        **result,
-    }
-    with replacing_folder(folder, overwrite=True) as partial:
-        write_json(partial / "scores.json", result)
-        write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
-        write_text(partial / "per_class.csv", _csv(result["per_class"]))
-        with replacing_file(partial / "learning_curves.png") as png:
-            draw_learning_curves(
-                read_lines(run_path / HISTORY, state.round), png, f"{run.method.name}, {len(cohort.federation)} clients"
-            )
     if json_output:
-        print_json(result)
+        print_json(scores.to_dict())
         return
-    if not quiet:
-        _print(result)
-    if leave_out != "nothing":
-        note(f"Not scored, because of {leave_out}: {result['left_out']:,} beats.", quiet=quiet)
-    note(f"Wrote {folder} in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+    if quiet:
+        return
+    _print(scores)
+    if every_table:
+        _print_more(scores)
+    else:
+        note("Classes, patients, accuracies: --all, and the files beside the run.", quiet=False)
+    note(f"Scored in {seconds(time.perf_counter() - started)}.", quiet=False)
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+def _print(scores: "Scores") -> None:
+    from ecgfed.evaluation.result import QUESTIONS, SCENARIOS
+
+    for sentence in scores.sentences():
+        note(sentence, quiet=False)
+    left_out = scores.results[0]["left_out"]
+    if left_out:
+        note(f"Not scored, because of {scores.results[0]['leave_out']}: {left_out:,} beats.", quiet=False)
+    rows = [
+        [name, scores.written("scores", name), scores.written("scores_truth", name), QUESTIONS[name]]
+        for name in SCENARIOS
+    ]
+    console.print(table(["macro-F1", "all classes", "in truth", "what is asked"], rows))
+    note(
+        "All classes: those in truth or prediction, scikit-learn's default; in truth: those that are there.",
+        quiet=False,
+    )
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _print_more(scores: "Scores") -> None:
+    _print_scenarios(scores)
+    _print_accuracies(scores)
+    _print_classes(scores)
+    _print_patients(scores)
 
 
-def _print(result: dict[str, Any]) -> None:
-    table = Table("macro-F1, classes in", "T_g", "T_p", "T_r", "T_l", "T_l patients'", "T_p of the global model")
-    for key, name in (("scores", "truth or prediction"), ("scores_truth", "truth")):
-        scores = result[key]
-        table.add_row(name, *(_number(scores[k]) for k in ("T_g", "T_p", "T_r", "T_l", "T_l_clients", "T_p_global")))
-    console.print(table)
-    for name, value in result["T_p_variants"].items():
-        console.print(f"T_p with the {name}: {value:.3f}", highlight=False)
-    _print_accuracies(result)
-    classes = Table("class", "beats", "predicted", "Se", "+P", "F1", title="global answer, per class")
-    for row in result["per_class"]:
-        classes.add_row(
-            row["class"],
-            f"{row['beats']:,}",
-            f"{row['predicted']:,}",
-            *(_number(row[k]) for k in ("sensitivity", "positive_predictivity", "f1")),
-        )
-    console.print(classes)
-    worst = sorted(result["per_patient"], key=lambda row: row["personal_f1"])
-    patients = Table("patient", "beats", "classes", "personal F1", "global F1", title="per patient, worst first")
-    for row in worst[:10]:
-        patients.add_row(
-            row["client"],
-            f"{row['beats']:,}",
-            str(row["classes"]),
-            _number(row["personal_f1"]),
-            _number(row["global_f1"]),
-        )
-    console.print(patients)
-    if len(worst) > 10:
-        console.print(f"({len(worst) - 10} more in per_patient.csv)", highlight=False)
+def _print_scenarios(scores: "Scores") -> None:
+    rows = [
+        ["T_l, mean of patients' own", scores.written("T_l_clients"), scores.written("scores_truth", "T_l_clients")],
+        ["T_p of the global model", scores.written("T_p_global"), scores.written("scores_truth", "T_p_global")],
+    ]
+    rows += [
+        [f"T_p with the {name}", scores.written("T_p_variants", name), "-"]
+        for name in scores.results[0]["T_p_variants"]
+    ]
+    console.print(table(["macro-F1", "all classes", "in truth"], rows, title="beside the four scenarios"))
 
 
-def _print_accuracies(result: dict[str, Any]) -> None:
+def _print_accuracies(scores: "Scores") -> None:
     """Accuracies, how evenly patients are served, and the local models beside the personal ones."""
-    found, local = result["accuracies"], result["local_models"]
-    accuracies = Table("accuracy", "G-FL", "P-FL, own beats", "P-FL by class mix", "by mix, pool evened", "drift")
-    names = ("P_FL_split", "P_FL_reweighted", "P_FL_expected", "drift")
-    accuracies.add_row("personal models", _number(found["G_FL"]), *(_number(found[k]) for k in names))
+    local = scores.results[0]["local_models"]
+    names = {
+        "P_FL_split": "P-FL, own beats",
+        "P_FL_reweighted": "P-FL by class mix",
+        "P_FL_expected": "by mix, pool evened",
+        "drift": "drift",
+    }
+    rows = [["G-FL", scores.written("accuracies", "G_FL"), *["-"] * bool(local)]]
+    rows += [
+        [title, scores.written("accuracies", key), *([scores.written("local_models", key)] if local else [])]
+        for key, title in names.items()
+    ]
+    console.print(table(["accuracy", "personal models", *["local models"] * bool(local)], rows))
+    fairness: dict[str, tuple[str, ...]] = {
+        "personal F1": ("fairness", "personal_f1"),
+        "global F1": ("fairness", "global_f1"),
+    }
     if local:
-        accuracies.add_row("local models", "-", *(_number(local[k]) for k in names))
-    console.print(accuracies)
-    fairness = Table("over patients", "mean", "std", "worst tenth", "worst")
-    rows = {"personal F1": result["fairness"]["personal_f1"], "global F1": result["fairness"]["global_f1"]}
+        fairness["local model's F1"] = ("local_models", "fairness", "personal_f1")
+    columns = ("mean", "std", "worst_decile", "worst")
+    rows = [[title, *(scores.written(*path, column) for column in columns)] for title, path in fairness.items()]
+    console.print(table(["over patients", "mean", "std", "worst tenth", "worst"], rows))
     if local:
-        rows["local model's F1"] = local["fairness"]["personal_f1"]
-    for name, row in rows.items():
-        worst = f"{row['worst']:.3f} ({row['worst_client']})"
-        fairness.add_row(name, *(_number(row[k]) for k in ("mean", "std", "worst_decile")), worst)
-    console.print(fairness)
-    if local:
-        t = {name: _number(local[name]) for name in ("T_p", "T_r", "T_l")}
-        console.print(
-            f"Local models as personal ones: T_p {t['T_p']}, T_r {t['T_r']}, T_l {t['T_l']}.", highlight=False
-        )
+        told = ", ".join(f"{name} {scores.written('local_models', name)}" for name in ("T_p", "T_r", "T_l"))
+        note(f"Local models as personal ones: {told}.", quiet=False)
+
+
+def _print_classes(scores: "Scores") -> None:
+    from ecgfed.evaluation.result import with_spread
+
+    names = ("beats", "predicted", "sensitivity", "positive_predictivity", "f1")
+    rows = []
+    for name, (beats, predicted, *shares) in scores.rows("per_class", "class", *names):
+        counts = [with_spread(beats, 0), with_spread(predicted, 0)]
+        rows.append([name, *counts, *map(with_spread, shares)])
+    there, empty = without_zero_rows(rows)
+    console.print(
+        table(["class", "beats", "predicted", "Se", "+P", "F1"], there, title="the model for everybody, per class")
+    )
+    if empty:
+        note(f"Neither in truth nor predicted: {', '.join(empty)}.", quiet=False)
+
+
+def _print_patients(scores: "Scores") -> None:
+    from ecgfed.evaluation.result import with_spread
+
+    names = ("beats", "classes", "personal_f1", "global_f1")
+    rows = scores.rows("per_patient", "client", *names)
+    worst = sorted(rows, key=lambda row: sum(value or 0.0 for value in row[1][2]))
+    printed: list[list[str | int]] = [
+        [client, int(beats[0] or 0), int(classes[0] or 0), with_spread(own), with_spread(everyone)]
+        for client, (beats, classes, own, everyone) in worst[:WORST]
+    ]
+    columns = ["patient", "beats", "classes", "personal F1", "global F1"]
+    console.print(table(columns, printed, title="per patient, worst first"))
+    if len(worst) > WORST:
+        note(f"({len(worst) - WORST} more in per_patient.csv)", quiet=False)

@@ -6,18 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ecgfed.errors import OptionError
-
-from .output import (
-    JsonOption,
-    OverwriteOption,
-    QuietOption,
-    note,
-    open_run_and_cohort,
-    print_json,
-    progress_bar,
-    seconds,
-)
+from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
+from .watch import watching
 
 
 def export_command(
@@ -32,43 +22,30 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
-    from ecgfed.bundles.bundle import export_bundle
-    from ecgfed.evaluation.scenarios import PROTOCOLS
+    from ecgfed.tasks.export import export
 
-    if protocol not in PROTOCOLS:
-        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
     started = time.perf_counter()
-    run, cohort = open_run_and_cohort(run_path, cohort_path)
-    state = run.state()
-    with progress_bar(quiet) as bar:
-        task = bar.add_task("patients", total=None, about="")
-        manifest = export_bundle(
-            run,
-            cohort,
-            state,
-            out,
-            protocol=protocol,
-            overwrite=overwrite,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        bundle = export(run_path, out, cohort=cohort_path, protocol=protocol, overwrite=overwrite, watch=watch)
+    manifest, elapsed = bundle.manifest, time.perf_counter() - started
     size = sum(about["bytes"] for about in manifest["files"].values())
-    elapsed = time.perf_counter() - started
-    summary = {
-        "bundle": str(out),
-        "files": len(manifest["files"]),
-        "bytes": size,
-        "patients": len(manifest["patients"]),
-        "parity": manifest["parity"],
-        "seconds": round(elapsed, 2),
-    }
     if json_output:
-        print_json(summary)
+        print_json(
+            {
+                "bundle": str(out),
+                "files": len(manifest["files"]),
+                "bytes": size,
+                "patients": len(bundle.patients),
+                "parity": manifest["parity"],
+                "seconds": round(elapsed, 2),
+            }
+        )
         return
     note(
-        f"{len(manifest['patients'])} patients, {len(manifest['files'])} files, {size / 1e6:.2f} MB; "
+        f"{len(bundle.patients)} patients, {len(manifest['files'])} files, {size / 1e6:.2f} MB; "
         f"logits differ by at most {manifest['parity']['max_logit_difference']:.1e} from the trained model on "
         f"{manifest['parity']['beats']:,} beats.",
         quiet=quiet,
     )
-    after = f" Next: ecgfed predict {out} RECORD --out predictions" if cohort.modality == "ecg" else ""
+    after = f" Next: ecgfed predict {out} RECORD --out predictions" if bundle.modality == "ecg" else ""
     note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)

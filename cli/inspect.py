@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ecgfed.errors import OptionError, RecordError
-from ecgfed.extras import MissingExtraError
+from ecgfed.errors import MissingExtraError, OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
 from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options

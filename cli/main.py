@@ -41,23 +41,8 @@ def _root(
 
 
 def _register() -> None:
-    from . import (
-        convert,
-        detect,
-        ec57,
-        evaluate,
-        export,
-        inspect,
-        methods,
-        personalize,
-        predict,
-        prepare,
-        prepare_cifar,
-        runs,
-        train,
-    )
+    from . import convert, detect, ec57, evaluate, export, inspect, methods, personalize, predict, prepare, runs, train
 
-    prepare.app.command("cifar10")(prepare_cifar.cifar10)
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
     app.command("evaluate")(evaluate.evaluate_command)

@@ -2,18 +2,20 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
-from ecgfed.errors import RunError
+from . import tables
+from .tables import Cell
+from .tables import without_zero_rows as without_zero_rows
 
 console = Console()
 stderr = Console(stderr=True)
@@ -41,20 +43,6 @@ def warn(text: str, *, quiet: bool = False) -> None:
     """Print a warning on stderr."""
     if not quiet:
         stderr.print(f"ecgfed: note: {text}", highlight=False, markup=False, soft_wrap=True)
-
-
-def open_run_and_cohort(run_path: Path, cohort_path: Path | None) -> tuple[Any, Any]:
-    """Open a run and the cohort it was trained on, which may have moved; raises RunError, CohortError."""
-    from ecgfed.runs.run import open_run
-
-    run = open_run(run_path)
-    if cohort_path is None and not run.cohort_path.is_dir():
-        raise RunError(
-            run_path,
-            f"its cohort {run.cohort_path} is not there any more",
-            action="say where it lies now with --cohort",
-        )
-    return run, run.cohort(cohort_path)
 
 
 class _Rate(ProgressColumn):
@@ -93,3 +81,8 @@ def progress_bar(quiet: bool) -> Iterator[Progress]:
 def seconds(value: float) -> str:
     """Write a time: ``3.5 s``, ``2 min 05 s``."""
     return f"{value:.1f} s" if value < 120 else f"{int(value // 60)} min {int(value % 60):02d} s"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "") -> Table:
+    """Return a table for ``console.print``: plain text that fits the terminal; see ``tables.table``."""
+    return tables.table(columns, rows, title=title, width=console.width)

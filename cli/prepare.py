@@ -1,28 +1,20 @@
 """``ecgfed prepare``: recordings in, a cohort out."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.table import Table
 
 from ecgfed.errors import OptionError
 
-from .output import (
-    JsonOption,
-    OverwriteOption,
-    QuietOption,
-    WorkersOption,
-    console,
-    note,
-    print_json,
-    progress_bar,
-    seconds,
-    warn,
-)
+from .cohort_report import report_cohort
+from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
 from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .watch import watching
+
+if TYPE_CHECKING:
+    from ecgfed.cohort.split import SplitKind
 
 app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -34,22 +26,15 @@ DetectorOption = Annotated[
     str, typer.Option(help="For detected peaks: ecgfed, xqrs, gqrs, sleepecg, neurokit or a NeuroKit method (docs).")
 ]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
+LeadsOption = Annotated[str, typer.Option("--lead", help="Lead names in order of preference, separated by commas.")]
 PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
-SYNTHETIC = "These patients are synthetic: it proves that the software runs, never that a method is good"
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _options(lead: str, classes: str, **rest: Any) -> Any:
-    from ecgfed.beats.labels import load_label_map
-    from ecgfed.cohort.build import PrepareOptions
-
-    return PrepareOptions(leads=lead_names(lead), labels=load_label_map(classes), **rest)
 
 
 @app.command("mitbih")
@@ -64,7 +49,7 @@ def mitbih(
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
     holdout: HoldoutOption = "",
-    lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII",
+    lead: LeadsOption = "MLII",
     seed: SeedOption = 0,
     pack: PackOption = None,
     overwrite: OverwriteOption = False,
@@ -73,43 +58,31 @@ def mitbih(
     quiet: QuietOption = False,
 ) -> None:
     """Make a cohort from the MIT-BIH Arrhythmia Database: 46 clients, 12 classes, 105,045 beats by default."""
-    from ecgfed.cohort.build import build_cohort
-    from ecgfed.cohort.cohort import open_cohort
-    from ecgfed.cohort.download import PHYSIONET, download_mitbih
-    from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
+    from ecgfed.tasks.prepare import prepare_mitbih
 
-    if source is None:
-        if not download:
-            raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
-        source = Path("mitdb")
-    options = _options(lead, classes, split=split, peaks=peaks, detector=detector, holdout=_names(holdout), seed=seed)
+    if source is None and not download:
+        raise OptionError("--source", "is missing", "a folder with the records", "or pass --download")
     started = time.perf_counter()
-    with progress_bar(quiet) as bar:
-        if download:
-            task = bar.add_task("download", total=None, about="")
-            download_mitbih(
-                source,
-                base_url=url or PHYSIONET,
-                progress=lambda name, done, total: bar.update(task, completed=done, total=total, about=name),
-            )
-        sources, without = mitbih_sources(source, options, by)
-        check = count_check(sources, options)
-        build_cohort(
-            sources,
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        cohort = prepare_mitbih(
+            source or Path("mitdb"),
             out,
-            options,
-            kind="mitbih",
+            download=download,
+            url=url,
+            split=cast("SplitKind", split),
+            by=by,
+            classes=classes,
+            peaks=peaks,
+            detector=detector,
+            holdout=_names(holdout),
+            leads=lead_names(lead),
+            seed=seed,
+            pack=pack,
             overwrite=overwrite,
             workers=workers,
-            check=check,
-            about={"by": by, "without_lead": without, "counts_checked": check is not None},
-            progress=_advance(bar),
+            watch=watch,
         )
-        altered = wrong_files(open_cohort(out).meta["records"])
-    if altered:
-        warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}", quiet=quiet)
-    _pack(out, pack, quiet=quiet, json_output=json_output)
-    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
 @app.command("folder")
@@ -133,7 +106,7 @@ def folder(
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
     holdout: HoldoutOption = "",
-    lead: Annotated[str, typer.Option(help="Lead names in order of preference, separated by commas.")] = "MLII,II",
+    lead: LeadsOption = "MLII,II",
     seed: SeedOption = 0,
     pack: PackOption = None,
     overwrite: OverwriteOption = False,
@@ -142,30 +115,31 @@ def folder(
     quiet: QuietOption = False,
 ) -> None:
     """Make a cohort from your own annotated recordings: WFDB, EDF, CSV or NumPy."""
-    from ecgfed.cohort.build import build_cohort
-    from ecgfed.cohort.folder import folder_sources
+    from ecgfed.tasks.prepare import prepare_folder
 
-    options = _options(
-        lead,
-        classes,
-        split=split,
-        peaks=peaks,
-        detector=detector,
-        holdout=_names(holdout),
-        seed=seed,
-        annotator=annotator,
-        how=read_options(fs, units, columns),
-    )
-    if patients and patient_comment:
-        raise OptionError("--patients and --patient-comment", "both given", "one of them")
     started = time.perf_counter()
-    sources = folder_sources(
-        directory, patients=patients, comment=patient_comment, formats=_names(formats), annotator=annotator
-    )
-    with progress_bar(quiet) as bar:
-        build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=_advance(bar))
-    _pack(out, pack, quiet=quiet, json_output=json_output)
-    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        cohort = prepare_folder(
+            directory,
+            out,
+            patients=patients,
+            patient_comment=patient_comment,
+            formats=_names(formats),
+            how=read_options(fs, units, columns),
+            annotator=annotator,
+            split=cast("SplitKind", split),
+            classes=classes,
+            peaks=peaks,
+            detector=detector,
+            holdout=_names(holdout),
+            leads=lead_names(lead),
+            seed=seed,
+            pack=pack,
+            overwrite=overwrite,
+            workers=workers,
+            watch=watch,
+        )
+    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
 @app.command("demo")
@@ -186,34 +160,24 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """Make up recordings of 12 synthetic patients and a cohort from them: to see the software run, without data."""
-    from ecgfed.cohort.build import build_cohort
-    from ecgfed.cohort.demo import GENERATOR, write_demo_records
-    from ecgfed.files import replacing_folder
+    from ecgfed.tasks.prepare import prepare_demo
 
-    folder = records or out.parent / f"{out.name}-records"
-    here, there = out.resolve(), folder.resolve()
-    if here.is_relative_to(there) or there.is_relative_to(here):
-        raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
-    options = _options("MLII", "mitbih12", split=split, holdout=_names(holdout), seed=seed)
     started = time.perf_counter()
-    # Both folders or neither: the records take their name once the cohort has been made from them.
-    with progress_bar(quiet) as bar, replacing_folder(folder, overwrite=overwrite, option="--records") as partial:
-        sources = write_demo_records(
-            partial, seed=seed, patients=patients, minutes=minutes, progress=_advance(bar, "patients")
-        )
-        build_cohort(
-            sources,
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        cohort = prepare_demo(
             out,
-            options,
-            kind="demo",
+            records=records,
+            patients=patients,
+            minutes=minutes,
+            split=cast("SplitKind", split),
+            holdout=_names(holdout),
+            seed=seed,
+            pack=pack,
             overwrite=overwrite,
             workers=workers,
-            progress=_advance(bar),
-            about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
+            watch=watch,
         )
-    note(f"Wrote {len(sources)} records into {folder}.", quiet=quiet, json_output=json_output)
-    _pack(out, pack, quiet=quiet, json_output=json_output)
-    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
 @app.command("unpack")
@@ -225,88 +189,65 @@ def unpack(
     quiet: QuietOption = False,
 ) -> None:
     """Make a cohort from a packed file, on the machine it travelled to."""
-    from ecgfed.cohort.pack import unpack_cohort
+    from ecgfed.tasks.prepare import unpack_cohort
 
     started = time.perf_counter()
-    unpack_cohort(file, out, overwrite=overwrite)
-    _report(out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+    cohort = unpack_cohort(file, out, overwrite=overwrite)
+    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
-def _pack(out: Path, file: Path | None, *, quiet: bool, json_output: bool) -> None:
-    if file is None:
-        return
-    from ecgfed.cohort.pack import pack_cohort
+@app.command("cifar10")
+def cifar10(
+    out: OutOption,
+    source: Annotated[
+        Path | None, typer.Option(help="Folder with the batches of either layout, or an official archive.")
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch the binary archive (162 MB) first.")] = False,
+    url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
+    partition: Annotated[str, typer.Option(help="longtail (GRP-FED) or dirichlet (Fed-RoD).")] = "longtail",
+    clients: Annotated[int | None, typer.Option(help="How many clients; default 50 for longtail, 20 else.")] = None,
+    rho: Annotated[float | None, typer.Option(help="longtail: client sizes fall as rank^-rho; default 0.7.")] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="longtail: a client's class shares fall by this factor; default 0.5.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="dirichlet: concentration; less is more different clients; default 0.3.")
+    ] = None,
+    imbalance: Annotated[
+        float | None,
+        typer.Option(help="dirichlet: images of the most frequent class for one of the rarest; default 1."),
+    ] = None,
+    valid_share: Annotated[float, typer.Option(help="Share of a client's images it does not train on.")] = 0.1,
+    limit: Annotated[
+        int | None, typer.Option(help="Take so many of the 50,000 images, and a fifth of it to test; for quick tries.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides everything that is drawn.")] = 0,
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a cohort from CIFAR-10: 50 clients of long-tailed size and classes by default, 10,000 common test images."""
+    from ecgfed.tasks.prepare import prepare_cifar10
 
-    size = pack_cohort(out, file)
-    note(f"Packed into {file}, {size / 1e6:.1f} MB.", quiet=quiet, json_output=json_output)
-
-
-def _advance(bar: Any, what: str = "records") -> Callable[[str, int, int], None]:
-    task = bar.add_task(what, total=None, about="")
-    return lambda name, done, total: bar.update(task, completed=done, total=total, about=name)
-
-
-def _report(out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:
-    from ecgfed.cohort.cohort import open_cohort, summarise
-
-    cohort = open_cohort(out)
-    summary = summarise(cohort)
-    if json_output:
-        left_out: dict[str, int] = {}
-        for record in cohort.meta["records"]:
-            for symbol, count in record["left_out"].items():
-                left_out[symbol] = left_out.get(symbol, 0) + count
-        print_json(
-            {
-                "cohort": str(out),
-                **summary,
-                "without_beats": cohort.meta["without_beats"],
-                "left_out": left_out,
-                "synthetic": bool(cohort.meta.get("synthetic")),
-                "seconds": round(elapsed, 2),
-            }
+    if source is None and not download:
+        raise OptionError("--source", "is missing", "a folder with CIFAR-10", "or pass --download")
+    started = time.perf_counter()
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        cohort = prepare_cifar10(
+            source or Path("cifar10"),
+            out,
+            download=download,
+            url=url,
+            partition=partition,
+            clients=clients,
+            rho=rho,
+            tau=tau,
+            alpha=alpha,
+            imbalance=imbalance,
+            valid_share=valid_share,
+            limit=limit,
+            seed=seed,
+            overwrite=overwrite,
+            watch=watch,
         )
-        return
-    if quiet:
-        return
-    table = Table("class", "beats", "train", "valid", "test", "clients")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for i, name in enumerate(cohort.classes):
-        mine = cohort.label == i
-        splits = [int((cohort.split[mine] == part).sum()) for part in range(3)]
-        clients = len({int(c) for c in cohort.client[mine]})
-        table.add_row(name, f"{int(mine.sum()):,}", *(f"{n:,}" for n in splits), str(clients))
-    console.print(table)
-    note(
-        f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
-        f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
-        f"{summary['classes_per_client']} classes a client; {summary['padded']} beats padded at an edge, "
-        f"{summary['poor_quality']:,} in stretches of poor quality.",
-        quiet=quiet,
-    )
-    meta = cohort.meta
-    if meta.get("without_lead"):
-        note(f"Left out for want of lead {' or '.join(cohort.leads)}: {', '.join(meta['without_lead'])}.", quiet=quiet)
-    if meta.get("counts_checked"):
-        note("The counts are the published database's.", quiet=quiet)
-    if meta.get("synthetic"):
-        note(f"{SYNTHETIC} ({meta['synthetic']}).", quiet=quiet)
-    _notices(summary, meta)
-    note(f"Wrote {out} in {seconds(elapsed)}.", quiet=quiet)
-
-
-def _notices(summary: dict[str, Any], meta: dict[str, Any]) -> None:
-    """Say what to keep in mind beside every score."""
-    missing = summary["cells_without_test"]
-    if missing:
-        warn(
-            f"{len(missing)} of {summary['cells']} (client, class) pairs have no test beat: "
-            + ", ".join(f"{client}:{name}" for client, name in missing)
-        )
-    if summary["one_class"]:
-        warn(f"clients with one class only: {', '.join(summary['one_class'])}")
-    if summary["no_test"]:
-        warn(f"clients without any test beat, not scored on their own: {', '.join(summary['no_test'])}")
-    if meta["without_beats"]:
-        warn(f"left out, no beat of any class: {', '.join(meta['without_beats'])}")
+    report_cohort(cohort, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)

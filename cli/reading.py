@@ -1,7 +1,6 @@
 """What every command that reads recordings shares: the options for what a file leaves open."""
 
 import shlex
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -52,22 +51,3 @@ def as_typed(**options: str | float | None) -> str:
     """Return options as they are typed, those that were given, for the next command that needs them too."""
     given = {name: f"{value:g}" if isinstance(value, float) else value for name, value in options.items() if value}
     return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items())
-
-
-def check_targets(targets: list[Path], recording: Any, overwrite: bool) -> None:
-    """Refuse to write over files that are there, and over the recording itself at any price; raises OptionError."""
-    read = {file.resolve() for file in recording.files}
-    own = [target.name for target in targets if target.resolve() in read]
-    if own:
-        raise OptionError("--out", f"{', '.join(own)} is the recording itself", "another folder")
-    check_free(targets, overwrite)
-
-
-def check_free(targets: list[Path], overwrite: bool) -> None:
-    """Refuse to write over files that are there; raises OptionError."""
-    taken = [target.name for target in targets if target.exists()]
-    if taken and not overwrite:
-        folder = targets[0].parent
-        raise OptionError(
-            "--out", f"{folder} holds {', '.join(taken[:3])}", "no such files", "choose another, or --overwrite"
-        )

@@ -1,7 +1,113 @@
 """ecgfed: federated, personalised arrhythmia classifiers, from recordings to ONNX models for a device.
 
-The pipeline reads in the folder names: ``record -> beats -> cohort``, ``nets -> methods -> federation ->
-evaluation -> bundle``, and ``device`` for inference without torch. Research software, not a medical device.
+The verbs: ``prepare_mitbih`` (``prepare_folder``, ``prepare_demo``, ``prepare_cifar10``), ``train``, ``evaluate``,
+``export``, ``predict``, ``personalize``. What they take and give: a recording, a cohort, a run, scores, a bundle,
+predictions. Everything is loaded when it is first used. Research software, not a medical device.
 """
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ecgfed.beats.labels import LabelMap
+    from ecgfed.cohort.cohort import Cohort, open_cohort
+    from ecgfed.device.bundle import Bundle, Classifier, open_bundle
+    from ecgfed.device.predictions import Predictions
+    from ecgfed.errors import EcgfedError
+    from ecgfed.evaluation.result import Scores
+    from ecgfed.record.reader import read_annotation, read_recording
+    from ecgfed.record.recording import Annotation, ReadOptions, Recording
+    from ecgfed.runs.run import Run, open_run
+    from ecgfed.tasks.evaluate import evaluate
+    from ecgfed.tasks.export import export
+    from ecgfed.tasks.personalize import PersonalModel, personalize
+    from ecgfed.tasks.predict import predict
+    from ecgfed.tasks.prepare import prepare_cifar10, prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
+    from ecgfed.tasks.train import train, train_seeds
+    from ecgfed.tasks.watch import EcgfedWarning, Watch
+
+#: name -> the module that has it
+_WHERE = {
+    "prepare_mitbih": "tasks.prepare",
+    "prepare_folder": "tasks.prepare",
+    "prepare_demo": "tasks.prepare",
+    "prepare_cifar10": "tasks.prepare",
+    "unpack_cohort": "tasks.prepare",
+    "train": "tasks.train",
+    "train_seeds": "tasks.train",
+    "evaluate": "tasks.evaluate",
+    "export": "tasks.export",
+    "predict": "tasks.predict",
+    "personalize": "tasks.personalize",
+    "read_recording": "record.reader",
+    "read_annotation": "record.reader",
+    "open_cohort": "cohort.cohort",
+    "open_run": "runs.run",
+    "open_bundle": "device.bundle",
+    "Annotation": "record.recording",
+    "Bundle": "device.bundle",
+    "Classifier": "device.bundle",
+    "Cohort": "cohort.cohort",
+    "EcgfedError": "errors",
+    "EcgfedWarning": "tasks.watch",
+    "LabelMap": "beats.labels",
+    "PersonalModel": "tasks.personalize",
+    "Predictions": "device.predictions",
+    "ReadOptions": "record.recording",
+    "Recording": "record.recording",
+    "Run": "runs.run",
+    "Scores": "evaluation.result",
+    "Watch": "tasks.watch",
+}
+
+__all__ = [
+    "Annotation",
+    "Bundle",
+    "Classifier",
+    "Cohort",
+    "EcgfedError",
+    "EcgfedWarning",
+    "LabelMap",
+    "PersonalModel",
+    "Predictions",
+    "ReadOptions",
+    "Recording",
+    "Run",
+    "Scores",
+    "Watch",
+    "evaluate",
+    "export",
+    "open_bundle",
+    "open_cohort",
+    "open_run",
+    "personalize",
+    "predict",
+    "prepare_cifar10",
+    "prepare_demo",
+    "prepare_folder",
+    "prepare_mitbih",
+    "read_annotation",
+    "read_recording",
+    "train",
+    "train_seeds",
+    "unpack_cohort",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for, the first time it is asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    from importlib import import_module
+
+    from ecgfed.extras import naming_the_extra
+
+    with naming_the_extra(f"ecgfed.{name}"):
+        value = getattr(import_module(f"ecgfed.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

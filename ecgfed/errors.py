@@ -51,3 +51,7 @@ class BundleError(EcgfedError):
 
 class StorageError(EcgfedError):
     """A file that could not be written or read; what was there before is still there."""
+
+
+class MissingExtraError(EcgfedError):
+    """A package that one of ecgfed's extras installs is not here (``ecgfed.extras``)."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from ecgfed.errors import EcgfedError
+from ecgfed.errors import MissingExtraError
 
 #: Package, as it is imported -> the extra that installs it (pyproject.toml says what each is for).
 EXTRA_OF = {
@@ -20,10 +20,6 @@ EXTRA_OF = {
     "ts2vg": "emrich2023",
     "tensorboard": "tensorboard",
 }
-
-
-class MissingExtraError(EcgfedError):
-    """A package that one of ecgfed's extras installs is not here."""
 
 
 def _missing(package: str, purpose: str) -> MissingExtraError:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,27 @@ def check_new_folder(path: Path, *, overwrite: bool = False, option: str = "--ou
         raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
     if path.is_dir() and any(path.iterdir()) and not overwrite:
         raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
+
+
+def check_free(
+    targets: Sequence[Path], read: Iterable[Path] = (), *, overwrite: bool = False, option: str = "--out"
+) -> None:
+    """Refuse to write over files that are there, and over those that were read at any price; raises OptionError.
+
+    Args:
+        targets: the files to write, of one folder.
+        read: the files the work began with.
+        overwrite: files that are there may be replaced.
+        option: the option to name in the error.
+    """
+    sources = {file.resolve() for file in read}
+    own = [target.name for target in targets if target.resolve() in sources]
+    if own:
+        raise OptionError(option, f"{', '.join(own)} is the recording itself", "another folder")
+    taken = [target.name for target in targets if target.exists()]
+    if taken and not overwrite:
+        found = f"{targets[0].parent} holds {', '.join(taken[:3])}"
+        raise OptionError(option, found, "no such files", "choose another, or --overwrite")
 
 
 @contextlib.contextmanager

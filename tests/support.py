@@ -89,7 +89,7 @@ def assert_full_disk(result: subprocess.CompletedProcess[str], file: str) -> Non
 @cache
 def exported(run: Path) -> Path:
     """The bundle of a session's run: made once, never changed by a test."""
-    from ecgfed.bundles.bundle import export_bundle
+    from ecgfed.bundles.export import export_bundle
     from ecgfed.runs.run import open_run
 
     opened = open_run(run)
@@ -101,7 +101,7 @@ def exported(run: Path) -> Path:
 @pytest.fixture
 def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trace each role of a net once for all tests: for exports whose graphs are not what is tested."""
-    import ecgfed.bundles.bundle as module
+    import ecgfed.bundles.export as module
 
     def template(net: ResNet1d, role: str, params: dict[str, torch.Tensor]) -> Any:
         key = (net.spec, role)

@@ -100,15 +100,37 @@ def labelled_beats(
             matches one to one within 150 ms, and is left out where there is none.
         quality: the lead's bad stretches, where they are known already.
     """
+    r_samples = annotation.beats().sample if detected is None else detected
+    windows = windows_around(signal_mv, fs_hz, r_samples, quality)
+    return label_beats(windows, r_samples, fs_hz, annotation, labels, detected=detected is not None)
+
+
+def label_beats(
+    windows: Windows,
+    r_samples: NDArray[np.int64],
+    fs_hz: float,
+    annotation: Annotation,
+    labels: LabelMap,
+    *,
+    detected: bool,
+) -> LabelledBeats:
+    """Label the beats of one recording that have been cut.
+
+    Args:
+        windows: of all beats.
+        r_samples: (beats,) int64 their R peaks.
+        fs_hz: sampling frequency of the recording in Hz.
+        annotation: as in ``labelled_beats``.
+        labels: as in ``labelled_beats``.
+        detected: whether the peaks were detected: each takes the label of the beat it matches, see ``labelled_beats``.
+            Otherwise they are the annotated beats themselves.
+    """
     beats = annotation.beats()
-    sample, symbol, unmatched = beats.sample, beats.symbol, (0, 0)
-    r_all = sample
-    use = np.arange(len(sample))
-    if detected is not None:
-        mine, theirs = match_peaks(detected, sample, round(MATCH_S * fs_hz))
-        unmatched = (len(detected) - len(mine), len(sample) - len(mine))
-        r_all, use, symbol = detected, mine, symbol[theirs]
-    windows = windows_around(signal_mv, fs_hz, r_all, quality)
+    use, symbol, unmatched = np.arange(len(r_samples)), beats.symbol, (0, 0)
+    if detected:
+        use, theirs = match_peaks(r_samples, beats.sample, round(MATCH_S * fs_hz))
+        unmatched = (len(r_samples) - len(use), len(beats.sample) - len(use))
+        symbol = symbol[theirs]
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)
@@ -116,7 +138,7 @@ def labelled_beats(
     return LabelledBeats(
         Windows(windows.window_mv[keep], windows.rr_s[keep], windows.flags[keep]),
         label[known],
-        r_all[keep],
+        r_samples[keep],
         {str(n): int(c) for n, c in zip(names, counts, strict=True)},
         unmatched,
     )

@@ -2,71 +2,50 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ecgfed import __version__
-from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats, labelled_beats
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats
 from ecgfed.beats.labels import BUILT_IN, LabelMap
+from ecgfed.beats.path import BeatOptions, read_beats
 from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
+from ecgfed.cohort.workers import worker_pool
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
-from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording, record_path
-from ecgfed.record.recording import ReadOptions, Recording
+from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.signal import filters
-from ecgfed.signal.around_gaps import detect_around_gaps
-from ecgfed.signal.detectors import OURS, detector_by_name
-from ecgfed.signal.quality import LeadQuality, lead_quality
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """How recordings become a cohort; every field is an option of ``ecgfed prepare``.
+    """How recordings become a cohort.
 
     Attributes:
-        leads: lead names in order of preference.
+        beats: how each recording's beats are found.
         labels: which symbols are which class.
         split: ``random`` or ``chronological``.
-        peaks: ``annotated`` or ``detected`` R peaks.
-        detector: which detector, for detected peaks.
-        annotator: suffix of the annotation files.
         holdout: client ids kept out of training.
         seed: decides the random split.
-        how: what CSV and NumPy recordings leave open.
     """
 
-    leads: tuple[str, ...] = ("MLII",)
+    beats: BeatOptions = field(default_factory=lambda: BeatOptions(("MLII",), "annotated"))
     labels: LabelMap = field(default_factory=lambda: BUILT_IN["mitbih12"])
     split: SplitKind = "random"
-    peaks: str = "annotated"
-    detector: str = OURS
-    annotator: str = "atr"
     holdout: tuple[str, ...] = ()
     seed: int = 0
-    how: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
             raise OptionError("--split", f"{self.split!r}", f"one of {', '.join(SPLIT_KINDS)}")
-        if self.peaks not in ("annotated", "detected"):
-            raise OptionError("--peaks", f"{self.peaks!r}", "annotated or detected")
-        check_annotator(self.annotator)
-        detector_by_name(self.detector)
-
-    @property
-    def every_lead(self) -> bool:
-        """Whether all leads of a record are read, for a detector that looks at them."""
-        return self.peaks == "detected" and detector_by_name(self.detector).every_lead
 
 
 @dataclass(frozen=True)
@@ -92,27 +71,10 @@ class _Read:
     about: dict[str, Any]
 
 
-def beats_of(path: Path, options: PrepareOptions) -> tuple[Recording, LeadQuality, LabelledBeats]:
-    """Read a recording and its annotation, and cut and label its beats as a cohort's are; raises RecordError."""
-    recording = read_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    annotation = read_annotation(recording, options.annotator)
-    quality, detected = lead_quality(recording.signal_mv, recording.fs_hz), None
-    if options.peaks == "detected":
-        detected = detect_around_gaps(
-            recording.signals_mv,
-            recording.fs_hz,
-            quality,
-            lead=recording.leads.index(recording.lead),
-            detector=options.detector,
-            name=f"{path} lead {recording.lead}",
-        )
-    beats = labelled_beats(recording.signal_mv, recording.fs_hz, annotation, options.labels, detected, quality)
-    return recording, quality, beats
-
-
 def _read_record(path: Path, options: PrepareOptions) -> _Read:
-    recording, quality, beats = beats_of(path, options)
-    files = sorted({*recording.files, annotation_file(recording.path, options.annotator)})
+    cut = read_beats(path, options.beats, annotated=True)
+    recording, quality, beats = cut.recording, cut.quality, cut.labelled(options.labels)
+    files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
     about = {
         "name": recording.name,
         "lead": recording.lead,
@@ -127,7 +89,7 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
         },
         "sha256": {file.name: sha256(file) for file in files},
     }
-    if options.peaks == "detected":
+    if cut.detected:
         about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
     return _Read(beats, about)
 
@@ -137,8 +99,7 @@ def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) 
     if workers <= 1 or len(paths) < 4:
         yield from (_read_record(path, options) for path in paths)
         return
-    # Spawned workers: a fork would inherit torch's threads when a notebook prepares after training.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    pool = worker_pool(workers)
     try:
         yield from pool.map(_read_record, paths, [options] * len(paths), chunksize=1)
     except BrokenProcessPool:
@@ -265,7 +226,7 @@ class _Build:
 
 def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
-    options = build.options
+    options, cut = build.options, build.options.beats
     return {
         "kind": kind,
         "tool_version": __version__,
@@ -275,15 +236,15 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "window_samples": WINDOW_SAMPLES,
         "r_index": R_INDEX,
         "rr_features": list(RR_FEATURES),
-        "leads": list(options.leads),
+        "leads": list(cut.leads),
         "units": "mV",
         "filter": filters.DESCRIPTION,
         "normalised": False,
         "split": options.split,
-        "peaks": options.peaks,
-        "detector": options.detector if options.peaks == "detected" else None,
+        "peaks": cut.peaks,
+        "detector": cut.detector if cut.peaks == "detected" else None,
         "seed": options.seed,
-        "reading": {"fs_hz": options.how.fs_hz, "units": options.how.units, "columns": list(options.how.columns)},
+        "reading": {"fs_hz": cut.how.fs_hz, "units": cut.how.units, "columns": list(cut.how.columns)},
         "holdout": list(options.holdout),
         "class_counts": by_class,
         "clients": build.clients,

@@ -68,7 +68,7 @@ class Client:
     holdout: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cohort:
     """An opened cohort; its arrays are memory-mapped and read-only.
 
@@ -85,6 +85,11 @@ class Cohort:
     clients: tuple[Client, ...]
     labels: LabelMap
     arrays: dict[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        what = "images" if self.modality == "image" else "beats"
+        size = f"{len(self.clients)} clients, {len(self.classes)} classes, {len(self.label):,} {what}"
+        return f"Cohort({str(self.path)!r}: {size})"
 
     @property
     def label(self) -> NDArray[np.int16]:

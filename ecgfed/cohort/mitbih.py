@@ -91,7 +91,7 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "record") ->
         header = read_header(source / name)
         leads.update(header.sig_name)
         try:
-            choose_lead(header.sig_name, source / name, options.leads)
+            choose_lead(header.sig_name, source / name, options.beats.leads)
         except RecordError:
             without.append(name)
             continue
@@ -99,7 +99,7 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "record") ->
     if not groups:
         raise CohortError(
             source,
-            f"no record has lead {' or '.join(options.leads)}",
+            f"no record has lead {' or '.join(options.beats.leads)}",
             f"one of {', '.join(sorted(leads))}",
             "name it with --lead",
         )
@@ -114,7 +114,7 @@ def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dic
     """
     records = [path for source in sources for path in source.records]
     full = {path.name for path in records} == set(record_names()) - {"102", "104"}
-    if not full or options.peaks != "annotated" or options.annotator != "atr":
+    if not full or options.beats.peaks != "annotated" or options.beats.annotator != "atr":
         return None
     expected = dict.fromkeys(options.labels.classes, 0)
     for symbol, count in BEATS_ON_MLII.items():

@@ -1,6 +1,7 @@
 """Inference from a bundle: numpy and onnxruntime (scipy where it filters); never torch, never wfdb."""
 
-from ecgfed.device.bundle import Bundle, Classifier, Predictions, open_bundle
+from ecgfed.device.bundle import Bundle, Classifier, open_bundle
+from ecgfed.device.predictions import Predictions
 from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
 __all__ = ["DELAY_S", "Bundle", "Classifier", "Predictions", "QrsDetector", "detect_qrs", "open_bundle"]

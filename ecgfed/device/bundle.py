@@ -1,6 +1,6 @@
 """Opening a bundle, checking every file, and classifying beats with it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import windows_around
+from ecgfed.beats.extract import Windows, windows_around
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.device.predictions import Predictions
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.files import read_folder_document, sha256
 from ecgfed.record.leads import leads_in
@@ -22,21 +23,6 @@ MANIFEST = "manifest.json"
 BATCH = 256
 #: One image of a bundle that was trained on images.
 IMAGE_SHAPE = (3, 32, 32)
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What a classifier says of some beats.
-
-    Attributes:
-        label: (beats,) int64 class numbers.
-        probability: (beats, classes) float32.
-        flags: (beats,) uint8, see ``ecgfed.beats.extract``.
-    """
-
-    label: NDArray[np.int64]
-    probability: NDArray[np.float32]
-    flags: NDArray[np.uint8]
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -152,11 +138,19 @@ class Classifier:
         if r_samples.ndim != 1 or (np.diff(r_samples, prepend=0) < 0).any() or (r_samples >= len(signal_mv)).any():
             raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
         windows = windows_around(signal_mv, fs_hz, r_samples, quality)
+        return replace(self.classify(windows), sample=r_samples, fs_hz=fs_hz)
+
+    def classify(self, windows: Windows) -> Predictions:
+        """Classify beats that have been cut (``ecgfed.beats``); raises RecordError as ``logits`` does."""
         probability = softmax(self.logits(windows.window_mv, windows.rr_s))
-        return Predictions(probability.argmax(1), probability, windows.flags)
+        return Predictions(probability.argmax(1), probability, windows.flags, self.classes)
+
+    def __repr__(self) -> str:
+        rr = ", with RR features" if self.rr else ""
+        return f"Classifier({len(self.sessions)} graphs, {len(self.classes)} classes{rr})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bundle:
     """An opened bundle, its files verified.
 
@@ -167,6 +161,10 @@ class Bundle:
 
     path: Path
     manifest: dict[str, Any]
+
+    def __repr__(self) -> str:
+        who = f"{len(self.patients)} patients, {len(self.classes)} classes"
+        return f"Bundle({str(self.path)!r}: {self.manifest['method']}, {who})"
 
     @cached_property
     def labels(self) -> LabelMap:

@@ -10,9 +10,12 @@ from ecgfed.federation.data import TrainingData
 from ecgfed.federation.train import Callback, RoundOutcome
 from ecgfed.methods.base import Method
 
+#: In a round's record: classes among the validation beats that the global model never predicts.
+NEVER_PREDICTED = "never_predicted"
+
 
 class ValidationScores(Callback):
-    """Adds ``valid_T_p`` (and ``valid_T_g`` where there is one global model) to every n-th round's record.
+    """Adds ``valid_T_p`` to every n-th round's record, ``valid_T_g`` and ``never_predicted`` where one model is global.
 
     The ensemble of all personal models is left to ``ecgfed evaluate``: scoring it costs clients times pool.
 
@@ -38,7 +41,10 @@ class ValidationScores(Callback):
         pooled = Predictor(method.net, self.data, self.pool, self.workers)
         if method.has_global_model:
             labels = pooled.labels(method.global_answer(state.server, (), "ensemble"))
-            outcome.record["valid_T_g"] = macro_f1(confusion(truth, labels, classes))
+            matrix = confusion(truth, labels, classes)
+            outcome.record["valid_T_g"] = macro_f1(matrix)
+            never = (matrix.sum(1) > 0) & (matrix.sum(0) == 0)
+            outcome.record[NEVER_PREDICTED] = [self.cohort.classes[i] for i in np.flatnonzero(never)]
         scores = []
         for client in self.cohort.federation:
             own = owner == client.index

@@ -2,7 +2,7 @@
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from ecgfed.cohort.cohort import LEAVE_OUT
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
+
+#: A training of more passes would not end.
+MOST_PASSES = 1e6
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,17 @@ class TrainPlan:
         if self.clients_per_round:
             per_round *= min(self.clients_per_round, len(train_examples)) / len(train_examples)
         return max(1, round(passes * int(train_examples.sum()) / per_round))
+
+    def with_passes(self, passes: float, train_examples: NDArray[np.int64]) -> "TrainPlan":
+        """Return the plan with as many rounds as ``rounds_for_passes`` says."""
+        return replace(self, rounds=self.rounds_for_passes(passes, train_examples))
+
+
+def check_passes(passes: float) -> float:
+    """Return the passes; raises OptionError unless they are a finite number above 0 that rounds can be counted for."""
+    if not (passes > 0 and passes < MOST_PASSES):
+        raise OptionError("--passes", f"{passes:g}", f"above 0 and below {MOST_PASSES:g}")
+    return passes
 
 
 def check_needs(needs: Needs, plan: TrainPlan, clients: int) -> None:

@@ -21,6 +21,7 @@ class Progress:
         samples_per_s: training beats a second over the same rounds.
         left_s: time the rounds that are left will take at that speed.
         record: the round's line in the history.
+        timed: rounds that the speed is taken over.
     """
 
     round: int
@@ -29,6 +30,7 @@ class Progress:
     samples_per_s: float
     left_s: float
     record: dict[str, Any]
+    timed: int = 1
 
 
 class ReportProgress(Callback):
@@ -62,7 +64,6 @@ class ReportProgress(Callback):
         self._marks.append((self.clock(), self._marks[-1][1] + outcome.examples))
         (since, before), (now, beats) = self._marks[0], self._marks[-1]
         elapsed = max(now - since, 1e-9)
-        speed, done = (len(self._marks) - 1) / elapsed, outcome.state.round
-        self.tell(
-            Progress(done, self.rounds, speed, (beats - before) / elapsed, (self.rounds - done) / speed, outcome.record)
-        )
+        timed, done = len(self._marks) - 1, outcome.state.round
+        speed, left_s = timed / elapsed, (self.rounds - done) * elapsed / timed
+        self.tell(Progress(done, self.rounds, speed, (beats - before) / elapsed, left_s, outcome.record, timed))

@@ -1,6 +1,6 @@
 """Lead names, as cohorts and bundles say them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -11,3 +11,8 @@ def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
         KeyError: neither form is there.
     """
     return tuple(map(str, meta["leads"])) if "leads" in meta else tuple(str(meta["lead"]).split("|"))
+
+
+def lead_list(leads: str | Sequence[str]) -> tuple[str, ...]:
+    """Return lead names in order of preference, one alone or several."""
+    return (leads,) if isinstance(leads, str) else tuple(leads)

@@ -1,7 +1,7 @@
 """The front door: a recording and its annotation, whatever their format."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.csv_files import read_csv
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
+from ecgfed.record.leads import lead_list
 from ecgfed.record.numpy_files import read_numpy
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.record.tables import read_table
@@ -48,7 +49,7 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 
 def read_recording(
-    path: Path | str, leads: tuple[str, ...], *, every_lead: bool = False, how: ReadOptions = _AS_ASKED
+    path: Path | str, leads: str | Sequence[str] = (), *, every_lead: bool = False, how: ReadOptions = _AS_ASKED
 ) -> Recording:
     """Read a recording in millivolt, gaps as NaN.
 
@@ -63,7 +64,7 @@ def read_recording(
         OptionError: units in ``how`` that are none.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
-    path, kind = Path(path), format_of(path)
+    path, kind, leads = Path(path), format_of(path), lead_list(leads)
     with _named_errors(path):
         if kind == "wfdb":
             return read_wfdb(path, leads, every_lead=every_lead)

@@ -25,7 +25,7 @@ class ReadOptions:
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recording:
     """The leads of one recording.
 
@@ -51,6 +51,10 @@ class Recording:
     files: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"
+        return f"Recording({self.name!r}: lead {self.lead} of {', '.join(self.leads)}; {length})"
+
     @property
     def signal_mv(self) -> NDArray[np.float64]:
         """The chosen lead (samples,) float64 in millivolt."""
@@ -63,7 +67,7 @@ class Recording:
         return len(self.signal_mv) / self.fs_hz
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Annotation:
     """Annotations of one recording, in order of time.
 
@@ -78,6 +82,9 @@ class Annotation:
     symbol: NDArray[np.str_]
     note: tuple[str, ...] = ()
     subtype: NDArray[np.int64] | None = None
+
+    def __repr__(self) -> str:
+        return f"Annotation({len(self.sample):,} marks, {len(self.beats().sample):,} of them beats)"
 
     @property
     def subtypes(self) -> NDArray[np.int64]:

@@ -5,18 +5,17 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from ecgfed.errors import RunError, StorageError
+from ecgfed.errors import StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome
 from ecgfed.federation.trees import tree_bytes
 from ecgfed.files import append_line, write_text
 from ecgfed.runs.background_writer import BackgroundWriter
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.runs.history import HISTORY, TIMING, read_lines
 from ecgfed.runs.kept_states import KeptStates
 
-HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 #: What states not yet written may hold in memory between checkpoints.
 SPILL_BYTES = 64 << 20
 #: How much of the time checkpoints may take where nobody says how often, and the longest time without one.
@@ -129,25 +128,3 @@ class WriteHistory(Callback):
         timing = {"round": outcome.state.round, "seconds": round(now - self._since, 4), "examples": outcome.examples}
         append_line(self.run / TIMING, json.dumps(timing))
         self._since = now
-
-
-def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
-    """Read a JSON-lines file of a run, up to a round; a half line at its end is left out.
-
-    Raises:
-        RunError: a broken line that is not the last.
-    """
-    if not path.is_file():
-        return []
-    lines: list[dict[str, Any]] = []
-    raw = path.read_text(encoding="utf-8").splitlines()
-    for number, text in enumerate(raw, start=1):
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError as problem:
-            if number == len(raw):
-                break
-            raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
-        if rounds is None or line["round"] <= rounds:
-            lines.append(line)
-    return lines

@@ -23,12 +23,13 @@ from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.history import HISTORY, read_lines
 
 SCHEMA_VERSION = 1
 FILE_NAME = "run.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One training run.
 
@@ -109,6 +110,21 @@ class Run:
         if not self.store.exists():
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
         return self.store.load()
+
+    def last_record(self) -> dict[str, Any]:
+        """Return the numbers of the last saved round's line in the history: losses, passes, validation scores.
+
+        Raises:
+            RunError: no round is finished, or the history lacks it.
+        """
+        lines = read_lines(self.path / HISTORY, self.store.rounds())
+        if not lines:
+            raise RunError(self.path / HISTORY, "holds no finished round", action="train it with --resume")
+        return {name: value for name, value in lines[-1].items() if name not in ("round", "clients", "losses")}
+
+    def __repr__(self) -> str:
+        done = self.store.rounds()
+        return f"Run({str(self.path)!r}: {self.method.name}, {done} of {self.plan.rounds} rounds)"
 
     def kept(self, state: State, client: int) -> dict[str, Any]:
         """Return what a client keeps; its start where it never took part."""

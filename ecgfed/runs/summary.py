@@ -8,7 +8,7 @@ from typing import Any
 
 from ecgfed.errors import EcgfedError, OptionError, RunError
 from ecgfed.files import read_json
-from ecgfed.runs.callbacks import HISTORY, TIMING, read_lines
+from ecgfed.runs.history import HISTORY, TIMING, read_lines
 from ecgfed.runs.run import FILE_NAME, Run, open_run
 
 #: Rounds that the current speed is taken over.

@@ -12,7 +12,7 @@ import pytest
 import torch
 from support import SavedRun, snapshot, softmax, traced_once  # noqa: F401
 
-from ecgfed.bundles.bundle import export_bundle
+from ecgfed.bundles.export import export_bundle
 from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from support import SavedRun, change_json, copied, exported, snapshot, softmax, traced_once  # noqa: F401
 
-import ecgfed.bundles.bundle as export_module
-from ecgfed.bundles.bundle import export_bundle
+import ecgfed.bundles.export as export_module
+from ecgfed.bundles.export import export_bundle
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.evaluation.scenarios import evaluate
 from ecgfed.files import write_json

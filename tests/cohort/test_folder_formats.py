@@ -9,6 +9,7 @@ import pytest
 from conftest import synthetic_signal
 from record_files import edf_bytes, write_212
 
+from ecgfed.beats.path import BeatOptions
 from ecgfed.cohort.build import PrepareOptions, build_cohort
 from ecgfed.cohort.folder import folder_sources
 from ecgfed.errors import CohortError, EcgfedError
@@ -123,7 +124,8 @@ def test_every_format_makes_the_same_cohort_and_names_its_files(tmp_path: Path) 
     beats = []
     for kind, (files, how) in recordings(tmp_path / "in").items():
         folder, out = tmp_path / "in" / kind, tmp_path / kind
-        build_cohort(folder_sources(folder), out, PrepareOptions(how=how), kind="folder", workers=1)
+        options = PrepareOptions(BeatOptions(("MLII",), "annotated", how=how))
+        build_cohort(folder_sources(folder), out, options, kind="folder", workers=1)
         meta = json.loads((out / "cohort.json").read_text())
         (record,) = meta["records"]
         assert record["sha256"] == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files}

@@ -10,6 +10,7 @@ import pytest
 from record_files import copy_record, flip_byte
 
 from ecgfed.beats.labels import BUILT_IN
+from ecgfed.beats.path import BeatOptions
 from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort, summarise
 from ecgfed.cohort.mitbih import count_check, mitbih_sources, published_sha256, record_names, wrong_files
@@ -134,7 +135,7 @@ def test_by_record_they_stay_apart_and_lead_v5_takes_others(mitdb: Path) -> None
     sources, without = mitbih_sources(mitdb, DEFAULT)
     assert [source.id for source in sources] == ON_MLII
     assert without == ["102", "104"]
-    v5, _ = mitbih_sources(mitdb, PrepareOptions(leads=("V5",)))
+    v5, _ = mitbih_sources(mitdb, PrepareOptions(BeatOptions(("V5",), "annotated")))
     assert [source.id for source in v5] == ["100", "102", "104", "114", "123"]
 
 
@@ -166,7 +167,7 @@ def test_a_folder_with_some_of_the_records_will_do(mitdb: Path, tmp_path: Path) 
     assert without == ["102"]
     assert count_check(sources, DEFAULT) is None
     with pytest.raises(CohortError, match=r"no record has lead V3; expected one of MLII, V1, V2, V5"):
-        mitbih_sources(tmp_path, PrepareOptions(leads=("V3",)))
+        mitbih_sources(tmp_path, PrepareOptions(BeatOptions(("V3",), "annotated")))
 
 
 def test_the_count_check_passes_what_was_published_and_names_what_differs() -> None:
@@ -189,7 +190,8 @@ def test_the_count_check_knows_the_aami_classes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "options"), [(ON_MLII[1:], DEFAULT), (list(NAMES), DEFAULT), (ON_MLII, PrepareOptions(peaks="detected"))]
+    ("names", "options"),
+    [(ON_MLII[1:], DEFAULT), (list(NAMES), DEFAULT), (ON_MLII, PrepareOptions(BeatOptions(("MLII",))))],
 )
 def test_the_counts_are_not_checked_where_they_cannot_hold(names: list[str], options: PrepareOptions) -> None:
     assert count_check(fake_sources(names), options) is None

@@ -13,7 +13,7 @@ from support import traced_once  # noqa: F401
 
 import ecgfed.evaluation.predict as predict
 import ecgfed.evaluation.scenarios as scenarios
-from ecgfed.bundles.bundle import export_bundle
+from ecgfed.bundles.export import export_bundle
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.evaluation.predict import Predictor
 from ecgfed.federation.data import training_data

@@ -22,8 +22,9 @@ from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.runs.callbacks import HISTORY, SaveCheckpoint, WriteHistory, read_lines
+from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.history import HISTORY, read_lines
 
 
 def numbered(count: int) -> TrainingData:

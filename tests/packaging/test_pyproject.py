@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ecgfed.extras import EXTRA_OF, MissingExtraError, naming_the_extra, require
+from ecgfed.errors import MissingExtraError
+from ecgfed.extras import EXTRA_OF, naming_the_extra, require
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text())

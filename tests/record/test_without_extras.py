@@ -8,7 +8,7 @@ import pytest
 from conftest import write_record
 from record_files import edf_bytes
 
-from ecgfed.extras import MissingExtraError
+from ecgfed.errors import MissingExtraError
 from ecgfed.record.reader import read_annotation, read_recording
 from ecgfed.record.recording import Annotation, ReadOptions
 from ecgfed.record.wfdb_writer import annotation_bytes, record_bytes

@@ -1,0 +1,94 @@
+"""What ``ecgfed prepare`` says of the cohort it made."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .output import console, note, print_json, seconds, table, warn, without_zero_rows
+
+if TYPE_CHECKING:
+    from ecgfed.cohort.cohort import Cohort
+
+SYNTHETIC = "These patients are synthetic: it proves that the software runs, never that a method is good"
+
+
+def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:
+    """Print a cohort as tables for a person or as JSON for a script."""
+    from ecgfed.cohort.cohort import summarise
+
+    summary = summarise(cohort)
+    if json_output:
+        print_json({"cohort": str(out), **summary, **_more(cohort), "seconds": round(elapsed, 2)})
+        return
+    if quiet:
+        return
+    _print_classes(cohort)
+    (_print_images if cohort.modality == "image" else _print_beats)(cohort, summary)
+    note(f"Wrote {out} in {seconds(elapsed)}. Next: ecgfed train {out} --out RUN", quiet=quiet)
+
+
+def _more(cohort: "Cohort") -> dict[str, Any]:
+    meta = cohort.meta
+    if cohort.modality == "image":
+        return {name: meta[name] for name in ("partition", "left_over", "source")}
+    left_out: dict[str, int] = {}
+    for record in meta["records"]:
+        for symbol, count in record["left_out"].items():
+            left_out[symbol] = left_out.get(symbol, 0) + count
+    return {"without_beats": meta["without_beats"], "left_out": left_out, "synthetic": bool(meta.get("synthetic"))}
+
+
+def _print_classes(cohort: "Cohort") -> None:
+    from ecgfed.cohort.cohort import NOBODY
+
+    rows: list[list[str | int]] = []
+    for i, name in enumerate(cohort.classes):
+        mine = cohort.label == i
+        splits = [int((cohort.split[mine] == part).sum()) for part in range(3)]
+        owners = {int(c) for c in cohort.client[mine]} - {NOBODY}
+        rows.append([name, int(mine.sum()), *splits, len(owners)])
+    there, empty = without_zero_rows(rows)
+    what = "images" if cohort.modality == "image" else "beats"
+    console.print(table(["class", what, "train", "valid", "test", "clients"], there))
+    if empty:
+        note(f"No {what[:-1]} of {', '.join(empty)}.", quiet=False)
+
+
+def _print_beats(cohort: "Cohort", summary: dict[str, Any]) -> None:
+    note(
+        f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
+        f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
+        f"{summary['classes_per_client']} classes a client; {summary['padded']} beats padded at an edge, "
+        f"{summary['poor_quality']:,} in stretches of poor quality.",
+        quiet=False,
+    )
+    meta = cohort.meta
+    if meta.get("without_lead"):
+        note(f"Left out for want of lead {' or '.join(cohort.leads)}: {', '.join(meta['without_lead'])}.", quiet=False)
+    if meta.get("counts_checked"):
+        note("The counts are the published database's.", quiet=False)
+    if meta.get("synthetic"):
+        note(f"{SYNTHETIC} ({meta['synthetic']}).", quiet=False)
+    missing = summary["cells_without_test"]
+    if missing:
+        pairs = ", ".join(f"{client}:{name}" for client, name in missing)
+        warn(f"{len(missing)} of {summary['cells']} (client, class) pairs have no test beat: {pairs}")
+    if summary["one_class"]:
+        warn(f"clients with one class only: {', '.join(summary['one_class'])}")
+    if summary["no_test"]:
+        warn(f"clients without any test beat, not scored on their own: {', '.join(summary['no_test'])}")
+    if meta["without_beats"]:
+        warn(f"left out, no beat of any class: {', '.join(meta['without_beats'])}")
+
+
+def _print_images(cohort: "Cohort", summary: dict[str, Any]) -> None:
+    sizes = sorted(client["images"] for client in cohort.meta["clients"])
+    note(
+        f"{summary['clients']} clients of {sizes[0]:,} to {sizes[-1]:,} images, "
+        f"{summary['classes_per_client']} classes a client; {summary['splits']['train']:,} to train on, "
+        f"{summary['splits']['valid']:,} valid, {summary['splits']['test']:,} to test in common; "
+        f"{cohort.meta['left_over']:,} images not used.",
+        quiet=False,
+    )
+    missing = summary["cells_without_test"]
+    if missing:
+        warn(f"{len(missing)} of {summary['cells']} (client, class) pairs are too rare for a test image of their own")

@@ -1,0 +1,142 @@
+"""Tables that fit the terminal: plain text in every cell, numbers whole, names broken where they have a joint."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.cells import cell_len, chop_cells
+from rich.table import Table
+from rich.text import Text
+
+from ecgfed.text import safe_text
+
+#: What a cell may hold; None and NaN are shown as a dash, whole numbers with commas, others with three digits.
+Cell = str | int | float | None
+GAP = 2
+#: A column of words is not made narrower than this, nor than its longest cell.
+NARROWEST = 16
+_NUMBER = re.compile(r"[-+]?\d[\d,.]*(e[-+]?\d+)?(/\d[\d,]*)?( ?[%a-zA-Z]{1,3})?")
+_WORDS = re.compile(r"\s*\S+\s*")
+_JOINTS = re.compile(r"[^\s/\\_.,:;-]*[\s/\\_.,:;-]+|[^\s/\\_.,:;-]+")
+
+
+def shown(value: Cell) -> str:
+    """Return a cell as it is printed."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if isinstance(value, str):
+        return safe_text(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "", width: int) -> Table:
+    """Return a table of plain text.
+
+    Columns of numbers, with a unit or without, stand to the right, but for the first. Where the table is wider than
+    ``width``, headings take several lines first, then words are broken, at spaces and at the joints of names; numbers
+    never are. Where that is not enough, each row becomes a list of names and values.
+
+    Args:
+        columns: their headings.
+        rows: as many cells each.
+        title: a line above.
+        width: of the terminal, in characters.
+    """
+    heads = [safe_text(name) for name in columns]
+    cells = [[shown(value) for value in row] for row in rows]
+    numeric = [i > 0 and _is_numeric([row[i] for row in cells]) for i in range(len(heads))]
+    widths = _fitted(heads, cells, numeric, width)
+    if widths is None:
+        return _as_lists(heads, cells, title, width)
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, GAP - 1, 0, 0),
+        title=Text(safe_text(title)) if title else None,
+        title_justify="left",
+    )
+    for head, room, right in zip(heads, widths, numeric, strict=True):
+        made.add_column(_broken(head, room), width=room, no_wrap=True, justify="right" if right else "left")
+    for row in cells:
+        made.add_row(*(_broken(cell, room) for cell, room in zip(row, widths, strict=True)))
+    return made
+
+
+def facts(pairs: Iterable[tuple[str, Cell]], *, width: int) -> Table:
+    """Return names and values as a list without headings; long values go on below themselves."""
+    rows = [(safe_text(name), shown(value)) for name, value in pairs]
+    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAP, 0, 0))
+    made.add_column(no_wrap=True)
+    made.add_column()
+    room = max(10, width - GAP - max((cell_len(name) for name, _ in rows), default=0))
+    for name, value in rows:
+        made.add_row(Text(name), _broken(value, room))
+    return made
+
+
+def without_zero_rows(rows: Iterable[Sequence[Cell]]) -> tuple[list[Sequence[Cell]], list[str]]:
+    """Return the rows in which anything but 0 and nothing is counted, and the names (first cells) of the others."""
+    kept: list[Sequence[Cell]] = []
+    empty: list[str] = []
+    for row in rows:
+        if any(value not in (0, None, "0", "-", "") for value in row[1:]):
+            kept.append(row)
+        else:
+            empty.append(shown(row[0]))
+    return kept, empty
+
+
+def _is_numeric(column: list[str]) -> bool:
+    told = [cell for cell in column if cell not in ("", "-")]
+    return bool(told) and all(_NUMBER.fullmatch(cell) for cell in told)
+
+
+def _longest(text: str) -> int:
+    return max((cell_len(word) for word in text.split()), default=0)
+
+
+def _fitted(heads: list[str], cells: list[list[str]], numeric: list[bool], width: int) -> list[int] | None:
+    """Return the columns' widths, or None where there is no room for what may not be broken."""
+    content = [max((cell_len(row[i]) for row in cells), default=0) for i in range(len(heads))]
+    widths = [max(cell_len(head), room) for head, room in zip(heads, content, strict=True)]
+    whole = [max(_longest(head), room) for head, room in zip(heads, content, strict=True)]
+    least = [
+        room if number else max(_longest(head), min(room, NARROWEST))
+        for head, room, number in zip(heads, whole, numeric, strict=True)
+    ]
+    for floor in (whole, least):
+        while sum(widths) + GAP * (len(widths) - 1) > width:
+            widest = max(range(len(widths)), key=lambda i: (widths[i] > floor[i], widths[i]))
+            if widths[widest] <= floor[widest]:
+                break
+            widths[widest] -= 1
+    return widths if sum(widths) + GAP * (len(widths) - 1) <= width else None
+
+
+def _broken(text: str, room: int) -> Text:
+    """Return text in lines of at most ``room`` characters: whole words, longer ones broken at their joints."""
+    lines, line = [], ""
+    for word in _WORDS.findall(text):
+        for part in [word] if cell_len(word.rstrip()) <= room else _JOINTS.findall(word):
+            if cell_len(line) + cell_len(part.rstrip()) <= room:
+                line += part
+                continue
+            if line.strip():
+                lines.append(line.rstrip())
+            *full, line = chop_cells(part, room) if cell_len(part.rstrip()) > room else [part]
+            lines += full
+    return Text("\n".join([*lines, line.rstrip()]), no_wrap=True)
+
+
+def _as_lists(heads: list[str], cells: list[list[str]], title: str, width: int) -> Table:
+    made = facts([], width=width)
+    made.title, made.title_justify = (Text(safe_text(title)) if title else None), "left"
+    room = max(10, width - GAP - max(map(cell_len, heads)))
+    for i, row in enumerate(cells):
+        if i:
+            made.add_row("", "")
+        for head, cell in zip(heads, row, strict=True):
+            made.add_row(Text(head), _broken(cell, room))
+    return made

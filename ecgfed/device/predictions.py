@@ -1,0 +1,77 @@
+"""What a classifier says of beats."""
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import FLAG_POOR_QUALITY
+
+
+@dataclass(frozen=True, repr=False)
+class Predictions:
+    """What a classifier says of some beats.
+
+    Attributes:
+        label: (beats,) int64 class numbers.
+        probability: (beats, classes) float32.
+        flags: (beats,) uint8, see ``ecgfed.beats.extract``.
+        classes: class names in order of their number.
+        sample: (beats,) int64 sample numbers of the R peaks; empty where windows alone were classified.
+        fs_hz: sampling frequency of the recording in Hz; 0 where windows alone were classified.
+    """
+
+    label: NDArray[np.int64]
+    probability: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+    classes: tuple[str, ...]
+    sample: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    fs_hz: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __repr__(self) -> str:
+        return f"Predictions({len(self):,} beats: {self._counted() or 'none'})"
+
+    def _counted(self) -> str:
+        return ", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The class name of each beat."""
+        return tuple(self.classes[number] for number in self.label.tolist())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Beats of each class."""
+        found = np.bincount(self.label, minlength=len(self.classes)).tolist()
+        return dict(zip(self.classes, found, strict=True))
+
+    @property
+    def confidence(self) -> NDArray[np.float32]:
+        """(beats,) float32, the probability of each beat's class."""
+        return np.asarray(self.probability[np.arange(len(self)), self.label])
+
+    def beats(self) -> Iterator[dict[str, Any]]:
+        """Yield each beat, JSON-ready: ``sample``, ``time_s``, ``class``, ``probability``, ``flags``."""
+        places = self.sample.tolist() or [None] * len(self)
+        rows = zip(places, self.names, self.confidence.tolist(), self.flags.tolist(), strict=True)
+        for sample, name, probability, flags in rows:
+            where = {} if sample is None else {"sample": sample, "time_s": round(sample / self.fs_hz, 4)}
+            yield {**where, "class": name, "probability": round(probability, 4), "flags": flags}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return counts and beats, JSON-ready."""
+        poor = int((self.flags & FLAG_POOR_QUALITY).astype(bool).sum())
+        return {"counts": self.counts, "poor_quality_beats": poor, "beats": list(self.beats())}
+
+    def _repr_html_(self) -> str:
+        """A notebook's table: beats of each class."""
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{count:,}</td></tr>" for name, count in self.counts.items() if count
+        )
+        return f"<table><tr><th>class</th><th>beats</th></tr>{rows}</table>"

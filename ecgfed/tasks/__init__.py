@@ -1,0 +1,1 @@
+"""What each command does, without a terminal: one file a verb. ``import ecgfed`` offers them all."""

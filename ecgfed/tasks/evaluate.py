@@ -1,0 +1,135 @@
+"""``evaluate``: a run in, scores and files beside the run out."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ecgfed.cohort.cohort import LEAVE_OUT, Cohort
+from ecgfed.cohort.split import SPLIT_NAMES, TRAIN
+from ecgfed.errors import MissingExtraError, OptionError, RunError
+from ecgfed.evaluation.result import Scores
+from ecgfed.evaluation.scenarios import PROTOCOLS
+from ecgfed.evaluation.scenarios import evaluate as score
+from ecgfed.federation.plan import available_cores
+from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
+from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.run import Run, open_run
+from ecgfed.runs.seeds import run_folders
+from ecgfed.tasks.watch import NOBODY, Watch
+
+
+def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
+    """Return the cohort a run was trained on, which may have moved; raises RunError, CohortError."""
+    if isinstance(cohort, Cohort):
+        return run.cohort(cohort.path)
+    if cohort is None and not run.cohort_path.is_dir():
+        found = f"its cohort {run.cohort_path} is not there any more"
+        raise RunError(run.path, found, action="say where it lies now with --cohort")
+    return run.cohort(None if cohort is None else Path(cohort))
+
+
+def evaluate(
+    run: Run | Path | str,
+    *,
+    cohort: Cohort | Path | str | None = None,
+    split: str = "test",
+    protocol: str = "ensemble",
+    local_models: bool = True,
+    leave_out: str = "nothing",
+    out: Path | str | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    watch: Watch = NOBODY,
+) -> Scores:
+    """Score a run on one split: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and curves beside the run.
+
+    Args:
+        run: a run, its folder, or a folder of several seeds (``train_seeds``).
+        cohort: its cohort, where it has moved.
+        split: ``test`` or ``valid``.
+        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        local_models: score each client's model after local training too, where the global model is everybody's.
+        leave_out: ``nothing`` or ``poor-quality``: beats that are not scored.
+        out: a new folder for the files; default ``RUN/evaluation-SPLIT``, made anew each time.
+        overwrite: replace ``out`` where it exists.
+        workers: threads; default one a core.
+        watch: told of the progress.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> scores = ecgfed.evaluate("run", split="valid")
+        >>> 0 <= scores.T_g <= 1
+        True
+    """
+    if split not in SPLIT_NAMES or split == SPLIT_NAMES[TRAIN]:
+        raise OptionError("--split", f"{split!r}", "test or valid")
+    if protocol not in PROTOCOLS:
+        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    if leave_out not in LEAVE_OUT:
+        raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+    runs = [run] if isinstance(run, Run) else [open_run(folder) for folder in run_folders(Path(run))]
+    if out is not None:
+        check_new_folder(Path(out), overwrite=overwrite)
+    results = []
+    for one in runs:
+        opened, state = cohort_of(one, cohort), one.state()
+        found = score(
+            one,
+            opened,
+            state,
+            SPLIT_NAMES.index(split),
+            protocol=protocol,
+            workers=workers or available_cores(),
+            local=local_models,
+            leave_out=leave_out,
+            progress=lambda done, total: watch.progress("patients", done, total),
+        )
+        result = {
+            "run": str(one.path),
+            "method": one.method.name,
+            "modality": opened.modality,
+            "split": split,
+            "round": state.round,
+            "protocol": protocol,
+            "leave_out": leave_out,
+            **found,
+        }
+        folder = _folder(one, split, leave_out) if out is None else Path(out)
+        if out is not None and len(runs) > 1:
+            folder = folder / one.path.name
+        _write(folder, one, result, watch)
+        watch.note(f"Wrote {folder}.")
+        results.append(result)
+    return Scores(tuple(results))
+
+
+def _folder(run: Run, split: str, leave_out: str) -> Path:
+    return run.path / (f"evaluation-{split}" + ("" if leave_out == "nothing" else f"-without-{leave_out}"))
+
+
+def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> None:
+    with replacing_folder(folder, overwrite=True) as partial:
+        write_json(partial / "scores.json", result)
+        write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
+        write_text(partial / "per_class.csv", _csv(result["per_class"]))
+        history = read_lines(run.path / HISTORY, result["round"])
+        try:
+            from ecgfed.reports.curves import draw_learning_curves
+
+            with replacing_file(partial / "learning_curves.png") as png:
+                draw_learning_curves(history, png, f"{run.method.name}, {result['patients']} clients")
+        except MissingExtraError as problem:  # a figure is no reason to lose the scores
+            watch.note(f"Without learning_curves.png: {problem}")
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()

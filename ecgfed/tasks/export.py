@@ -1,0 +1,55 @@
+"""``export``: a run in, a bundle out."""
+
+from pathlib import Path
+
+from ecgfed.bundles.export import export_bundle
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.errors import OptionError
+from ecgfed.evaluation.scenarios import PROTOCOLS
+from ecgfed.runs.run import Run
+from ecgfed.runs.seeds import open_one_run
+from ecgfed.tasks.evaluate import cohort_of
+from ecgfed.tasks.watch import NOBODY, Watch
+
+
+def export(
+    run: Run | Path | str,
+    out: Path | str,
+    *,
+    cohort: Cohort | Path | str | None = None,
+    protocol: str = "ensemble",
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> Bundle:
+    """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model.
+
+    Args:
+        run: a run or its folder.
+        out: the bundle folder to make.
+        cohort: the run's cohort, where it has moved.
+        protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        overwrite: replace ``out`` where it exists.
+        watch: told of the progress.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used; BundleError where a graph answers otherwise than the model.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.export("run", "a-bundle")
+        Bundle('a-bundle': fedavg, 3 patients, 12 classes)
+    """
+    if protocol not in PROTOCOLS:
+        raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    opened = run if isinstance(run, Run) else open_one_run(Path(run))
+    export_bundle(
+        opened,
+        cohort_of(opened, cohort),
+        opened.state(),
+        Path(out),
+        protocol=protocol,
+        overwrite=overwrite,
+        progress=lambda done, total: watch.progress("patients", done, total),
+    )
+    return open_bundle(Path(out))

@@ -1,0 +1,276 @@
+"""``personalize``: a run and a new patient's first labelled minutes in, that patient's personal model out."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.path import BeatOptions, read_beats
+from ecgfed.bundles.export import PARITY_BEATS, PatientModel, write_bundle
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.errors import OptionError
+from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_class_mix, inputs_of
+from ecgfed.federation.state import State
+from ecgfed.files import check_new_folder, sha256
+from ecgfed.methods.answers import Chain
+from ecgfed.record.leads import lead_list
+from ecgfed.record.reader import record_path
+from ecgfed.record.recording import ReadOptions
+from ecgfed.runs.run import Run
+from ecgfed.runs.seeds import open_one_run
+from ecgfed.signal.detectors import OURS
+from ecgfed.tasks.evaluate import cohort_of
+from ecgfed.tasks.watch import NOBODY, Watch
+
+DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
+
+
+@dataclass(frozen=True, repr=False)
+class PersonalModel:
+    """A new patient's model, and how good it is on the rest of the recording.
+
+    Attributes:
+        patient: its name in the bundle.
+        bundle: the bundle that holds it beside the global model.
+        learned_from: JSON-ready: ``minutes``, ``epochs``, ``beats``, ``classes``; of a class mix ``class_mix``.
+        scores: JSON-ready: ``beats`` it was scored on, and ``global`` and ``personal`` (``macro_f1``,
+            ``macro_f1_truth``, ``accuracy``) where there are any.
+        run: the run it was made from.
+        method: the run's method.
+        record: the recording, or None.
+        modality: ``ecg`` or ``image``.
+    """
+
+    patient: str
+    bundle: Bundle
+    learned_from: dict[str, Any]
+    scores: dict[str, Any]
+    run: str
+    method: str
+    record: str | None
+    modality: str
+
+    def __repr__(self) -> str:
+        if not self.scores["beats"]:
+            return f"PersonalModel({self.patient!r}: not scored)"
+        before, after = (self.scores[name]["macro_f1"] for name in ("global", "personal"))
+        return (
+            f"PersonalModel({self.patient!r}: macro-F1 {before:.3f} -> {after:.3f} on {self.scores['beats']:,} beats)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it, JSON-ready."""
+        return {
+            **{name: getattr(self, name) for name in ("run", "method", "patient", "record", "learned_from", "scores")},
+            "bundle": str(self.bundle.path),
+            "modality": self.modality,
+            "parity": self.bundle.manifest["parity"],
+        }
+
+
+def personalize(
+    run: Run | Path | str,
+    out: Path | str,
+    *,
+    record: Path | str | None = None,
+    minutes: float | None = None,
+    class_mix: Mapping[str, float] | Path | None = None,
+    epochs: int = DEFAULT_EPOCHS,
+    patient: str | None = None,
+    leads: str | Sequence[str] | None = None,
+    annotator: str = "atr",
+    cohort: Cohort | Path | str | None = None,
+    how: ReadOptions | None = None,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> PersonalModel:
+    """Make a personal model for a patient who took no part in training; score it on the rest of the recording.
+
+    Args:
+        run: a run or its folder.
+        out: the bundle folder to make, with this patient's model.
+        record: the new patient's recording, with its annotation.
+        minutes: learn from the first minutes' beats; default 5.
+        class_mix: learn from no beat but from how often each class occurs: numbers by class, or a JSON or CSV file.
+        epochs: passes over the first minutes' beats.
+        patient: name of the personal model; default the record's.
+        leads: lead names in order of preference; default the cohort's.
+        annotator: suffix of the annotation file.
+        cohort: the run's cohort, where it has moved.
+        how: what a CSV or NumPy file leaves open.
+        overwrite: replace ``out`` where it exists.
+        watch: told what to keep in mind.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+    """
+    out = Path(out)
+    record = None if record is None else Path(record)
+    name = _check(record, minutes, class_mix is not None, epochs, patient)
+    check_new_folder(out, overwrite=overwrite)
+    opened = run if isinstance(run, Run) else open_one_run(Path(run))
+    federation = cohort_of(opened, cohort)
+    if record is not None and federation.modality != "ecg":
+        raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
+    state = opened.state()
+    mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
+    length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
+    first, known = None, name if name in {client.id for client in federation.federation} else None
+    if record is not None:
+        options = _as_the_cohort(federation, leads, annotator, how)
+        first, same = _first_beats(record, options, length, federation, opened, name)
+        known = same or known
+    if known:
+        watch.warn(f"{known} took part in training: the scores are not those of a new patient")
+    if mix is not None:
+        chain = _from_class_mix(opened, state, mix)
+    else:
+        assert first is not None
+        chain = adapted(opened, federation, state, first, epochs)
+    scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
+    own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
+    model = _model(name, chain, federation, first, own, rr=opened.net.spec.rr)
+    write_bundle(opened, federation, state, out, [model], None, overwrite=overwrite)
+    return PersonalModel(
+        name,
+        open_bundle(out),
+        _learned_from(first, federation, length, epochs, mix),
+        scores,
+        str(opened.path),
+        opened.method.name,
+        None if record is None else str(record),
+        federation.modality,
+    )
+
+
+def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, patient: str | None) -> str:
+    """Refuse options that do not go together; return the patient's name."""
+    if minutes is not None and mix:
+        raise OptionError("--minutes and --class-mix", "both given", "one of them")
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise OptionError("--minutes", f"{minutes:g}", "more than 0")
+    if epochs < 1:
+        raise OptionError("--epochs", f"{epochs}", "1 or more")
+    if record is None and not mix:
+        raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
+    name = patient or (record_path(record).name if record else "")
+    if not name or Path(name).name != name or name.startswith("."):
+        raise OptionError("--patient", f"{name!r}", "a name that can be a file's", "name the personal model with it")
+    return name
+
+
+def _as_the_cohort(
+    cohort: Cohort, leads: str | Sequence[str] | None, annotator: str, how: ReadOptions | None
+) -> BeatOptions:
+    """Return how the new patient's beats are found: as the cohort's were, so at detected peaks where it has them."""
+    peaks, detector = cohort.meta.get("peaks") or "annotated", cohort.meta.get("detector")
+    chosen = cohort.leads if leads is None else lead_list(leads)
+    return BeatOptions(chosen, peaks, detector or OURS, annotator, how or ReadOptions())
+
+
+def _first_beats(
+    record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str
+) -> tuple[FirstBeats, str | None]:
+    """Return the recording's labelled beats, divided by time, and whose they were in training."""
+    cut = read_beats(record, options, annotated=True)
+    first = first_beats(
+        cut.labelled(cohort.labels),
+        cut.recording.fs_hz,
+        minutes,
+        len(cohort.classes),
+        name,
+        rr=run.net.spec.rr,
+        leave_out=run.plan.leave_out,
+    )
+    return first, _participant(cut.recording.files, cohort)
+
+
+def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:
+    """Return the client who trained on one of these very files, whatever they are called now."""
+    read = {sha256(file) for file in files}
+    whose = {name: client.id for client in cohort.federation for name in client.records}
+    for record in cohort.meta["records"]:
+        if record["name"] in whose and read & set(record["sha256"].values()):
+            return whose[record["name"]]
+    return None
+
+
+def _from_class_mix(run: Run, state: State, mix: NDArray[np.float64]) -> Chain:
+    chain = from_class_mix(run, state, mix)
+    if chain is None:
+        raise OptionError(
+            "--class-mix",
+            f"a run of {run.method.name}",
+            "one of a method that makes models from class mixes",
+            "train with --method fed-rod-hyper, or pass --minutes",
+        )
+    return chain
+
+
+def _scores(run: Run, cohort: Cohort, state: State, first: FirstBeats, chain: Chain) -> dict[str, Any]:
+    kept = (run.kept(state, client.index) for client in cohort.federation)
+    everyone = run.method.global_answer(state.server, kept, "ensemble")
+    return compare(run, first, {"global": everyone, "personal": chain})
+
+
+def _model(
+    name: str, chain: Chain, cohort: Cohort, first: FirstBeats | None, scores: dict[str, Any], *, rr: bool
+) -> PatientModel:
+    """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
+    if first is None:
+        return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
+    return PatientModel(name, name, chain, first.some(PARITY_BEATS), scores)
+
+
+def _learned_from(
+    first: FirstBeats | None, cohort: Cohort, minutes: float, epochs: int, mix: NDArray[np.float64] | None
+) -> dict[str, Any]:
+    if mix is not None:
+        shares = {name: float(n) for name, n in zip(cohort.classes, mix / mix.sum(), strict=True) if n}
+        return {"beats": 0, "class_mix": shares}
+    assert first is not None
+    counts = first.data.class_counts(0).tolist()
+    classes = {name: n for name, n in zip(cohort.classes, counts, strict=True) if n}
+    return {"minutes": minutes, "epochs": epochs, "beats": sum(counts), "classes": classes}
+
+
+def read_class_mix(source: Mapping[str, float] | Path, classes: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return (classes,) numbers, not all 0, of a mapping, a JSON object or CSV lines ``class,number``.
+
+    Raises:
+        OptionError: it cannot be read, names a class that is none, or holds a number below 0.
+    """
+    example = {classes[0]: 0.9, classes[-1]: 0.1}
+    expected = f"JSON such as {json.dumps(example)}, or CSV lines CLASS,NUMBER"
+    option = "--class-mix" if isinstance(source, Mapping) else f"--class-mix {source}"
+    try:
+        if isinstance(source, Mapping):
+            pairs = [(str(name), float(value)) for name, value in source.items()]
+        else:
+            pairs = _pairs(Path(source).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as problem:
+        raise OptionError(option, f"cannot be read ({problem})", expected) from problem
+    mix = np.zeros(len(classes))
+    for name, value in pairs:
+        if name not in classes:
+            raise OptionError(option, f"class {name!r}", f"one of {', '.join(classes)}")
+        if not 0 <= value < float("inf"):
+            raise OptionError(option, f"{value:g} for class {name}", "0 or more")
+        mix[classes.index(name)] += value
+    if not mix.sum():
+        raise OptionError(option, "no class occurs", expected)
+    return mix
+
+
+def _pairs(text: str) -> list[tuple[str, float]]:
+    if text.lstrip().startswith("{"):
+        return [(str(name), float(value)) for name, value in json.loads(text).items()]
+    rows = [row for row in csv.reader(text.splitlines()) if row]
+    rows = rows[1:] if rows and rows[0][0] == "class" else rows
+    return [(name.strip(), float(value)) for name, value in rows]

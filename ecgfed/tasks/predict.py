@@ -1,0 +1,226 @@
+"""``predict``: a bundle and a recording in, beats with labels out. No torch anywhere on this path."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgfed.beats.extract import window_spans
+from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.predictions import Predictions
+from ecgfed.errors import OptionError
+from ecgfed.files import check_free, write_together
+from ecgfed.record.leads import lead_list
+from ecgfed.record.reader import read_recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.signal.detectors import OURS
+from ecgfed.tasks.watch import NOBODY, Watch
+
+SUFFIX = "ecgfed"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RecordingPredictions(Predictions):
+    """What a bundle says of a recording: ``Predictions``, and what is needed to write and draw them.
+
+    Attributes:
+        recording: the recording.
+        labels: the bundle's classes and their WFDB symbols.
+        poor: the reasons of the bad stretches each beat's window overlaps, ``gap+noise``, or "".
+        about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, method, classes,
+            intended_use, usable_s, poor_quality_s.
+    """
+
+    recording: Recording
+    labels: LabelMap
+    poor: tuple[str, ...]
+    about: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Predictions({self.recording.name!r}: {len(self):,} beats: {self._counted() or 'none'})"
+
+    def beats(self) -> Iterator[dict[str, Any]]:
+        """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol`` and ``poor_quality``, the reasons."""
+        for beat, poor in zip(super().beats(), self.poor, strict=True):
+            symbol = self.labels.symbol_of(beat["class"])
+            yield {
+                **{name: beat[name] for name in ("sample", "time_s", "class")},
+                "symbol": symbol,
+                "probability": beat["probability"],
+                "flags": beat["flags"],
+                "poor_quality": poor,
+            }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``RECORD.json`` holds: about, and beats."""
+        return {**self.about, "beats": list(self.beats())}
+
+    def targets(self, out: Path | str, *, strip: bool = False) -> list[Path]:
+        """Return the files that ``save`` writes into a folder: ``.ecgfed`` (WFDB), ``.csv``, ``.json``, ``.png``."""
+        return [Path(out) / f"{self.recording.name}.{end}" for end in (SUFFIX, "csv", "json", *["png"] * strip)]
+
+    def save(
+        self, out: Path | str, *, strip: bool = False, strip_at_s: float | None = None, overwrite: bool = False
+    ) -> list[Path]:
+        """Write the beats as WFDB annotation, CSV and JSON, all of them or none.
+
+        Args:
+            out: the folder to write into; made where it is not there.
+            strip: also draw 10 s on ECG paper.
+            strip_at_s: where the strip begins, in seconds; default: where most kinds of beats are.
+            overwrite: replace files of these names, but never the recording itself.
+
+        Returns:
+            The files.
+
+        Raises:
+            OptionError: the files are there already, or the strip would begin past the end.
+            StorageError: the disk refuses; nothing was changed.
+        """
+        strip = strip or strip_at_s is not None
+        targets = self.targets(out, strip=strip)
+        check_free(targets, self.recording.files, overwrite=overwrite)
+        beats = list(self.beats())
+        table = io.StringIO()
+        if beats:
+            writer = csv.DictWriter(table, list(beats[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(beats)
+        as_json = json.dumps({**self.about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False)
+        contents = [self._annotation(beats), table.getvalue().encode(), (as_json + "\n").encode()]
+        if strip:
+            contents.append(self.strip(strip_at_s))
+        write_together(dict(zip(targets, contents, strict=True)))
+        return targets
+
+    def _annotation(self, beats: Sequence[dict[str, Any]]) -> bytes:
+        """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
+        from ecgfed.record.wfdb_writer import annotation_bytes
+
+        notes = tuple("" if beat["class"] == beat["symbol"] else beat["class"] for beat in beats)
+        symbols = np.array([beat["symbol"] for beat in beats], dtype=np.str_)
+        return annotation_bytes(Annotation(self.sample, symbols, notes), self.fs_hz)
+
+    def strip(self, at_s: float | None = None) -> bytes:
+        """Draw 10 s on ECG paper and return the PNG.
+
+        Args:
+            at_s: where it begins, in seconds; default: where most kinds of beats are.
+
+        Raises:
+            OptionError: past the end of the recording.
+        """
+        from ecgfed.reports.strip import Strip, busiest_start, draw_strip
+        from ecgfed.signal.filters import band_pass, fill_gaps
+
+        recording, names = self.recording, list(self.names)
+        if at_s is not None and not 0 <= at_s < recording.duration_s:
+            expected = f"0 to less than {recording.duration_s:.1f} s, the record's length"
+            raise OptionError("--strip-at", f"{at_s:g}", expected)
+        usual = max(set(names), key=names.count) if names else ""
+        filtered = band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
+        drawn = Strip(
+            filtered,
+            recording.fs_hz,
+            self.sample,
+            names,
+            usual,
+            title=f"Record {recording.name}, lead {recording.lead}, {whose(self.about['patient'])}",
+            footer=f"band-pass 0.5 to 40 Hz · {self.about['intended_use']}",
+        )
+        if at_s is None:
+            at_s = busiest_start(self.sample, names, usual, recording.fs_hz, len(filtered))
+        return draw_strip(drawn, at_s)
+
+
+def whose(patient: str | None) -> str:
+    """Say whose model it is."""
+    return f"model of patient {patient}" if patient else "global model"
+
+
+def predict(
+    bundle: Bundle | Path | str,
+    recording: Recording | Path | str,
+    *,
+    patient: str | None = None,
+    leads: str | Sequence[str] | None = None,
+    peaks: str = "detected",
+    detector: str = OURS,
+    annotator: str = "atr",
+    how: ReadOptions | None = None,
+    watch: Watch = NOBODY,
+) -> RecordingPredictions:
+    """Classify every beat of a recording with a bundle. Research use only, not for diagnosis.
+
+    Args:
+        bundle: a bundle or its folder.
+        recording: a recording, or its file.
+        patient: use this patient's own model; default the global one.
+        leads: lead names in order of preference; default the bundle's.
+        peaks: ``detected`` or ``annotated`` R peaks.
+        detector: for detected peaks.
+        annotator: suffix of the annotation file, for annotated peaks.
+        how: what a CSV or NumPy file leaves open.
+        watch: told what to keep in mind.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.predict("bundle", "cohort-records/demo01", patient="demo01", peaks="annotated")  # doctest: +ELLIPSIS
+        Predictions('demo01': 71 beats: ...)
+    """
+    opened = bundle if isinstance(bundle, Bundle) else open_bundle(Path(bundle))
+    opened.require_ecg()
+    classifier = opened.classifier(patient)
+    options = BeatOptions(
+        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, how or ReadOptions()
+    )
+    if not isinstance(recording, Recording):
+        recording = read_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
+    beats = cut_beats(recording, options)
+    require_marks(beats, options)
+    found = replace(classifier.classify(beats.windows), sample=beats.r_samples, fs_hz=recording.fs_hz)
+    if recording.lead not in opened.leads:
+        watch.warn(f"lead {recording.lead} is not {' or '.join(opened.leads)}, which the model was trained on")
+    return RecordingPredictions(
+        **{field.name: getattr(found, field.name) for field in fields(Predictions)},
+        recording=recording,
+        labels=opened.labels,
+        poor=_poor(beats),
+        about=_about(opened, beats, options, patient),
+    )
+
+
+def _poor(beats: RecordingBeats) -> tuple[str, ...]:
+    """Why each beat's window is in a bad stretch, where it is."""
+    start, stop = window_spans(beats.recording.fs_hz, beats.r_samples)
+    spans = zip(start.tolist(), stop.tolist(), strict=True)
+    return tuple("+".join(beats.quality.reasons_in(*span)) for span in spans)
+
+
+def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient: str | None) -> dict[str, Any]:
+    recording, quality = beats.recording, beats.quality
+    return {
+        "record": recording.name,
+        "lead": recording.lead,
+        "fs_hz": recording.fs_hz,
+        "duration_s": round(recording.duration_s, 3),
+        "patient": patient,
+        "peaks": options.peaks,
+        "detector": options.detector if options.peaks == "detected" else None,
+        "bundle": str(bundle.path),
+        "method": bundle.manifest["method"],
+        "classes": list(bundle.classes),
+        "intended_use": bundle.manifest["intended_use"],
+        "usable_s": round(quality.usable_s, 3),
+        "poor_quality_s": quality.seconds(),
+    }

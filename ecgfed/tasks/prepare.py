@@ -1,0 +1,334 @@
+"""``prepare``: recordings or images in, a cohort out."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ecgfed.beats.labels import LabelMap, load_label_map
+from ecgfed.beats.path import BeatOptions
+from ecgfed.cohort.build import PrepareOptions, build_cohort
+from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.cohort.split import SplitKind
+from ecgfed.errors import OptionError
+from ecgfed.files import replacing_folder
+from ecgfed.record.leads import lead_list
+from ecgfed.record.recording import ReadOptions
+from ecgfed.signal.detectors import OURS
+from ecgfed.tasks.watch import NOBODY, Watch
+
+Told = Callable[[str, int, int], None]
+
+
+def _telling(watch: Watch, what: str) -> Told:
+    return lambda name, done, total: watch.progress(what, done, total or None, name)
+
+
+def _options(
+    leads: str | Sequence[str],
+    classes: str | LabelMap,
+    split: SplitKind,
+    holdout: Sequence[str],
+    seed: int,
+    *,
+    peaks: str = "annotated",
+    detector: str = OURS,
+    annotator: str = "atr",
+    how: ReadOptions | None = None,
+) -> PrepareOptions:
+    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions())
+    labels = load_label_map(classes) if isinstance(classes, str) else classes
+    return PrepareOptions(beats, labels, split, tuple(holdout), seed)
+
+
+def prepare_mitbih(
+    source: Path | str,
+    out: Path | str,
+    *,
+    download: bool = False,
+    url: str | None = None,
+    split: SplitKind = "random",
+    by: str = "record",
+    classes: str | LabelMap = "mitbih12",
+    peaks: str = "annotated",
+    detector: str = OURS,
+    holdout: Sequence[str] = (),
+    leads: str | Sequence[str] = ("MLII",),
+    seed: int = 0,
+    pack: Path | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    watch: Watch = NOBODY,
+) -> Cohort:
+    """Make a cohort from the MIT-BIH Arrhythmia Database: 46 clients, 12 classes, 105,045 beats by default.
+
+    Args:
+        source: folder with the records; with ``download``, the folder to put them in.
+        out: the cohort folder to make.
+        download: fetch the records from PhysioNet first, verified.
+        url: a mirror to download from.
+        split: ``random`` (stratified by class) or ``chronological``.
+        by: ``record`` (46 clients) or ``patient`` (201 and 202, one person, joined).
+        classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
+        peaks: ``annotated`` or ``detected`` R peaks.
+        detector: for detected peaks.
+        holdout: client ids to keep out of training.
+        leads: lead names in order of preference.
+        seed: decides the random split.
+        pack: also write the cohort as one small file there.
+        overwrite: replace ``out`` where it exists.
+        workers: processes; default one a core. The result does not depend on it.
+        watch: told of the progress.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+    """
+    from ecgfed.cohort.download import PHYSIONET, download_mitbih
+    from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
+
+    source, out = Path(source), Path(out)
+    options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector)
+    if download:
+        download_mitbih(source, base_url=url or PHYSIONET, progress=_telling(watch, "download"))
+    sources, without = mitbih_sources(source, options, by)
+    check = count_check(sources, options)
+    build_cohort(
+        sources,
+        out,
+        options,
+        kind="mitbih",
+        overwrite=overwrite,
+        workers=workers,
+        check=check,
+        about={"by": by, "without_lead": without, "counts_checked": check is not None},
+        progress=_telling(watch, "records"),
+    )
+    cohort = open_cohort(out)
+    if altered := wrong_files(cohort.meta["records"]):
+        watch.warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}")
+    return _packed(cohort, pack, watch)
+
+
+def prepare_folder(
+    directory: Path | str,
+    out: Path | str,
+    *,
+    patients: Path | None = None,
+    patient_comment: str | None = None,
+    formats: Sequence[str] = (),
+    how: ReadOptions | None = None,
+    annotator: str = "atr",
+    split: SplitKind = "random",
+    classes: str | LabelMap = "mitbih12",
+    peaks: str = "annotated",
+    detector: str = OURS,
+    holdout: Sequence[str] = (),
+    leads: str | Sequence[str] = ("MLII", "II"),
+    seed: int = 0,
+    pack: Path | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    watch: Watch = NOBODY,
+) -> Cohort:
+    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV or NumPy.
+
+    Args:
+        directory: folder of recordings, sub-folders included.
+        out: the cohort folder to make.
+        patients: CSV with columns record and patient.
+        patient_comment: regular expression, one group, that finds the patient in a header's comments.
+        formats: ``wfdb``, ``edf``, ``csv``, ``numpy``: which recordings to take; default the one there is.
+        how: what CSV and NumPy files leave open.
+        annotator: suffix of the annotation files.
+        split: as in ``prepare_mitbih``; so are all arguments from here on.
+        classes: see there.
+        peaks: see there.
+        detector: see there.
+        holdout: see there.
+        leads: see there.
+        seed: see there.
+        pack: see there.
+        overwrite: see there.
+        workers: see there.
+        watch: see there.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+    """
+    from ecgfed.cohort.folder import folder_sources
+
+    out = Path(out)
+    options = _options(
+        leads, classes, split, holdout, seed, peaks=peaks, detector=detector, annotator=annotator, how=how
+    )
+    if patients and patient_comment:
+        raise OptionError("--patients and --patient-comment", "both given", "one of them")
+    sources = folder_sources(
+        Path(directory), patients=patients, comment=patient_comment, formats=tuple(formats), annotator=annotator
+    )
+    told = _telling(watch, "records")
+    build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=told)
+    return _packed(open_cohort(out), pack, watch)
+
+
+def prepare_demo(
+    out: Path | str,
+    *,
+    records: Path | str | None = None,
+    patients: int = 12,
+    minutes: float = 6.0,
+    split: SplitKind = "random",
+    holdout: Sequence[str] = (),
+    seed: int = 0,
+    pack: Path | None = None,
+    overwrite: bool = False,
+    workers: int | None = None,
+    watch: Watch = NOBODY,
+) -> Cohort:
+    """Make up recordings of synthetic patients and a cohort from them: to see the software run, without data.
+
+    Args:
+        out: the cohort folder to make.
+        records: where to write the records; default ``OUT-records`` beside the cohort.
+        patients: how many patients.
+        minutes: how long to record each.
+        split: ``random`` or ``chronological``.
+        holdout: client ids to keep out of training.
+        seed: decides the recordings and the random split.
+        pack: also write the cohort as one small file there.
+        overwrite: replace ``out`` and ``records`` where they exist.
+        workers: processes; default one a core.
+        watch: told of the progress.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.prepare_demo("a-cohort", patients=3, minutes=1)
+        Cohort('a-cohort': 3 clients, 12 classes, 247 beats)
+    """
+    from ecgfed.cohort.demo import GENERATOR, write_demo_records
+
+    out = Path(out)
+    folder = out.parent / f"{out.name}-records" if records is None else Path(records)
+    here, there = out.resolve(), folder.resolve()
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
+    options = _options(("MLII",), "mitbih12", split, holdout, seed)
+    # Both folders or neither: the records take their name once the cohort has been made from them.
+    with replacing_folder(folder, overwrite=overwrite, option="--records") as partial:
+        sources = write_demo_records(
+            partial, seed=seed, patients=patients, minutes=minutes, progress=_telling(watch, "patients")
+        )
+        build_cohort(
+            sources,
+            out,
+            options,
+            kind="demo",
+            overwrite=overwrite,
+            workers=workers,
+            progress=_telling(watch, "records"),
+            about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
+        )
+    watch.note(f"Wrote {len(sources)} records into {folder}.")
+    return _packed(open_cohort(out), pack, watch)
+
+
+def prepare_cifar10(
+    source: Path | str,
+    out: Path | str,
+    *,
+    download: bool = False,
+    url: str | None = None,
+    partition: str = "longtail",
+    clients: int | None = None,
+    rho: float | None = None,
+    tau: float | None = None,
+    alpha: float | None = None,
+    imbalance: float | None = None,
+    valid_share: float = 0.1,
+    limit: int | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> Cohort:
+    """Make a cohort from CIFAR-10: 50 clients of long-tailed size and classes, 10,000 common test images.
+
+    Args:
+        source: folder with the batches of either layout, or an official archive; with ``download``, where to put it.
+        out: the cohort folder to make.
+        download: fetch the binary archive (162 MB) first.
+        url: a mirror to download from.
+        partition: ``longtail`` (GRP-FED) or ``dirichlet`` (Fed-RoD).
+        clients: how many; default 50 for ``longtail``, 20 else.
+        rho: ``longtail``: client sizes fall as rank^-rho; default 0.7.
+        tau: ``longtail``: a client's class shares fall by this factor; default 0.5.
+        alpha: ``dirichlet``: concentration; less is more different clients; default 0.3.
+        imbalance: ``dirichlet``: images of the most frequent class for one of the rarest; default 1.
+        valid_share: share of a client's images it does not train on.
+        limit: take so many of the 50,000 images, and a fifth of it to test.
+        seed: decides everything that is drawn.
+        overwrite: replace ``out`` where it exists.
+        watch: told of the progress.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+    """
+    from ecgfed.cohort.cifar import CifarOptions, build_cifar_cohort
+    from ecgfed.cohort.cifar_files import HOME_PAGE, download_cifar10, read_cifar10
+
+    source, out, told = Path(source), Path(out), _telling(watch, "images")
+    _check_partition(partition, {"rho": rho, "tau": tau, "alpha": alpha, "imbalance": imbalance})
+    options = CifarOptions(
+        partition,
+        clients,
+        0.7 if rho is None else rho,
+        0.5 if tau is None else tau,
+        0.3 if alpha is None else alpha,
+        1.0 if imbalance is None else imbalance,
+        valid_share,
+        limit,
+        seed,
+    )
+    if download and source.is_file():
+        raise OptionError("--source", f"{source} is a file", "a folder to download into", "or leave --download out")
+    if download:
+        source = download_cifar10(source, base_url=url or HOME_PAGE, progress=told)
+    data = read_cifar10(source, told)
+    build_cifar_cohort(data, out, options, overwrite=overwrite, progress=told)
+    if data.warning:
+        watch.warn(data.warning)
+    return open_cohort(out)
+
+
+def _check_partition(partition: str, given: dict[str, float | None]) -> None:
+    """Refuse options given that are another partition's; raises OptionError."""
+    others = {"longtail": ("alpha", "imbalance"), "dirichlet": ("rho", "tau")}
+    for name in others.get(partition, ()):
+        if given[name] is not None:
+            other = next(kind for kind in others if kind != partition)
+            raise OptionError(f"--{name}", f"given for {partition}", f"--partition {other}", f"leave --{name} out")
+
+
+def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False) -> Cohort:
+    """Make a cohort from a packed file, on the machine it travelled to.
+
+    Args:
+        file: written by ``pack``.
+        out: the cohort folder to make.
+        overwrite: replace ``out`` where it exists.
+
+    Raises:
+        CohortError: it is no packed cohort.
+    """
+    from ecgfed.cohort.pack import unpack_cohort as unpack
+
+    unpack(Path(file), Path(out), overwrite=overwrite)
+    return open_cohort(out)
+
+
+def _packed(cohort: Cohort, file: Path | None, watch: Watch) -> Cohort:
+    if file is not None:
+        from ecgfed.cohort.pack import pack_cohort
+
+        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, file) / 1e6:.1f} MB.")
+    return cohort

@@ -1,0 +1,173 @@
+"""One session of training: from the last checkpoint on, to the end or until somebody asks it to stop."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import RunError
+from ecgfed.evaluation.monitor import NEVER_PREDICTED, ValidationScores
+from ecgfed.federation.data import TrainingData, training_data
+from ecgfed.federation.engine_choice import open_engine
+from ecgfed.federation.estimate import seconds_left, step_arithmetic
+from ecgfed.federation.meta_set import with_meta_set
+from ecgfed.federation.plan import available_cores
+from ecgfed.federation.progress import Progress, ReportProgress
+from ecgfed.federation.train import Callback, initial_state, train
+from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.run import Run
+from ecgfed.tasks.train_options import Wish
+from ecgfed.tasks.watch import Watch
+
+#: The run's time is told after so many rounds of a session and so many seconds.
+TIMED_ROUNDS, TIMED_S = 3, 5.0
+
+
+def run_session(
+    run: Run,
+    cohort: Cohort,
+    wish: Wish,
+    *,
+    workers: int | None,
+    checkpoint_every: int | None,
+    tensorboard: Path | None,
+    watch: Watch,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Train the rounds that are left; say before what it costs, and after what there is to know.
+
+    Args:
+        run: the run.
+        cohort: its cohort.
+        wish: may name another ``device``, ``engine`` or ``slots`` than the run began with.
+        workers: as in ``ecgfed.tasks.train.train``.
+        checkpoint_every: as there.
+        tensorboard: as there.
+        watch: as there.
+        should_stop: as there.
+
+    Raises:
+        EcgfedError: training cannot go on; the last checkpoint is there.
+    """
+    data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
+    store, rounds = run.store, run.plan.rounds
+    state = store.load() if store.exists() else initial_state(run.method, run.plan)
+    threads = workers or available_cores()
+    if len(read_lines(run.path / HISTORY, state.round)) < state.round:
+        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
+    _say_cost(run, data, state.round, watch)
+    compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
+    with open_engine(
+        data,
+        run.plan,
+        device=str(compute["device"] or "cpu"),
+        engine=str(compute["engine"] or "auto"),
+        workers=threads,
+        slots=compute["slots"],  # type: ignore[arg-type]  # a number or None, as run.json and the wish have it
+    ) as engine:
+        every = int(run.meta.get("eval_every", 0))
+        watching: list[Callback] = [
+            ValidationScores(run.method, cohort, data, every, threads),
+            WriteHistory(run.path),  # before the checkpoint, so that it is never behind it
+            SaveCheckpoint(store, checkpoint_every),
+            ReportProgress(rounds, _Teller(run, data, state.round, watch)),
+        ]
+        if tensorboard is not None:
+            from ecgfed.runs.tensorboard import WriteTensorBoard
+
+            watching.append(WriteTensorBoard(tensorboard))
+        train(run.method, data, run.plan, engine, state, watching, should_stop)
+    if state.round >= rounds:
+        for line in lessons(run):
+            watch.note(line)
+
+
+def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch) -> None:
+    plan = run.plan
+    if done >= plan.rounds:
+        watch.note(f"{run.path} has all its {plan.rounds} rounds.")
+        return
+    if done:
+        watch.note(f"Going on after round {done} of {plan.rounds}.")
+    if getattr(run.method.settings, "risk", "") == "meta-bsm":
+        watch.warn("risk=meta-bsm pools validation beats of the patients at the server and sends them to every client")
+    who = plan.clients_per_round or len(data.clients)
+    local = f"{plan.local_epochs} local epochs" if plan.local_steps is None else f"{plan.local_steps} local steps"
+    per_round = sum(plan.examples_for(int(count)) for count in data.train_examples) * who / len(data.clients)
+    passes = plan.rounds * per_round / data.train_examples.sum()
+    watch.note(
+        f"{run.method.name} on {len(data.clients)} clients: {plan.rounds} rounds of {local}, {passes:.3g} passes over "
+        f"{int(data.train_examples.sum()):,} training examples. The first rounds tell how long it takes."
+    )
+
+
+class _Teller:
+    """Tells a watch of each round, and once how long the run will take."""
+
+    def __init__(self, run: Run, data: TrainingData, begun: int, watch: Watch) -> None:
+        self.run, self.begun, self.watch = run, begun, watch
+        self.arithmetic = step_arithmetic(with_meta_set(run.method, data, run.plan.seed), data, run.plan)
+        self.told = False
+
+    def __call__(self, progress: Progress) -> None:
+        speed, record = progress.rounds_per_s, progress.record
+        done = progress.round - self.begun
+        left_s = seconds_left(
+            self.arithmetic,
+            progress.rounds,
+            progress.round,
+            1 / speed,
+            max(self.begun, progress.round - progress.timed),
+        )
+        if not self.told and done >= TIMED_ROUNDS and done / speed >= TIMED_S:
+            self.told = True
+            self.watch.note(
+                f"About {_minutes(left_s)} from here, at {1 / speed:.2g} s a round now. Ctrl-C saves and stops."
+            )
+        self.watch.progress(
+            self.run.method.name,
+            progress.round,
+            progress.rounds,
+            f"{progress.samples_per_s:,.0f} samples/s, "
+            f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}",
+            rate=f"{speed:.1f} rounds/s" if speed >= 1 else f"{1 / speed:.1f} s a round",
+            left_s=left_s,
+        )
+
+
+def _minutes(value: float) -> str:
+    if value < 90:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} minutes" if value < 5400 else f"{value / 3600:.1f} hours"
+
+
+def lessons(run: Run) -> list[str]:
+    """Return what a user must know of a finished run: scores on validation, classes never predicted, what to try."""
+    lines = read_lines(run.path / HISTORY, run.plan.rounds)
+    last = lines[-1]
+    found: dict[str, float | Sequence[str]] = {}
+    for line in lines:
+        found |= {name: line[name] for name in ("valid_T_g", "valid_T_p", NEVER_PREDICTED) if name in line}
+    scores = ", ".join(f"{name[6:]} {found[name]:.3f}" for name in ("valid_T_g", "valid_T_p") if name in found)
+    said = [
+        f"{run.method.name}: {run.plan.rounds} rounds, {last['passes']:.1f} passes over the training examples, "
+        f"loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}; "
+        + (f"on validation {scores}." if scores else "validation was not scored (--eval-every 0).")
+    ]
+    never = found.get(NEVER_PREDICTED, ())
+    if isinstance(never, Sequence) and never:
+        said.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
+    return said + _to_try(run, float(last["passes"]), bool(never))
+
+
+def _to_try(run: Run, passes: float, missing: bool) -> list[str]:
+    from ecgfed.tasks.train_options import RECIPE
+
+    tries = []
+    if passes < RECIPE["passes"] / 2:
+        tries.append(f"this was short, a smoke test; the recipe takes --passes {RECIPE['passes']:g}")
+    if run.plan.local_steps is None and len(run.meta.get("clients", ())) > 1:
+        tries.append(f"few local steps keep clients from drifting apart: --local-steps {RECIPE['local_steps']}")
+    if missing and not tries:
+        tries.append("a balanced risk (--set risk=bsm) or more --passes, for the classes never predicted")
+    return [f"To try: {'; '.join(tries)}."] if tries else []

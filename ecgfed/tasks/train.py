@@ -1,0 +1,311 @@
+"""``train``: a cohort in, a run out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from shutil import rmtree
+
+from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.errors import EcgfedError, OptionError, RunError
+from ecgfed.federation.data import training_data
+from ecgfed.federation.engine_choice import choose_engine
+from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
+from ecgfed.methods.base import Method
+from ecgfed.methods.registry import method_by_name
+from ecgfed.methods.settings import make_settings
+from ecgfed.nets.build import make_net
+from ecgfed.nets.net import net_spec
+from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
+from ecgfed.runs.seeds import seed_folder
+from ecgfed.tasks.session import run_session
+from ecgfed.tasks.train_options import DEFAULTS, RECIPE, SettingValue, Wish, default_out, wish_of
+from ecgfed.tasks.watch import NOBODY, Watch
+
+
+def train(
+    cohort: Cohort | Path | str,
+    out: Path | str | None = None,
+    *,
+    method: str | None = None,
+    rounds: int | None = None,
+    passes: float | None = None,
+    local_epochs: int | None = None,
+    local_steps: int | None = None,
+    clients_per_round: int | None = None,
+    batch_size: int | None = None,
+    rr: bool | None = None,
+    net: str | None = None,
+    norm: str | None = None,
+    width: float | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, SettingValue] | None = None,
+    config: Path | None = None,
+    leave_out: str | None = None,
+    device: str | None = None,
+    engine: str | None = None,
+    slots: int | None = None,
+    eval_every: int | None = None,
+    checkpoint_every: int | None = None,
+    tensorboard: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    workers: int | None = None,
+    watch: Watch = NOBODY,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Train one method on a cohort; with nothing else, GRP-FED by its published recipe.
+
+    What is None is the default, or what ``config`` says.
+
+    Args:
+        cohort: an opened cohort, or its folder.
+        out: the run folder to make; default ``runs/COHORT-METHOD-sSEED``.
+        method: a name from ``ecgfed methods``, or your own as ``FILE.py:CLASS``; default ``grp-fed``.
+        rounds: communication rounds, in place of ``passes``.
+        passes: passes over all training beats, on average; default 60.
+        local_epochs: a client's passes over its beats in a round, in place of ``local_steps``.
+        local_steps: a client's optimizer steps in a round; default 4.
+        clients_per_round: participants of a round; default all.
+        batch_size: beats of a step; default 64.
+        rr: feed RR intervals to the net; default on for ECG.
+        net: a net's name; default by modality.
+        norm: ``group``, ``batch`` or ``none``; default by net.
+        width: scales the net's channels; default 1.
+        seed: decides everything random; default 0.
+        settings: of the method, by name.
+        config: TOML file with these names and a table ``[set]``; what is given here wins.
+        leave_out: ``nothing`` or ``poor-quality``: training beats in bad stretches.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        engine: ``auto``, ``threads`` or ``batched``.
+        slots: clients in flight of the batched engine.
+        eval_every: score the validation split every n rounds, 0 never; default twenty times.
+        checkpoint_every: save every n rounds; default as often as costs 2% of the time.
+        tensorboard: write TensorBoard scalars there.
+        resume: go on with the run in ``out``.
+        overwrite: replace the run in ``out``.
+        workers: threads; default one a core.
+        watch: told of rounds, cost and result.
+        should_stop: asked after every round; True saves and ends the session there.
+
+    Returns:
+        The run; unfinished only where ``should_stop`` said so.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used; nothing is left behind, what was there is still there.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
+        Run('a-run': fedavg, 2 of 2 rounds)
+    """
+    given: Wish = {
+        "method": method,
+        "rounds": rounds,
+        "passes": passes,
+        "local_epochs": local_epochs,
+        "local_steps": local_steps,
+        "clients_per_round": clients_per_round,
+        "batch_size": batch_size,
+        "seed": seed,
+        "rr": rr,
+        "net": net,
+        "norm": norm,
+        "width": width,
+        "device": device,
+        "engine": engine,
+        "slots": slots,
+        "eval_every": eval_every,
+        "leave_out": leave_out,
+    }
+    wish, asked = wish_of(given, settings or {}, config)
+    if resume and overwrite:
+        raise OptionError("--resume and --overwrite", "both given", "one of them")
+    if tensorboard is not None:
+        from ecgfed.runs.tensorboard import require_tensorboard
+
+        require_tensorboard()
+    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
+    with _nothing_half_written(folder, resume=resume):
+        if resume:
+            run, opened = _resume(folder, opened, wish, asked)
+        else:
+            run = _create(folder, opened, {**DEFAULTS, **wish}, asked, overwrite=overwrite)
+        run_session(
+            run,
+            opened,
+            wish,
+            workers=workers,
+            checkpoint_every=checkpoint_every,
+            tensorboard=tensorboard,
+            watch=watch,
+            should_stop=should_stop,
+        )
+    return run
+
+
+def train_seeds(
+    cohort: Cohort | Path | str,
+    seeds: Sequence[int],
+    out: Path | str,
+    *,
+    watch: Watch = NOBODY,
+    should_stop: Callable[[], bool] = lambda: False,
+    **options: object,
+) -> list[Run]:
+    """Train the same once for each seed, into ``OUT/seed-N``; ``evaluate`` then gives mean and standard deviation.
+
+    Args:
+        cohort: an opened cohort, or its folder.
+        seeds: the seeds, none twice.
+        out: the folder of the runs. With ``resume``, finished seeds are passed by and missing ones begun.
+        watch: as in ``train``.
+        should_stop: as in ``train``.
+        options: as in ``train``.
+
+    Raises:
+        EcgfedError: as ``train``.
+    """
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise OptionError("--seeds", ", ".join(map(str, seeds)) or "none", "one or more, none twice")
+    if options.get("seed") is not None:
+        raise OptionError("--seed and --seeds", "both given", "one of them")
+    opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
+    runs: list[Run] = []
+    for seed in seeds:
+        folder = seed_folder(Path(out), seed)
+        watch.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
+        resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
+        given = {**options, "resume": resume, "seed": seed, "watch": watch, "should_stop": should_stop}
+        runs.append(train(opened, folder, **given))  # type: ignore[arg-type]  # train's own options, checked there
+        if should_stop():
+            break
+    return runs
+
+
+def _aside(out: Path) -> Path:
+    """Where a run lies while another takes its place."""
+    return out.with_name(f".{out.name}.replaced")
+
+
+@contextmanager
+def _nothing_half_written(out: Path, *, resume: bool) -> Iterator[None]:
+    """Take a new run's folder away again when it fails before one round was saved; bring back what it replaced."""
+    is_new = not out.exists()
+    is_ours = not resume and (is_new or (out.is_dir() and not any(out.iterdir())))
+    old, store = _aside(out), CheckpointStore(out)
+    try:
+        yield
+    except EcgfedError:
+        replaced = not resume and old.is_dir()
+        if (is_ours or replaced) and out.is_dir() and not store.exists():
+            with suppress(OSError):
+                for part in out.iterdir():
+                    rmtree(part) if part.is_dir() else part.unlink()
+                if is_new or replaced:
+                    out.rmdir()
+                if replaced:
+                    old.rename(out)
+        raise
+    finally:
+        if old.is_dir() and store.exists():
+            rmtree(old, ignore_errors=True)
+
+
+def _make_room(out: Path) -> None:
+    """Put a run that shall be replaced aside; it goes when the new one has saved a round."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    if not (out / FILE_NAME).is_file():
+        raise OptionError("--overwrite", f"{out} is no run", "a folder with a run.json", "choose another --out")
+    old = _aside(out)
+    if old.is_dir() and not CheckpointStore(out).exists():  # an overwrite was killed before it saved a round
+        rmtree(out)
+        return
+    rmtree(old, ignore_errors=True)
+    out.rename(old)
+
+
+def _create(out: Path, cohort: Cohort, options: Wish, settings: Mapping[str, SettingValue], *, overwrite: bool) -> Run:
+    """Check everything, then make the run's folder."""
+    device, engine = choose_engine(options["device"] or "auto", options["engine"] or "auto", options["slots"])
+    kind = method_by_name(options["method"] or "")
+    made: object = make_settings(kind.settings_type, dict(settings))
+    spec = net_spec(
+        len(cohort.classes),
+        cohort.modality,
+        architecture=options["net"],
+        norm=options["norm"],
+        rr=options["rr"],
+        width=1.0 if options["width"] is None else options["width"],
+    )
+    plan = _plan(options, cohort, kind, rr=spec.rr)
+    method = kind(make_net(spec), made)
+    every = options["eval_every"]
+    about = {
+        "device": device,
+        "engine": engine,
+        "slots": options["slots"],
+        "eval_every": max(1, plan.rounds // 20) if every is None else every,
+    }
+    if overwrite:
+        _make_room(out)
+    return create_run(out, cohort, method, plan, about)
+
+
+def _plan(options: Wish, cohort: Cohort, kind: type[Method], *, rr: bool) -> TrainPlan:
+    """Return the plan a wish comes to on a cohort, checked before anything is written."""
+    epochs, steps = options["local_epochs"], options["local_steps"]
+    if epochs is None and steps is None:
+        steps = 1 if kind.needs.one_step else RECIPE["local_steps"]
+    plan = TrainPlan(
+        rounds=1 if options["rounds"] is None else options["rounds"],
+        local_epochs=epochs,
+        local_steps=steps,
+        clients_per_round=options["clients_per_round"],
+        batch_size=64 if options["batch_size"] is None else options["batch_size"],
+        seed=options["seed"] or 0,
+        leave_out=options["leave_out"] or "nothing",
+    )
+    data = training_data(cohort, rr=rr, leave_out=plan.leave_out)
+    participants(plan, data.clients, 1)  # refuses more clients a round than there are
+    if options["rounds"] is None:
+        passes = RECIPE["passes"] if options["passes"] is None else options["passes"]
+        plan = plan.with_passes(check_passes(passes), data.train_examples)
+    check_needs(kind.needs, plan, len(data.clients))
+    return plan
+
+
+def _resume(out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue]) -> tuple[Run, Cohort]:
+    """Open a run that shall go on; refuse a wish that is not what it was begun with."""
+    run = open_run(out)
+    stored: dict[str, object] = {
+        **asdict(run.plan),
+        "norm": run.net.spec.norm,
+        "rr": run.net.spec.rr,
+        "width": run.net.spec.width,
+        "net": run.net.spec.architecture,
+        "eval_every": run.meta.get("eval_every", 0),
+    }
+    for name, value in wish.items():
+        if name in stored and name != "rounds" and value != stored[name]:
+            option = "--" + name.replace("_", "-")
+            raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
+    if "method" in wish and method_by_name(wish["method"] or "") is not type(run.method):
+        found = f"was begun with method {run.method.name}, not {wish['method']}"
+        raise RunError(out, found, action="leave --method out")
+    begun = asdict(run.method.settings)
+    asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
+    for name, value in asked.items():
+        if value != begun[name]:
+            raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
+    cohort = run.unchanged_cohort(cohort.path)
+    plan = run.plan
+    passes, rounds = wish.get("passes"), wish.get("rounds")
+    if passes is not None:
+        data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
+        plan = plan.with_passes(check_passes(passes), data.train_examples)
+    rounds = plan.rounds if rounds is None else rounds
+    return (extend_run(run, rounds) if rounds != run.plan.rounds else run), cohort

@@ -1,0 +1,139 @@
+"""What a training may be asked for: the defaults, a TOML file, and what is said by hand, in this order."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypedDict, cast
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import OptionError
+from ecgfed.methods.registry import method_by_name
+
+SettingValue = str | int | float | bool | None
+
+
+class Wish(TypedDict, total=False):
+    """What was asked for, see ``ecgfed.tasks.train.train``; what nobody asked for is absent or None."""
+
+    method: str | None
+    rounds: int | None
+    passes: float | None
+    local_epochs: int | None
+    local_steps: int | None
+    clients_per_round: int | None
+    batch_size: int | None
+    seed: int | None
+    rr: bool | None
+    net: str | None
+    norm: str | None
+    width: float | None
+    device: str | None
+    engine: str | None
+    slots: int | None
+    eval_every: int | None
+    leave_out: str | None
+
+
+class Recipe(TypedDict):
+    """How much a training does where nobody says."""
+
+    local_steps: int
+    passes: float
+
+
+#: GRP-FED's published recipe (docs/grp-fed.md), and the same amount of work for every other method.
+RECIPE: Recipe = {"local_steps": 4, "passes": 60.0}
+DEFAULTS: Wish = {
+    "method": "grp-fed",
+    "rounds": None,
+    "passes": None,
+    "local_epochs": None,
+    "local_steps": None,
+    "clients_per_round": None,
+    "batch_size": 64,
+    "seed": 0,
+    "rr": None,
+    "net": None,
+    "norm": None,
+    "width": 1.0,
+    "device": "auto",
+    "engine": "auto",
+    "slots": None,
+    "eval_every": None,
+    "leave_out": "nothing",
+}
+#: name -> the type of its value in a file
+_TYPES: dict[str, type] = {
+    "method": str,
+    "rounds": int,
+    "passes": float,
+    "local_epochs": int,
+    "local_steps": int,
+    "clients_per_round": int,
+    "batch_size": int,
+    "seed": int,
+    "rr": bool,
+    "net": str,
+    "norm": str,
+    "width": float,
+    "device": str,
+    "engine": str,
+    "slots": int,
+    "eval_every": int,
+    "leave_out": str,
+}
+#: Two ways to say one thing: where one of them is said by hand, the file's other one does not count.
+EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))
+
+
+def wish_of(
+    given: Wish, settings: Mapping[str, SettingValue], config: Path | None
+) -> tuple[Wish, dict[str, SettingValue]]:
+    """Put together what was said by hand and in a file; returns the wish (without None) and the method's settings.
+
+    Raises:
+        OptionError: the file cannot be read, a name or value in it cannot be, or two ways to say one thing.
+    """
+    said = {name: value for name, value in given.items() if value is not None}
+    asked = dict(settings)
+    if config is not None:
+        in_file, settings_in_file = _read_config(config)
+        for pair in EITHER_OR:
+            if any(name in said for name in pair):
+                in_file = {name: value for name, value in in_file.items() if name not in pair}
+        said, asked = {**in_file, **said}, {**settings_in_file, **asked}
+    for first, second in EITHER_OR:
+        if first in said and second in said:
+            raise OptionError(f"{_option(first)} and {_option(second)}", "both given", "one of them")
+    return cast(Wish, said), asked
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise OptionError("--config", f"{path} cannot be read ({problem})", "a TOML file") from problem
+    settings = values.pop("set", {})
+    if not isinstance(settings, dict):
+        raise OptionError(f"--config {path}", "set is no table", "[set] with the method's settings")
+    checked = {}
+    for written, value in values.items():
+        name = written.replace("-", "_")
+        if name not in _TYPES:
+            raise OptionError(f"--config {path}", f"unknown name {name!r}", f"one of {', '.join(_TYPES)}, [set]")
+        kind = _TYPES[name]
+        fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
+        if not fits or (isinstance(value, bool) and kind is not bool):
+            raise OptionError(f"--config {path}", f"{name} = {value!r}", f"a value of type {kind.__name__}")
+        checked[name] = kind(value)
+    return checked, settings
+
+
+def default_out(cohort: Cohort, options: Wish) -> Path:
+    """Return where a run goes when nobody says: ``runs/COHORT-METHOD-sSEED``."""
+    method = method_by_name(options["method"] or "").name
+    return Path("runs") / f"{cohort.path.resolve().name}-{method}-s{options['seed']}"

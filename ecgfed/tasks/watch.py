@@ -1,0 +1,39 @@
+"""Whoever looks on while a task works: a terminal, a notebook, nobody."""
+
+import warnings
+
+
+class EcgfedWarning(UserWarning):
+    """Something to keep in mind beside a result."""
+
+
+class Watch:
+    """Told of a task's progress and of what is worth saying. This one is silent but for warnings.
+
+    Override what you want to hear. The command line prints; ``warn`` becomes a Python warning here.
+    """
+
+    def progress(
+        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    ) -> None:
+        """Hear how far the work is.
+
+        Args:
+            what: what is counted: ``records``, ``patients``, ``rounds``.
+            done: how many are done.
+            total: of how many, or None where nobody knows.
+            about: a word about the last one.
+            rate: how fast, in words, where the task knows better than the counts.
+            left_s: seconds left, likewise.
+        """
+
+    def note(self, text: str) -> None:
+        """Hear a sentence worth reading."""
+
+    def warn(self, text: str) -> None:
+        """Hear a sentence to keep in mind beside the result."""
+        warnings.warn(text, EcgfedWarning, stacklevel=3)
+
+
+#: Nobody looks on.
+NOBODY = Watch()

@@ -1,0 +1,53 @@
+"""Text that came from a file, a folder or a person, made fit to be printed; and the words somebody may have meant."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+#: What a terminal acts on, or what a reader cannot see: control characters (C0, DEL, C1), marks and overrides of the
+#: writing direction, invisible and tag characters, and halves of surrogate pairs, which no encoding can write. The
+#: joiners U+200C and U+200D belong to the spelling of some languages and stay.
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_LINE_ENDS = re.compile("\r\n|[\t\n\r\x85\u2028\u2029]")
+
+
+def safe_text(text: str) -> str:
+    """Return text as one line that a terminal shows and does not obey.
+
+    Line ends and tabs become spaces; what ``_HIDDEN`` names is written as Python escapes it: ``\\x1b``, ``\\u202e``.
+    Text that is safe already comes back as it is.
+    """
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), _LINE_ENDS.sub(" ", text))
+
+
+def safe_json(text: str) -> str:
+    """Return a JSON document that means the same, with what ``_HIDDEN`` names escaped; its own line ends stay."""
+    return _HIDDEN.sub(lambda found: found[0] if found[0] in "\n\r\t" else _json_escape(found[0]), text)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def closest(word: str, known: Iterable[str], count: int = 2) -> list[str]:
+    """Return the known words that ``word`` may have been meant as, best first, at most ``count``.
+
+    Letter case, hyphens, underscores and spaces do not count; words that begin with ``word`` come first.
+    """
+    plain: dict[str, str] = {}
+    for name in known:
+        plain.setdefault(_plain(name), name)
+    wanted = _plain(word)
+    if wanted in plain:
+        return [plain[wanted]]
+    begun = [name for name in plain if len(wanted) > 1 and name.startswith(wanted)]
+    alike = difflib.get_close_matches(wanted, plain, n=count)
+    return [plain[name] for name in dict.fromkeys([*begun, *alike])][:count]
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[-_\s]", "", word.casefold())

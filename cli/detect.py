@@ -91,4 +91,4 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any)
         "file": str(target),
         "duration_s": round(recording.duration_s, 3),
     }
-    return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz, target)
+    return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ecgfed.errors import OptionError, RecordError
+from ecgfed.errors import MissingExtraError, OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
@@ -142,7 +142,7 @@ def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
 
     try:
         return read_annotation(recording, annotator), []
-    except RecordError as problem:
+    except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
 
 

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from ecgfed.files import check_free
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, warn
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
 from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
 
 
@@ -87,17 +86,16 @@ def _annotation(recording: Any, annotator: str | None) -> Any:
 
 def _print(summary: dict[str, Any]) -> None:
     note(f"Record {summary['record']}, {summary['fs_hz']:g} Hz, {seconds(summary['duration_s'])}:", quiet=False)
-    table = Table("lead", "steps a mV", "a step", "largest error", "gaps")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for lead in summary["leads"]:
-        table.add_row(
+    rows = [
+        (
             lead["name"],
             f"{lead['gain_per_mv']:g}",
             f"{lead['step_uv']:g} uV",
             f"{lead['max_error_uv']:.3g} uV",
-            f"{lead['gaps']:,}",
+            lead["gaps"],
         )
-    console.print(table)
+        for lead in summary["leads"]
+    ]
+    console.print(table(("lead", "steps a mV", "a step", "largest error", "gaps"), rows))
     marks = "no annotation" if summary["annotations"] is None else f"{summary['annotations']:,} annotations"
     note(f"{marks}; read back and compared: {', '.join(summary['files'])}", quiet=False)

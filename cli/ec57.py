@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from ecgfed.errors import OptionError, RecordError
 
-from .output import JsonOption, QuietOption, console, note, print_json, warn
+from .complete import choices
+from .output import JsonOption, QuietOption, console, note, print_json, table, warn
 from .records import record_paths
 
 #: Columns of the table, named as bxb names them, and the scores they show.
@@ -30,7 +30,13 @@ def ec57_command(
         Path | None, typer.Option("--test-folder", help="Where those under test lie, if not beside the records.")
     ] = None,
     start: Annotated[str, typer.Option(help="End of the learning period, M:SS or seconds; EC57 says 5:00.")] = "5:00",
-    mapping: Annotated[str, typer.Option(help="aami5 (de Chazal) or aami5-bxb (escape beats e, j in S).")] = "aami5",
+    mapping: Annotated[
+        str,
+        typer.Option(
+            help="aami5 (de Chazal) or aami5-bxb (escape beats e, j in S).",
+            autocompletion=choices("aami5", "aami5-bxb"),
+        ),
+    ] = "aami5",
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -99,24 +105,21 @@ def _print(compared: list[Any], total: Any) -> None:
     """Print a line for each record, the aggregates, and the confusion matrix of all."""
     from ecgfed.evaluation.ec57 import CLASSES
 
-    table = Table("record", "beats", *COLUMNS)
-    for one in [*compared, total.gross]:
-        scores = one.scores
-        if one is total.gross:
-            table.add_section()
-        table.add_row(
-            one.record, f"{scores['qrs_se'].whole:,}", *(_percent(scores[name].percent) for name in COLUMNS.values())
+    rows = [
+        (
+            one.record,
+            int(one.scores["qrs_se"].whole),
+            *(_percent(one.scores[name].percent) for name in COLUMNS.values()),
         )
-    table.add_row("average", "", *(_percent(total.average[name]) for name in COLUMNS.values()))
-    for column in table.columns[1:]:
-        column.justify = "right"
-    console.print(table)
-    matrix = Table("reference \\ test", *(name.lower() for name in CLASSES))
-    for column in matrix.columns[1:]:
-        column.justify = "right"
-    for name, row in zip(CLASSES, total.gross.counts.tolist(), strict=True):
-        outside = name in "OX"
-        matrix.add_row(name, *("" if outside and i > 4 else f"{count:,}" for i, count in enumerate(row)))
-    console.print(matrix)
+        for one in [*compared, total.gross]
+    ]
+    average = ("average", "", *(_percent(total.average[name]) for name in COLUMNS.values()))
+    console.print(table(("record", "beats", *COLUMNS), [*rows, average]))
+    console.print()
+    matrix = [
+        (name, *("" if name in "OX" and i > 4 else int(count) for i, count in enumerate(row)))
+        for name, row in zip(CLASSES, total.gross.counts.tolist(), strict=True)
+    ]
+    console.print(table(("reference \\ test", *(name.lower() for name in CLASSES)), matrix))
     note("Percent. Q: all QRS, V: VEB, S: SVEB; Se: sensitivity, +P: positive predictivity.", quiet=False)
     note("O: missed or extra; X: missed or extra while the other annotator was shut down.", quiet=False)

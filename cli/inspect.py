@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from ecgfed.errors import OptionError, RecordError
+from ecgfed.errors import MissingExtraError, OptionError, RecordError
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     RECORD_HELP,
     ColumnsOption,
@@ -175,7 +174,7 @@ def _annotation(recording: "Recording", annotator: str) -> "tuple[Annotation | N
 
     try:
         return read_annotation(recording, annotator), []
-    except RecordError as problem:
+    except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
 
 
@@ -246,21 +245,18 @@ def _print(summary: dict[str, Any], quiet: bool) -> None:
         f"leads {', '.join(about['lead'] for about in summary['leads'])}; {summary['lead']}: {beating}.",
         quiet=quiet,
     )
-    usable = Table("lead", "usable", "")
-    usable.columns[1].justify = usable.columns[2].justify = "right"
-    for about in summary["leads"]:
-        usable.add_row(about["lead"], f"{about['usable_s']:.1f} s", f"{about['usable_percent']:.2f}%")
-    console.print(usable)
-    reasons = Table("lead", "reason", "seconds", "stretches", "where")
-    reasons.columns[2].justify = reasons.columns[3].justify = "right"
+    usable = [(one["lead"], f"{one['usable_s']:.1f} s", f"{one['usable_percent']:.2f}%") for one in summary["leads"]]
+    console.print(table(("lead", "usable", ""), usable))
+    reasons: list[tuple[str | int, ...]] = []
     for about in summary["leads"]:
         for reason, total in about["seconds"].items():
             places = [part for part in about["stretches"] if part["reason"] == reason]
             where = ", ".join(f"{_clock(p['start_s'])}-{_clock(p['stop_s'])}" for p in places[:NAMED])
             more = f", {len(places) - NAMED} more" if len(places) > NAMED else ""
-            reasons.add_row(about["lead"], reason, f"{total:.1f}", str(len(places)), where + more)
-    if reasons.row_count:
-        console.print(reasons)
+            reasons.append((about["lead"], reason, f"{total:.1f}", len(places), where + more))
+    if reasons:
+        console.print()
+        console.print(table(("lead", "reason", "seconds", "stretches", "where"), reasons))
     else:
         note("No stretch of any lead is amiss.", quiet=quiet)
     for finding in summary["findings"]:

@@ -1,7 +1,9 @@
 """The application: its commands, and how errors leave it."""
 
 import errno
+import io
 import os
+import re
 import sys
 from typing import NoReturn
 
@@ -9,6 +11,10 @@ import typer
 
 from ecgfed import __version__
 from ecgfed.errors import EcgfedError
+from ecgfed.extras import naming_the_extra
+from ecgfed.text import closest, safe_text
+
+from .synopses import Group, add_synopses
 
 #: What the parser raises for an unknown option, a missing argument or a value of another type.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -17,10 +23,11 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 app = typer.Typer(
     name="ecgfed",
+    cls=Group,
     help="From heart recordings to one fair arrhythmia classifier and a personal model for each patient. "
     "Research software, not a medical device.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -54,28 +61,52 @@ def _register() -> None:
     app.command("convert")(convert.convert_command)
     app.command("methods")(methods.methods_command)
     app.add_typer(runs.app, name="runs")
+    add_synopses(app)
 
 
 _register()
 
 
 def _stop(code: int, line: str) -> NoReturn:
-    sys.stderr.write(f"ecgfed: {line}\n")
+    sys.stderr.write(f"ecgfed: {safe_text(line)}\n")
     raise SystemExit(code) from None
 
 
 def _usage_line(error: Exception) -> str:
-    """Say in one line what the parser says in four."""
+    """Say in one line what the parser says in four, and what an unknown command or option may have meant."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "ecgfed"
     message = " ".join(getattr(error, "format_message", error.__str__)().split()).rstrip(".")
-    return f"{message}; see '{command} --help'"
+    unknown, known = None, {}
+    if match := re.match(r"No such command '(.*?)'", message):
+        unknown, known = match[1], _commands(context.command) if context else {}
+    elif type(error).__name__ == "NoSuchOption":
+        unknown = str(getattr(error, "option_name", ""))
+        known = {name: name for param in context.command.params for name in param.opts} if context else {}
+        message = f"No such option '{unknown}'"
+    if unknown is None:
+        return f"{message}; see '{command} --help'"
+    meant = " or ".join(f"'{known[name]}'" for name in closest(unknown, known))
+    return f"{message.split('. ')[0]}; {f'did you mean {meant}? See' if meant else 'see'} '{command} --help'"
+
+
+def _commands(group: typer.core.TyperGroup) -> dict[str, str]:
+    """Return what a group's commands are called, those of groups inside it too: ``list`` for ``runs list``."""
+    inside = {
+        name: f"{outer} {name}"
+        for outer, command in group.commands.items()
+        for name in getattr(command, "commands", ())
+    }
+    return {**inside, **{name: name for name in group.commands}}
 
 
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that an encoding cannot write is shown, and is no error
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
+        with naming_the_extra("this command"):
+            code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
         sys.stdout.flush()
     except EcgfedError as error:
         _stop(2, str(error))

@@ -1,24 +1,37 @@
-"""What every command shares: options, progress, tables, and turning our errors into one line and exit code 2."""
+"""What every command shares: options, and how lines, tables, JSON and progress are printed."""
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from ecgfed.text import safe_json, safe_text
+
 from . import tables
+from .progress import LineProgress, bar_on
+from .progress import seconds as seconds
 from .tables import Cell
 from .tables import without_zero_rows as without_zero_rows
 
-console = Console()
-stderr = Console(stderr=True)
+
+class _PlainConsole(Console):
+    """Prints strings as they are: no markup, no emoji codes, nothing that a terminal would obey."""
+
+    def render_str(self, text: str, **kwargs: Any) -> Text:
+        """Return a string as text; a table's cells, headings and titles come here too."""
+        return super().render_str(safe_text(text), **{**kwargs, "emoji": False, "markup": False, "highlight": False})
+
+
+console = _PlainConsole()
+stderr = _PlainConsole(stderr=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
@@ -29,60 +42,51 @@ WorkersOption = Annotated[
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON object for a script."""
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    """Print a JSON object for a script; what is no number becomes null, and what a terminal would obey is escaped."""
+    sys.stdout.write(safe_json(json.dumps(_finite(value), indent=1, allow_nan=False, ensure_ascii=False)) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def note(text: str, *, quiet: bool, json_output: bool = False) -> None:
     """Print a line for a person; to stderr when stdout belongs to a script."""
     if not quiet:
-        (stderr if json_output else console).print(text, highlight=False, markup=False, soft_wrap=True)
+        _print_line(stderr if json_output else console, text)
 
 
 def warn(text: str, *, quiet: bool = False) -> None:
     """Print a warning on stderr."""
     if not quiet:
-        stderr.print(f"ecgfed: note: {text}", highlight=False, markup=False, soft_wrap=True)
+        _print_line(stderr, f"ecgfed: note: {text}")
 
 
-class _Rate(ProgressColumn):
-    """Steps a second, or seconds a step where a step takes longer than one; what the task says of it where it does."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        if "rate" in task.fields or not speed:
-            return Text(task.fields.get("rate", ""))
-        return Text(f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each")
-
-
-class _Left(TimeRemainingColumn):
-    """The time left; what the task says of it where it does."""
-
-    def render(self, task: Task) -> Text:
-        left = task.fields.get("left_s")
-        return super().render(task) if left is None else Text(str(timedelta(seconds=round(left))), style="cyan")
+def _print_line(where: Console, text: str) -> None:
+    where.print(text, soft_wrap=True)
 
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[Progress]:
-    """Yield a progress bar on stderr; silent when asked or when stderr is no terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        _Left(),
-        TextColumn("{task.fields[about]}"),
-    )
-    with Progress(*columns, console=stderr, disable=quiet or not stderr.is_terminal, transient=True) as bar:
-        yield bar
+    """Yield where to tell progress, on stderr: a bar on a terminal, else a line now and then; silent when asked."""
+    on_terminal = stderr.is_interactive and stderr.file.isatty()
+    if quiet or on_terminal:
+        progress = bar_on(stderr, silent=quiet)
+    else:
+        progress = LineProgress(lambda line: _print_line(stderr, f"ecgfed: {line}"))
+    with progress:
+        yield progress
 
 
-def seconds(value: float) -> str:
-    """Write a time: ``3.5 s``, ``2 min 05 s``."""
-    return f"{value:.1f} s" if value < 120 else f"{int(value // 60)} min {int(value % 60):02d} s"
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "") -> Table:
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "") -> RenderableType:
     """Return a table for ``console.print``: plain text that fits the terminal; see ``tables.table``."""
     return tables.table(columns, rows, title=title, width=console.width)
+
+
+def facts(pairs: Iterable[tuple[str, Cell]]) -> Table:
+    """Return names and values as a list without headings, for ``console.print``."""
+    return tables.facts(pairs, width=console.width)

@@ -1,15 +1,23 @@
-"""``ecgfed runs``: what has been trained, how far it is and how well."""
+"""``ecgfed runs``: what has been trained, how far it is and how well, and what differs."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from .output import JsonOption, QuietOption, console, print_json
+from .complete import choices
+from .output import JsonOption, QuietOption, console, facts, note, print_json, table, warn
 
-app = typer.Typer(no_args_is_help=True, help="List trained runs, or show one of them.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from ecgfed.runs.compare import ComparedPatients, ComparedRun, Comparison
+
+SCORES = ("T_g", "T_p", "T_r", "T_l")
+#: Whose model answers for a patient, as the tables call it.
+WHOSE = {"personal": "own model", "global": "everybody's"}
+
+app = typer.Typer(no_args_is_help=True, help="List trained runs, show one, or compare some.", rich_markup_mode=None)
 
 
 def _number(value: float | None, form: str = ".3f") -> str:
@@ -27,7 +35,7 @@ def list_runs(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """List the runs below a folder: method, rounds, passes, validation scores, finished or not, when."""
+    """List the runs below a folder: method, rounds, passes, validation scores, when last saved."""
     from ecgfed.runs.summary import find_runs, summarise_run
 
     rows = [summarise_run(path) for path in find_runs(folder)]
@@ -39,32 +47,25 @@ def list_runs(
 
 def _print_list(rows: list[dict[str, Any]], folder: Path) -> None:
     if not rows:
-        console.print(f"No runs below {folder}.", highlight=False, markup=False, soft_wrap=True)
+        note(f"No runs below {folder}.", quiet=False)
         return
-    names = ("run", "method", "rounds", "passes", "T_g", "T_p", "state", "saved (UTC)")
-    table = Table(*names, box=None, padding=(0, 1, 0, 0), title="T_g and T_p: latest on the validation split")
-    for column in table.columns:
-        column.no_wrap = True
-    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
+    names = ("run", "method", "rounds", "passes", "T_g", "T_p", "saved (UTC)")
+    lines = []
     for row in rows:
         name = str(Path(row["run"]).relative_to(folder))
         if row["problem"]:
-            table.add_row(name, *["-"] * 5, "unreadable", "-")
+            lines.append([name, "unreadable", *["-"] * 5])
             continue
-        table.add_row(
-            Text(name),
-            row["method"],
-            f"{row['rounds_done']}/{row['rounds']}",
-            _number(row["passes"], ".1f"),
-            _number(row["valid_T_g"]),
-            _number(row["valid_T_p"]),
-            row["state"],
-            _minute(row["saved"]),
-        )
-    console.print(table)
+        scores = (_number(row["passes"], ".1f"), _number(row["valid_T_g"]), _number(row["valid_T_p"]))
+        done = f"{row['rounds_done']:,}/{row['rounds']:,}"
+        lines.append([name, row["method"], done, *scores, _minute(row["saved"])])
+    console.print(table(names, lines, title="T_g and T_p: latest on the validation split"))
+    unfinished = sum(row["state"] == "unfinished" for row in rows)
+    if unfinished:
+        note(f"{unfinished} unfinished; one goes on with 'ecgfed train COHORT --out RUN --resume'.", quiet=False)
     for row in rows:
         if row["problem"]:
-            console.print(row["problem"], highlight=False, markup=False, soft_wrap=True)
+            note(row["problem"], quiet=False)
 
 
 @app.command("show")
@@ -80,16 +81,7 @@ def show_run(
     if json_output:
         print_json(about)
     elif not quiet:
-        _print_run(about)
-
-
-def _print_run(about: dict[str, Any]) -> None:
-    table = Table(show_header=False, box=None, padding=(0, 1, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in _lines(about):
-        table.add_row(name, Text(text))
-    console.print(table)
+        console.print(facts(_lines(about)))
 
 
 def _pairs(values: dict[str, Any]) -> str:
@@ -105,6 +97,7 @@ def _speed(speed: dict[str, Any]) -> str:
 
 def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
     cohort = about["cohort"]
+    passes = _number(about["passes"], ".1f")
     lines = [
         ("run", about["run"]),
         ("method", about["method"]),
@@ -117,7 +110,7 @@ def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
             f"fingerprint {cohort['fingerprint'][:12]}",
         ),
         ("versions", _pairs(about["versions"])),
-        ("rounds", f"{about['rounds_done']} of {about['rounds']}, {about['passes']:.1f} passes, {about['state']}"),
+        ("rounds", f"{about['rounds_done']} of {about['rounds']}, {passes} passes, {about['state']}"),
         ("saved", about["saved"] or "never"),
     ]
     if about["losses"]:
@@ -134,3 +127,114 @@ def _scores(scores: dict[str, Any]) -> str:
         f"round {value}" if name == "round" else f"{name.removeprefix('valid_')} {_number(value)}"
         for name, value in scores.items()
     )
+
+
+@app.command("compare")
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUNS", help="Two runs or more, of one cohort; a folder of seeds is one.")
+    ],
+    split: Annotated[
+        str, typer.Option(help="Which evaluation: test or valid.", autocompletion=choices("test", "valid"))
+    ] = "test",
+    leave_out: Annotated[
+        str,
+        typer.Option(
+            help="nothing or poor-quality: of which evaluation.", autocompletion=choices("nothing", "poor-quality")
+        ),
+    ] = "nothing",
+    any_cohort: Annotated[bool, typer.Option("--any-cohort", help="Compare runs of different cohorts too.")] = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare runs: settings that differ, T_g, T_p, T_r, T_l, F1 of each class, and who is served better or worse.
+
+    Scores are those that 'ecgfed evaluate' found; differences are against the first run.
+    """
+    from ecgfed.runs.compare import compare_runs
+
+    found = compare_runs(runs, split, leave_out, any_cohort=any_cohort)
+    if not found.one_cohort:
+        warn("DIFFERENT COHORTS: beats, splits or patients are not the same; differences may be theirs", quiet=quiet)
+    if json_output:
+        print_json(found.as_json())
+    elif not quiet:
+        _print_comparison(found)
+
+
+def _letters(count: int) -> list[str]:
+    """``A`` to ``Z``, then ``AA``: what the runs are called in the tables."""
+    return [("" if i < 26 else ascii_uppercase[i // 26 - 1]) + ascii_uppercase[i % 26] for i in range(count)]
+
+
+def _print_comparison(found: "Comparison") -> None:
+    letters = _letters(len(found.runs))
+    console.print(facts((letter, _named(run)) for letter, run in zip(letters, found.runs, strict=True)))
+    console.print()
+    split = found.split if found.leave_out == "nothing" else f"{found.split} without {found.leave_out}"
+    console.print(table(["", *letters], _main_rows(found), title=f"macro-F1 on {split}"))
+    for letter, own in zip(letters, found.own, strict=True):
+        if own:
+            note(f"Settings of {letter} that not all have: {_pairs(own)}", quiet=False)
+    if found.classes:
+        console.print()
+        heads = ["class", "beats", *letters, *(f"{letter}-A" for letter in letters[1:])]
+        console.print(table(heads, _class_rows(found), title="F1 of each class, one model for everybody"))
+    if found.patients:
+        console.print()
+        heads = ["against A", "better", "same", "worse", "mean", "largest gain", "largest loss"]
+        rows = [_patient_row(letters[row.run], row) for row in found.patients]
+        console.print(table(heads, rows, title="patients, by macro-F1 on their own beats"))
+    for letter, run in zip(letters, found.runs, strict=True):
+        for line in run.notes:
+            note(f"{letter} {line}", quiet=False)
+
+
+def _named(run: "ComparedRun") -> str:
+    return f"{run.run} ({run.seeds} seeds: mean ± standard deviation)" if run.seeds > 1 else run.run
+
+
+def _main_rows(found: "Comparison") -> list[list[str]]:
+    runs = found.runs
+    rows = [
+        ["method", *(run.method for run in runs)],
+        ["rounds", *(f"{run.rounds_done:,}/{run.rounds:,}" for run in runs)],
+        ["passes", *(_number(run.passes, ".1f") for run in runs)],
+    ]
+    for part, settings in found.differing.items():
+        for name, values in settings.items():
+            rows.append([f"net {name}" if part == "net" else name, *map(_setting, values)])
+    protocols = [run.protocol for run in runs]
+    if len({protocol for protocol in protocols if protocol}) > 1:
+        rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
+    scores = [[name, *(_spread(run, run.scores, name) for run in runs)] for name in SCORES]
+    worst = [
+        [f"worst tenth, {whose}", *(_spread(run, run.worst_tenth, answer) for run in runs)]
+        for answer, whose in WHOSE.items()
+    ]
+    return [*rows, *scores, *worst]
+
+
+def _spread(run: "ComparedRun", values: Mapping[str, float | None] | None, name: str) -> str:
+    mean = _number((values or {}).get(name))
+    return f"{mean} ± {run.spread[name]:.3f}" if name in run.spread else mean
+
+
+def _setting(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _class_rows(found: "Comparison") -> list[list[str]]:
+    return [
+        [row.name, _number(row.beats, ","), *map(_number, row.f1), *(_difference(row.f1[0], f1) for f1 in row.f1[1:])]
+        for row in found.classes
+    ]
+
+
+def _difference(first: float | None, other: float | None) -> str:
+    return "-" if first is None or other is None else f"{other - first:+.3f}"
+
+
+def _patient_row(letter: str, row: "ComparedPatients") -> list[str | int]:
+    ends = [f"{end[1]:+.3f} {end[0]}" if end else "-" for end in (row.largest_gain, row.largest_loss)]
+    return [f"{letter}, {WHOSE[row.answer]}", row.better, row.same, row.worse, f"{row.mean:+.3f}", *ends]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.cells import cell_len, chop_cells
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,7 @@ Cell = str | int | float | None
 GAP = 2
 #: A column of words is not made narrower than this, nor than its longest cell.
 NARROWEST = 16
-_NUMBER = re.compile(r"[-+]?\d[\d,.]*(e[-+]?\d+)?(/\d[\d,]*)?( ?[%a-zA-Z]{1,3})?")
+_NUMBER = re.compile(r"[-+]?\d[\d,.]*(e[-+]?\d+)?(/\d[\d,]*)?( ± \d[\d,.]*)?( ?[%a-zA-Z]{1,3})?")
 _WORDS = re.compile(r"\s*\S+\s*")
 _JOINTS = re.compile(r"[^\s/\\_.,:;-]*[\s/\\_.,:;-]+|[^\s/\\_.,:;-]+")
 
@@ -30,8 +31,8 @@ def shown(value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "", width: int) -> Table:
-    """Return a table of plain text.
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "", width: int) -> RenderableType:
+    """Return a table of plain text, to be printed.
 
     Columns of numbers, with a unit or without, stand to the right, but for the first. Where the table is wider than
     ``width``, headings take several lines first, then words are broken, at spaces and at the joints of names; numbers
@@ -47,16 +48,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str 
     cells = [[shown(value) for value in row] for row in rows]
     numeric = [i > 0 and _is_numeric([row[i] for row in cells]) for i in range(len(heads))]
     widths = _fitted(heads, cells, numeric, width)
-    if widths is None:
-        return _as_lists(heads, cells, title, width)
-    made = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, GAP - 1, 0, 0),
-        title=Text(safe_text(title)) if title else None,
-        title_justify="left",
-    )
+    made = _as_lists(heads, cells, width) if widths is None else _as_table(heads, cells, widths, numeric)
+    return Group(Text(safe_text(title), style="italic"), made) if title else made
+
+
+def _as_table(heads: list[str], cells: list[list[str]], widths: list[int], numeric: list[bool]) -> Table:
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
     for head, room, right in zip(heads, widths, numeric, strict=True):
         made.add_column(_broken(head, room), width=room, no_wrap=True, justify="right" if right else "left")
     for row in cells:
@@ -89,8 +86,7 @@ def without_zero_rows(rows: Iterable[Sequence[Cell]]) -> tuple[list[Sequence[Cel
 
 
 def _is_numeric(column: list[str]) -> bool:
-    told = [cell for cell in column if cell not in ("", "-")]
-    return bool(told) and all(_NUMBER.fullmatch(cell) for cell in told)
+    return all(cell in ("", "-") or _NUMBER.fullmatch(cell) for cell in column)
 
 
 def _longest(text: str) -> int:
@@ -130,9 +126,8 @@ def _broken(text: str, room: int) -> Text:
     return Text("\n".join([*lines, line.rstrip()]), no_wrap=True)
 
 
-def _as_lists(heads: list[str], cells: list[list[str]], title: str, width: int) -> Table:
+def _as_lists(heads: list[str], cells: list[list[str]], width: int) -> Table:
     made = facts([], width=width)
-    made.title, made.title_justify = (Text(safe_text(title)) if title else None), "left"
     room = max(10, width - GAP - max(map(cell_len, heads)))
     for i, row in enumerate(cells):
         if i:

@@ -83,7 +83,7 @@ def read_json(path: Path, error: type[EcgfedError]) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise error(path, "does not exist", action="check the path") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:  # nested too deep, a number of too many digits
         raise error(path, f"cannot be read as JSON ({problem})", action="make it again") from problem
 
 

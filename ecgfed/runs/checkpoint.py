@@ -16,11 +16,10 @@ from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.files import read_json, write_text
 from ecgfed.methods.base import Tree
+from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
 from ecgfed.runs.kept_states import KeptStates, StoredFile, read_stored
 from ecgfed.runs.tree_files import save_tree
 
-FOLDER = "checkpoint"
-PROGRESS = "progress.json"
 _SERVER, _CLIENT = "server", "client/"
 
 
@@ -78,7 +77,7 @@ class CheckpointStore:
     """
 
     def __init__(self, run: Path, identity: str = "") -> None:
-        self.folder, self.identity = run / FOLDER, identity
+        self.folder, self.identity = run / CHECKPOINT, identity
         self._published: set[str] = set()
         self._kept: KeptStates | None = None
 
@@ -112,13 +111,7 @@ class CheckpointStore:
             raise RunError(
                 path, f"lacks {problem}", "a checkpoint's index", "train again into a new folder"
             ) from problem
-        if self.identity and index.run not in ("", self.identity):
-            raise RunError(
-                self.folder,
-                "is the checkpoint of another run (its method, settings, net, plan or cohort differ)",
-                "the one of the run.json beside it",
-                "put this run's own back, or train again into a new folder",
-            )
+        check_owner(self.folder, index.run, self.identity)
         return index
 
     def _check_length(self, file: StoredFile) -> None:

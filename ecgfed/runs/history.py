@@ -1,10 +1,11 @@
-"""The JSON-lines files of a run: a line a round."""
+"""``history.jsonl`` and ``timing.jsonl``: a line a round."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
+from ecgfed.runs.document import typed
 
 HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 
@@ -13,19 +14,24 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
     """Read a JSON-lines file of a run, up to a round; a half line at its end is left out.
 
     Raises:
-        RunError: a broken line that is not the last.
+        RunError: it cannot be read, or a line that is not the last is broken, or one is no object with a ``round``.
     """
     if not path.is_file():
         return []
+    try:
+        raw = path.read_bytes().splitlines()
+    except OSError as problem:
+        raise RunError(path, f"cannot be read ({problem.strerror})", action="restore the file") from problem
     lines: list[dict[str, Any]] = []
-    raw = path.read_text(encoding="utf-8").splitlines()
     for number, text in enumerate(raw, start=1):
         try:
-            line = json.loads(text)
-        except json.JSONDecodeError as problem:
+            line = json.loads(text.decode())
+        except (ValueError, RecursionError) as problem:
             if number == len(raw):
                 break
             raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
-        if rounds is None or line["round"] <= rounds:
+        if not isinstance(line, dict):
+            raise RunError(path, f"line {number} is no JSON object", action="restore the file")
+        if rounds is None or typed(line, "round", int, path, f"restore line {number}") <= rounds:
             lines.append(line)
     return lines

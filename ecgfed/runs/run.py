@@ -1,7 +1,6 @@
 """The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
 import hashlib
-import json
 import platform
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -23,10 +22,9 @@ from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.document import FILE_NAME as FILE_NAME
+from ecgfed.runs.document import SCHEMA_VERSION, identity_of
 from ecgfed.runs.history import HISTORY, read_lines
-
-SCHEMA_VERSION = 1
-FILE_NAME = "run.json"
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,11 +59,8 @@ class Run:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 over what makes two runs the same: method, settings, net, plan but its rounds, cohort."""
-        same = {name: self.meta[name] for name in ("method", "settings", "net")}
-        plan = {name: value for name, value in self.meta["plan"].items() if name != "rounds"}
-        text = json.dumps({**same, "plan": plan, "cohort": self.fingerprint}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """What a checkpoint of this run carries (``identity_of``)."""
+        return identity_of(self.meta)
 
     def cohort(self, path: Path | None = None) -> Cohort:
         """Open the cohort the run was trained on.
@@ -186,7 +181,7 @@ def open_run(path: Path | str) -> Run:
             str(meta["cohort"]["fingerprint"]),
             meta,
         )
-    except (KeyError, TypeError, EcgfedError) as problem:
+    except (KeyError, TypeError, ValueError, AttributeError, EcgfedError) as problem:
         raise RunError(
             path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder"
         ) from problem

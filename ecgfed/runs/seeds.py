@@ -2,9 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ecgfed.errors import RunError
-from ecgfed.runs.run import FILE_NAME, Run, open_run
+from ecgfed.runs.document import FILE_NAME
+
+if TYPE_CHECKING:
+    from ecgfed.runs.run import Run
 
 _NAME = re.compile(r"seed-(\d+)")
 
@@ -29,8 +33,10 @@ def run_folders(path: Path) -> list[Path]:
     return found
 
 
-def open_one_run(path: Path) -> Run:
+def open_one_run(path: Path) -> "Run":
     """Open a run; raises RunError for a folder of several seeds, naming them."""
+    from ecgfed.runs.run import open_run
+
     folders = run_folders(path)
     if len(folders) > 1:
         names = ", ".join(folder.name for folder in folders)

@@ -1,4 +1,4 @@
-"""What a run folder says about itself: how far it is, how well, how fast."""
+"""What a run folder says about itself: how far it is, how well, how fast. No torch on this path."""
 
 import os
 import statistics
@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import EcgfedError, OptionError, RunError
-from ecgfed.files import read_json
+from ecgfed.errors import EcgfedError, OptionError
+from ecgfed.runs.document import CHECKPOINT, FILE_NAME, PROGRESS, RunDocument, finished_rounds, read_document, typed
+from ecgfed.runs.evaluations import LEFT_OUT, SPLITS, read_evaluation
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
-from ecgfed.runs.run import FILE_NAME, Run, open_run
 
 #: Rounds that the current speed is taken over.
 WINDOW = 20
+_RESTORE = "restore the file"
+_LOSSES = ("loss_mean", "loss_max")
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -44,34 +46,42 @@ def summarise_run(path: Path) -> dict[str, Any]:
         ("method", "rounds_done", "rounds", "passes", "valid_T_g", "valid_T_p", "state", "saved", "problem")
     )
     try:
-        row |= _progress(open_run(path))
+        row |= progress_of(read_document(path))
     except EcgfedError as problem:
         row |= {"state": "unreadable", "problem": str(problem)}
     return {"run": str(path), **row}
 
 
-def _progress(run: Run) -> dict[str, Any]:
-    done = run.store.rounds()
-    lines = read_lines(run.path / HISTORY, done)
-    saved = run.store.folder / "progress.json"
-    when = datetime.fromtimestamp(saved.stat().st_mtime, UTC).isoformat(timespec="seconds") if done else None
-    scores = dict.fromkeys(("valid_T_g", "valid_T_p")) | last_scores(lines)
+def progress_of(document: RunDocument) -> dict[str, Any]:
+    """Return how far a run is, without ``run`` and ``problem`` of ``summarise_run``; raises RunError."""
+    path = document.path
+    done = finished_rounds(path, document.identity)
+    lines = read_lines(path / HISTORY, done)
+    scores = {"valid_T_g": None, "valid_T_p": None, **last_scores(lines, path / HISTORY)}
+    passes = typed(lines[-1], "passes", float, path / HISTORY, _RESTORE) if lines else None
     return {
-        "method": run.method.name,
+        "method": document.method,
         "rounds_done": done,
-        "rounds": run.plan.rounds,
-        "passes": lines[-1]["passes"] if lines else 0.0,
+        "rounds": document.rounds,
+        "passes": passes if done else 0.0,
         **scores,
-        "state": "finished" if done >= run.plan.rounds else "unfinished",
-        "saved": when,
+        "state": "finished" if done >= document.rounds else "unfinished",
+        "saved": _saved(path / CHECKPOINT / PROGRESS) if done else None,
     }
 
 
-def last_scores(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the newest validation scores in lines of a history."""
-    found: dict[str, Any] = {}
+def _saved(file: Path) -> str | None:
+    try:
+        return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    except (OSError, ValueError, OverflowError):  # gone meanwhile, or a time no calendar has
+        return None
+
+
+def last_scores(lines: list[dict[str, Any]], where: Path) -> dict[str, float]:
+    """Return the newest validation scores in lines of a history; raises RunError where one is no number."""
+    found: dict[str, float] = {}
     for line in lines:
-        found |= {name: value for name, value in line.items() if name.startswith("valid_")}
+        found |= {name: typed(line, name, float, where, _RESTORE) for name in line if name.startswith("valid_")}
     return found
 
 
@@ -88,53 +98,55 @@ def describe_run(path: Path) -> dict[str, Any]:
     Raises:
         RunError: it is no run, or cannot be read.
     """
-    run = open_run(path)
-    progress = _progress(run)
-    lines = read_lines(run.path / HISTORY, progress["rounds_done"])
-    meta = run.meta
-    timing = read_lines(run.path / TIMING, progress["rounds_done"])
+    document = read_document(path)
+    progress = progress_of(document)
+    history, done = path / HISTORY, progress["rounds_done"]
+    lines, timing = read_lines(history, done), read_lines(path / TIMING, done)
+    losses = {name: typed(line, name, float, history, _RESTORE) for line in lines[-1:] for name in _LOSSES}
     return {
         "run": str(path),
         **progress,
-        "settings": meta["settings"],
-        "plan": meta["plan"],
-        "net": meta["net"],
-        "cohort": {**meta["cohort"], "clients": len(meta.get("clients", ())), "classes": list(meta.get("classes", ()))},
-        "versions": {"ecgfed": meta.get("tool_version"), **meta.get("versions", {})},
-        "losses": {name: lines[-1][name] for name in ("loss_mean", "loss_max")} if lines else None,
-        "valid": {line["round"]: scores for line in lines if (scores := last_scores([line]))},
-        "evaluations": _evaluations(run.path),
-        "speed": {**_speed(timing), "recent": _speed(timing[-WINDOW:])},
+        "settings": document.settings,
+        "plan": document.plan,
+        "net": document.net,
+        "cohort": {
+            "path": document.cohort_path,
+            "fingerprint": document.fingerprint,
+            "clients": len(document.clients),
+            "classes": list(document.classes),
+        },
+        "versions": document.versions,
+        "losses": losses or None,
+        "valid": {line["round"]: scores for line in lines if (scores := last_scores([line], history))},
+        "evaluations": _evaluations(path),
+        "speed": {**_speed(timing, path), "recent": _speed(timing[-WINDOW:], path)},
     }
 
 
 def _evaluations(path: Path) -> dict[str, Any]:
     found = {}
-    # beside the whole split, what 'ecgfed evaluate --leave-out poor-quality' found
-    for split in ("valid", "valid-without-poor-quality", "test", "test-without-poor-quality"):
-        file = path / f"evaluation-{split}" / "scores.json"
-        if file.is_file():
-            result = read_json(file, RunError)
-            try:
-                found[split] = {"round": result["round"], **result["scores"]}
-            except (KeyError, TypeError) as problem:
-                raise RunError(file, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {path}' again") from None
+    for split in SPLITS:
+        for leave_out, suffix in LEFT_OUT.items():
+            if result := read_evaluation(path, split, leave_out):
+                found[f"{split}{suffix}"] = {"round": result.round, **result.scores}
     return found
 
 
-def _speed(timing: list[dict[str, Any]]) -> dict[str, Any]:
+def _speed(timing: list[dict[str, Any]], path: Path) -> dict[str, Any]:
     """Return seconds a round and samples a second; None where timing.jsonl does not say."""
     if not timing:
         return {"rounds_timed": 0, "seconds_a_round": None, "samples_per_s": None}
-    counted = [line for line in timing if _examples(line)]  # runs of the first version have none
-    elapsed = sum(line["seconds"] for line in counted)
+    seconds = [typed(line, "seconds", float, path / TIMING, _RESTORE) for line in timing]
+    examples = [_examples(line, path / TIMING) for line in timing]
+    elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds that say both
     return {
         "rounds_timed": len(timing),
-        "seconds_a_round": statistics.median(line["seconds"] for line in timing),
-        "samples_per_s": sum(map(_examples, counted)) / elapsed if elapsed else None,
+        "seconds_a_round": statistics.median(seconds),
+        "samples_per_s": sum(examples) / elapsed if elapsed else None,
     }
 
 
-def _examples(line: dict[str, Any]) -> int:
-    """What a round went through; version 0.1 wrote ``beats``."""
-    return int(line.get("examples", line.get("beats", 0)))
+def _examples(line: dict[str, Any], where: Path) -> float:
+    """What a round went through; version 0.1 wrote ``beats``, and its first runs nothing."""
+    name = "examples" if "examples" in line else "beats"
+    return typed({"beats": 0, **line}, name, float, where, _RESTORE)

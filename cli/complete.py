@@ -1,0 +1,33 @@
+"""What the shell may complete an option's value with: names that can be told without loading torch."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import ecgfed
+
+_NAME = re.compile(r'^    name: ClassVar\[str\] = "([^"]+)"', re.MULTILINE)
+
+
+def choices(*names: str) -> Callable[[str], list[str]]:
+    """Return a completion with fixed names."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def method_names(incomplete: str) -> list[str]:
+    """Return the methods of this package that begin so, read from their files: importing them would load torch."""
+    found = set()
+    for file in (Path(ecgfed.__file__).parent / "methods").glob("*.py"):
+        found.update(_NAME.findall(file.read_text(encoding="utf-8")))
+    return sorted(name for name in found if name.startswith(incomplete))
+
+
+def detector_names(incomplete: str) -> list[str]:
+    """Return the R-peak detectors that begin so."""
+    from ecgfed.signal.detectors import detector_names
+
+    return [name for name in detector_names() if name.startswith(incomplete)]

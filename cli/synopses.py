@@ -1,0 +1,69 @@
+"""A few words about each command for the lists of commands, and an example for its own help."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+#: command -> (what it does, in at most 60 characters; a line that can be typed), in the order a user meets them
+SYNOPSES = {
+    "prepare": ("Make a cohort from recordings.", ""),
+    "prepare demo": ("Make up synthetic patients and a cohort from them.", "ecgfed prepare demo --out cohort"),
+    "prepare mitbih": (
+        "Make a cohort from the MIT-BIH Arrhythmia Database.",
+        "ecgfed prepare mitbih --source mitdb --out cohort",
+    ),
+    "prepare folder": (
+        "Make a cohort from your own annotated recordings.",
+        "ecgfed prepare folder recordings --out cohort",
+    ),
+    "prepare cifar10": ("Make a cohort of images from CIFAR-10.", "ecgfed prepare cifar10 --download --out images"),
+    "prepare unpack": ("Make a cohort from a packed file.", "ecgfed prepare unpack cohort.packed --out cohort"),
+    "train": ("Train one method on a cohort.", "ecgfed train cohort --method grp-fed --out run"),
+    "evaluate": ("Score a run: for everybody, for each patient and class.", "ecgfed evaluate run --split valid"),
+    "export": ("Export a run as ONNX models for a device.", "ecgfed export run --out bundle"),
+    "personalize": (
+        "Make a personal model for a new patient.",
+        "ecgfed personalize run --record records/new --out bundle",
+    ),
+    "predict": (
+        "Classify every beat of a recording.",
+        "ecgfed predict bundle mitdb/208 --patient 208 --out predictions",
+    ),
+    "inspect": ("Say how much of a recording can be used.", "ecgfed inspect mitdb/203 --out 203.png"),
+    "detect": ("Find the R peaks of recordings.", "ecgfed detect mitdb --out peaks"),
+    "ec57": ("Score beat annotations by ANSI/AAMI EC57.", "ecgfed ec57 mitdb --test qrs --test-folder peaks"),
+    "convert": ("Write a recording as a WFDB record.", "ecgfed convert holter.edf --out records"),
+    "runs": ("List runs, show one, or compare some.", ""),
+    "runs list": ("List the runs below a folder.", "ecgfed runs list runs"),
+    "runs show": ("Show one run: settings, scores so far, speed.", "ecgfed runs show runs/grp-fed"),
+    "runs compare": (
+        "Compare runs: settings, scores, classes, patients.",
+        "ecgfed runs compare runs/fedavg runs/grp-fed",
+    ),
+    "methods": ("List what can be trained.", "ecgfed methods"),
+}
+
+
+class Group(TyperGroup):
+    """A group that lists its commands in the order of ``SYNOPSES``, others after them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands' names in order."""
+        order = [name.split()[-1] for name in SYNOPSES]
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
+
+
+def add_synopses(app: typer.Typer, path: str = "") -> None:
+    """Give each command its words and its example, those of groups inside too."""
+    for command in app.registered_commands:
+        about, example = SYNOPSES.get(f"{path}{command.name}", ("", ""))
+        if example:
+            command.short_help = about
+            # \b: the parser is not to fill the line up with what comes next
+            command.epilog = f"\b\nExample: {example}"
+    for group in app.registered_groups:
+        group.cls = Group
+        group.short_help = SYNOPSES.get(f"{path}{group.name}", ("", ""))[0]
+        if group.typer_instance is not None:
+            add_synopses(group.typer_instance, f"{path}{group.name} ")

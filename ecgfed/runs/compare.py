@@ -1,0 +1,309 @@
+"""Two or more runs side by side: what was asked for, what came out, for which classes and patients. No torch here.
+
+A folder of several seeds counts as one run: its numbers are means over the seeds.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import OptionError, RunError
+from ecgfed.runs.document import RunDocument, read_document
+from ecgfed.runs.evaluations import LEFT_OUT, SPLITS, Evaluation, command, read_evaluation
+from ecgfed.runs.seeds import run_folders
+from ecgfed.runs.summary import progress_of
+
+#: The scores compared, by their names in ``scores.json``.
+SCORES = ("T_g", "T_p", "T_r", "T_l")
+#: The parts of a run that hold settings.
+PARTS = ("settings", "plan", "net")
+#: Whose answer a patient gets: the patient's own model, or everybody's.
+ANSWERS = ("personal", "global")
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One run of a comparison, or a folder of seeds.
+
+    Attributes:
+        run: its folder, as it was named.
+        seeds: how many runs it is.
+        method: its method.
+        rounds_done: finished rounds; of the seed that has least.
+        rounds: rounds asked for.
+        passes: over the training beats, or None where its history does not say.
+        scored_round: the round that was evaluated, or None; of the seed that has least.
+        protocol: how a method without a global model answered globally, or None.
+        scores: macro-F1 by name (``SCORES``), or None where the run was not evaluated on the split.
+        worst_tenth: for each of ``ANSWERS``, macro-F1 of the tenth of patients (at least one) served worst, mean.
+        spread: the same names as in ``scores`` and ``worst_tenth`` -> standard deviation (sample) over seeds; empty
+            for one run.
+        notes: what to know beside the scores, each with the command that helps.
+    """
+
+    run: str
+    seeds: int
+    method: str
+    rounds_done: int
+    rounds: int
+    passes: float | None
+    scored_round: int | None
+    protocol: str | None
+    scores: dict[str, float | None] | None
+    worst_tenth: dict[str, float] | None
+    spread: dict[str, float]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ComparedClass:
+    """F1 of the global answer on one class, for each run in order; None where a run says nothing of it.
+
+    ``beats`` is None where the runs were not scored on the same beats.
+    """
+
+    name: str
+    beats: int | None
+    f1: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class ComparedPatients:
+    """How patients fare with one run against the first.
+
+    Attributes:
+        run: number of the run in the comparison, 1 or more.
+        answer: one of ``ANSWERS``.
+        better: patients whose macro-F1 is higher than with the first run.
+        same: patients whose macro-F1 is the same.
+        worse: patients whose macro-F1 is lower.
+        mean: difference, mean over patients.
+        largest_gain: patient and difference, or None where nobody gains.
+        largest_loss: patient and difference, or None where nobody loses.
+    """
+
+    run: int
+    answer: str
+    better: int
+    same: int
+    worse: int
+    mean: float
+    largest_gain: tuple[str, float] | None
+    largest_loss: tuple[str, float] | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs side by side.
+
+    Attributes:
+        split: ``valid`` or ``test``.
+        leave_out: beats that were not scored, ``nothing`` or ``poor-quality``.
+        one_cohort: whether all were trained on the same cohort.
+        runs: in the order named.
+        differing: part of the run (``settings``, ``plan``, ``net``) -> name of a setting that all runs have and that
+            differs -> value of each run.
+        own: for each run, the settings that it has and another one has not.
+        classes: per-class scores, where a run was evaluated; classes that no run saw or predicted are left out.
+        patients: for each evaluated run after the first, where that one was evaluated too.
+    """
+
+    split: str
+    leave_out: str
+    one_cohort: bool
+    runs: tuple[ComparedRun, ...]
+    differing: dict[str, dict[str, tuple[Any, ...]]]
+    own: tuple[dict[str, Any], ...]
+    classes: tuple[ComparedClass, ...]
+    patients: tuple[ComparedPatients, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it JSON-ready, names as the attributes'."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A run as it was named: its documents and evaluations, one a seed; none where one of them lacks its evaluation."""
+
+    path: Path
+    documents: list[RunDocument]
+    found: list[Evaluation]
+
+    def part(self, name: str) -> dict[str, Any]:
+        """Return ``settings``, ``plan`` or ``net``; what differs between seeds is a list."""
+        parts = [getattr(document, name) for document in self.documents]
+        merged = {
+            key: [part.get(key) for part in parts] for key in dict.fromkeys(key for part in parts for key in part)
+        }
+        return {key: of[0] if all(value == of[0] for value in of) else of for key, of in merged.items()}
+
+    def f1(self, answer: str) -> dict[str, float]:
+        """Return patient -> macro-F1 of one of ``ANSWERS``, mean over seeds."""
+        tables: list[Mapping[str, float]] = [getattr(result, f"{answer}_f1") for result in self.found]
+        there = [patient for patient in (tables or [{}])[0] if all(patient in table for table in tables)]
+        return {patient: statistics.fmean(table[patient] for table in tables) for patient in there}
+
+
+def compare_runs(
+    paths: Sequence[Path], split: str = "test", leave_out: str = "nothing", *, any_cohort: bool = False
+) -> Comparison:
+    """Compare runs on one split, from what they left on the disk; nothing is computed anew.
+
+    Args:
+        paths: two or more folders of runs, or of the seeds of one.
+        split: ``valid`` or ``test``.
+        leave_out: of which evaluation, ``nothing`` or ``poor-quality``.
+        any_cohort: compare runs of different cohorts too.
+
+    Raises:
+        OptionError: fewer than two runs, one named twice, or no such split.
+        RunError: one is no run, or damaged, or was trained on another cohort than the first.
+    """
+    _check(paths, split, leave_out)
+    sides = [_side(path, split, leave_out) for path in paths]
+    documents = [document for side in sides for document in side.documents]
+    strangers = [document for document in documents if document.fingerprint != documents[0].fingerprint]
+    if strangers and not any_cohort:
+        raise RunError(
+            strangers[0].path,
+            f"was trained on another cohort than {documents[0].path} (fingerprints differ)",
+            "runs of one cohort",
+            "their beats or splits are not the same; compare all the same with --any-cohort",
+        )
+    parts = {name: [side.part(name) for side in sides] for name in PARTS}
+    return Comparison(
+        split,
+        leave_out,
+        not strangers,
+        tuple(_run(side, split, leave_out) for side in sides),
+        {name: _differing(of) for name, of in parts.items()},
+        tuple(_own(number, parts) for number in range(len(sides))),
+        _classes(sides),
+        tuple(_patients(sides)),
+    )
+
+
+def _side(path: Path, split: str, leave_out: str) -> _Side:
+    folders = run_folders(path)
+    found = [read_evaluation(folder, split, leave_out) for folder in folders]
+    there = [result for result in found if result is not None]
+    return _Side(path, [read_document(folder) for folder in folders], there if len(there) == len(folders) else [])
+
+
+def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
+    if len(paths) < 2:
+        raise OptionError("RUNS", "one run" if paths else "none", "two runs or more")
+    resolved = [path.resolve() for path in paths]
+    twice = next((path for i, path in enumerate(paths) if resolved[i] in resolved[:i]), None)
+    if twice is not None:
+        raise OptionError("RUNS", f"{twice} is named twice", "different runs")
+    if split not in SPLITS:
+        raise OptionError("--split", f"{split!r}", f"one of {', '.join(SPLITS)}")
+    if leave_out not in LEFT_OUT:
+        raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEFT_OUT)}")
+
+
+def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
+    progress = [progress_of(document) for document in side.documents]
+    done, rounds = min(one["rounds_done"] for one in progress), max(document.rounds for document in side.documents)
+    scored = min((result.round for result in side.found), default=None)
+    passes = [one["passes"] for one in progress]
+    scores = {name: _over_seeds([result.scores.get(name) for result in side.found]) for name in SCORES}
+    worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.found]) for name in ANSWERS}
+    return ComparedRun(
+        str(side.path),
+        len(side.documents),
+        side.documents[0].method,
+        done,
+        rounds,
+        None if None in passes else statistics.fmean(passes),
+        scored,
+        side.found[0].protocol if side.found else None,
+        {name: mean for name, (mean, _) in scores.items()} if side.found else None,
+        {name: mean for name, (mean, _) in worst.items() if mean is not None} or None,
+        {name: spread for name, (_, spread) in (scores | worst).items() if spread is not None},
+        tuple(_notes(command(side.path, split, leave_out), split, scored, done, rounds)),
+    )
+
+
+def _notes(evaluate: str, split: str, scored: int | None, done: int, rounds: int) -> list[str]:
+    notes = []
+    if scored is None:
+        notes.append(f"is not evaluated on {split}: {evaluate}")
+    elif scored != done:
+        notes.append(f"was evaluated after round {scored}, and has {done}: {evaluate}")
+    if done < rounds:
+        notes.append(f"is not finished: {done} of {rounds} rounds")
+    return notes
+
+
+def _over_seeds(values: list[float | None]) -> tuple[float | None, float | None]:
+    """Return mean and standard deviation; None where there is none, or a seed has no value."""
+    there = [value for value in values if value is not None]
+    if not there or len(there) < len(values):
+        return None, None
+    return statistics.fmean(there), statistics.stdev(there) if len(there) > 1 else None
+
+
+def _worst_tenth(result: Evaluation, answer: str) -> float | None:
+    values: list[float] = sorted(getattr(result, f"{answer}_f1").values())
+    return statistics.fmean(values[: -(-len(values) // 10)]) if values else None
+
+
+def _differing(parts: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """Return names that all have, with values that are not the same, but ``rounds``, which has a row of its own."""
+    names = [name for name in parts[0] if name != "rounds" and all(name in part for part in parts)]
+    values = {name: tuple(part[name] for part in parts) for name in names}
+    return {name: of for name, of in values.items() if any(value != of[0] for value in of)}
+
+
+def _own(number: int, parts: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    return {
+        name: value
+        for of in parts.values()
+        for name, value in of[number].items()
+        if not all(name in part for part in of)
+    }
+
+
+def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
+    tables = [[{row.name: row for row in result.classes} for result in side.found] for side in sides]
+    rows = []
+    for name in dict.fromkeys(name for side in tables for table in side for name in table):
+        of = [[table[name] for table in side if name in table] for side in tables]
+        everywhere = [row for side in of for row in side]
+        if any(row.beats or row.predicted for row in everywhere):
+            beats = {row.beats for row in everywhere}
+            f1 = [[row.f1 for row in side if row.f1 is not None] for side in of]
+            means = tuple(statistics.fmean(values) if values else None for values in f1)
+            rows.append(ComparedClass(name, beats.pop() if len(beats) == 1 else None, means))
+    return tuple(rows)
+
+
+def _patients(sides: list[_Side]) -> list[ComparedPatients]:
+    rows = []
+    for number, side in enumerate(sides[1:], start=1):
+        for answer in ANSWERS:
+            before, after = sides[0].f1(answer), side.f1(answer)
+            change = {patient: after[patient] - before[patient] for patient in before if patient in after}
+            if change:
+                rows.append(_change(number, answer, change))
+    return rows
+
+
+def _change(number: int, answer: str, change: dict[str, float]) -> ComparedPatients:
+    most, least = max(change, key=change.__getitem__), min(change, key=change.__getitem__)
+    better, worse = (sum(sign * value > 0 for value in change.values()) for sign in (1, -1))
+    return ComparedPatients(
+        number,
+        answer,
+        better,
+        len(change) - better - worse,
+        worse,
+        sum(change.values()) / len(change),
+        (most, change[most]) if better else None,
+        (least, change[least]) if worse else None,
+    )

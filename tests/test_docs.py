@@ -67,6 +67,8 @@ def test_every_option_the_docs_name_exists() -> None:
         ("methods",),
         ("runs", "list"),
         ("runs", "show"),
+        ("runs", "compare"),
+        (),
     ]
     for command in commands:
         said = subprocess.run(
@@ -118,7 +120,7 @@ def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md"])
+@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md", "command-line.md"])
 def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:
     commands = lines_of(ROOT / "docs" / page)
     assert len(commands) >= 5

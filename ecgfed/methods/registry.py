@@ -16,6 +16,8 @@ from types import ModuleType
 import ecgfed.methods
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Method
+from ecgfed.methods.card import Card
+from ecgfed.methods.names import did_you_mean, same_name
 
 ENTRY_POINTS = "ecgfed.methods"
 
@@ -30,7 +32,7 @@ def methods() -> dict[str, type[Method]]:
                 found[value.name] = value
     for entry in entry_points(group=ENTRY_POINTS):
         kind = _checked(entry.load(), f"entry point {entry.value}")
-        if kind.name in found:
+        if same_name(kind.name, found):
             raise OptionError(f"entry point {entry.value}", f"a second method named {kind.name!r}", "a name of its own")
         found[kind.name] = kind
     return dict(sorted(found.items()))
@@ -40,10 +42,11 @@ def method_by_name(name: str) -> type[Method]:
     """Return a method's class.
 
     Args:
-        name: of a registered method, or ``path/to/file.py:ClassName``, or ``package.module:ClassName``.
+        name: of a registered method, but for case, hyphens and underscores; or ``path/to/file.py:ClassName``, or
+            ``package.module:ClassName``.
 
     Raises:
-        OptionError: no such method, or what is there is none; the known names are listed.
+        OptionError: no such method, or what is there is none; the known names are listed, the nearest is suggested.
     """
     where, colon, class_name = name.rpartition(":")
     if colon:
@@ -51,9 +54,11 @@ def method_by_name(name: str) -> type[Method]:
         if not hasattr(module, class_name):
             raise OptionError("--method", f"{name!r}", f"a class of {where}", f"it has no {class_name!r}")
         return _checked(getattr(module, class_name), f"--method {name}")
-    if name not in methods():
-        raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", "or your own as FILE.py:CLASS")
-    return methods()[name]
+    known = same_name(name, methods())
+    if known is None:
+        action = did_you_mean(name, methods()) or "or your own as FILE.py:CLASS"
+        raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", action)
+    return methods()[known]
 
 
 def name_of(kind: type[Method]) -> str:
@@ -105,4 +110,6 @@ def _checked(value: object, where: str) -> type[Method]:
         raise OptionError(
             where, f"{value.__name__} lacks {', '.join(missing)}", "all of a method", "see docs/training.md"
         )
+    if not isinstance(value.card, Card):
+        raise OptionError(where, f"{value.__name__}'s card is {value.card!r}", "an ecgfed.methods.card.Card")
     return value

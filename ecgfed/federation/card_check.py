@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ecgfed.federation.traffic import Parcel, Traffic
 from ecgfed.methods.card import Card, Keeps, Travels
-from ecgfed.nets.layers import Params, trainable
+from ecgfed.nets.layers import Params, is_buffer, trainable
 from ecgfed.nets.parts import extractor_of, head_of
 
 Leaves = Mapping[str, Tensor]
@@ -19,8 +19,10 @@ def card_problems(traffic: Traffic) -> list[str]:
 
     Every leaf that went down, came up or was kept has to be named; everything named has to occur, in the form it says.
     What is for everybody has to be the same for all; another client's own thing has to be declared; what a client keeps
-    to itself must not go up, nor its change. The rounds should be several, of three or more clients, two or more steps,
-    as far into the run as the method changes: what the card says of a phase that was not run counts as untrue.
+    to itself must not go up, nor its change (BatchNorm's statistics are left to the card's words).
+
+    The rounds should be several, of three or more clients, of two or more steps, and reach as far into the run as the
+    method changes: what the card says of a phase that was not run counts as untrue.
     """
     card = traffic.method.card.with_settings(traffic.method.settings)
     parcels = [parcel for of_round in traffic.rounds for parcel in of_round]
@@ -169,30 +171,30 @@ def _came_from(trees: Iterable[_ByName], path: str, leaf: Tensor) -> bool:
 
 def _kept_to_itself(traffic: Traffic, card: Card) -> Iterator[str]:
     """Kept things that go up although the card says never, and those that do not although it says they do."""
+    known = {entry.name: entry.known for entry in card.keeps}
     met: set[int] = set()
-    told: set[str] = set()
-    for of_round in traffic.rounds:
-        for parcel in of_round:
+    as_it_is: set[str] = set()
+    for parcel in (parcel for of_round in traffic.rounds for parcel in of_round):
+        for path, leaf in parcel.kept.items():
+            name = _entry_of(path, card.keeps)
+            if name is None or not leaf.is_floating_point() or not leaf.any():
+                continue
+            whole = any(_same(leaf, up) for up in parcel.up.values())
+            if whole:
+                as_it_is.add(name)
             # all begin at one model, so that in a client's first round different things may be the same
-            first = parcel.client not in met
-            met.add(parcel.client)
-            for path, leaf in parcel.kept.items():
-                name = _entry_of(path, card.keeps)
-                if name is None or not leaf.is_floating_point() or not leaf.any():
-                    continue
-                if any(_same(leaf, up) for up in parcel.up.values()):
-                    told.add(name)
-                change = leaf - parcel.kept_before[path] if path in parcel.kept_before else leaf
-                goes_up = any(_same(leaf, up) or _close(change, up) for up in parcel.up.values())
-                if goes_up and not first and _known(name, card) == "never":
-                    yield f"{path} goes up or its change does; its card says that the server never knows {name}"
+            looked_at = known[name] == "never" and parcel.client in met and not is_buffer(path)
+            if looked_at and (whole or _its_change_goes_up(parcel, path)):
+                yield f"{path} goes up or its change does; its card says that the server never knows {name}"
+        met.add(parcel.client)
     for entry in card.keeps:
-        if entry.known == "as it is" and entry.name not in told:
+        if entry.known == "as it is" and entry.name not in as_it_is:
             yield f"its card says that {entry.name} ({entry.what}) goes up as it is, which never happened"
 
 
-def _known(name: str, card: Card) -> str:
-    return next(entry.known for entry in card.keeps if entry.name == name)
+def _its_change_goes_up(parcel: Parcel, path: str) -> bool:
+    before = parcel.kept_before.get(path)
+    return before is not None and any(_close(parcel.kept[path] - before, up) for up in parcel.up.values())
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

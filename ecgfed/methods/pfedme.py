@@ -55,7 +55,7 @@ class PFedMe(FedAvgUniform):
         FedAvgUniform.card,
         title="pFedMe",
         reference="Dinh et al., NeurIPS 2020",
-        keeps=(Keeps("personal", "personal model"),),
+        keeps=(Keeps("personal", "personal model, but for BatchNorm's statistics"),),
     )
     settings_type: ClassVar[type] = PFedMeSettings
 

@@ -169,3 +169,12 @@ def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_pa
     (tmp_path / "cifar10").symlink_to(cifar10)
     run_all(lines_of(ROOT / "docs" / "cifar10.md"), tmp_path)
     assert (tmp_path / "cifar-bundle" / "manifest.json").is_file()
+
+
+def test_the_whole_path_in_python_is_ten_lines_and_runs(tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "README.md", "python")
+    assert len([line for line in block.splitlines() if line.strip()]) <= 10
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Predictions('demo01': " in done.stdout
+    assert sorted(path.suffix for path in (tmp_path / "predictions").iterdir()) == [".csv", ".ecgfed", ".json", ".png"]

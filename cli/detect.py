@@ -3,7 +3,7 @@
 import re
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,8 +11,12 @@ from ecgfed.errors import OptionError
 from ecgfed.files import check_free
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
-from .reading import ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .reading import ColumnsOption, DetectorOption, FsOption, MainsOption, UnitsOption, lead_names, read_options
 from .records import record_paths
+
+if TYPE_CHECKING:
+    from ecgfed.record.recording import ReadOptions
+    from ecgfed.signal.detectors import Detector
 
 
 def detect_command(
@@ -20,7 +24,8 @@ def detect_command(
         list[Path], typer.Argument(metavar="RECORDS", help="Recordings of any format, or folders of WFDB records.")
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the annotation files, RECORD.SUFFIX.")],
-    detector: Annotated[str, typer.Option(help="ecgfed, xqrs, ... (docs/qrs.md).")] = "ecgfed",
+    detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
     lead: Annotated[
         str | None, typer.Option(help="Lead to put the peaks on, in order of preference; default MLII, II, the first.")
     ] = None,
@@ -35,9 +40,9 @@ def detect_command(
     """Find the R peaks of recordings, each marked N; 'ecgfed ec57' and WFDB's bxb score the files."""
     from ecgfed.files import write_together
     from ecgfed.record.reader import record_path
-    from ecgfed.signal.detectors import detector_by_name
+    from ecgfed.signal.detectors import check_mains, detector_option
 
-    detector_by_name(detector)
+    found_by, mains_hz = detector_option(detector), check_mains(mains)
     how = read_options(fs, units, columns)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
@@ -51,20 +56,22 @@ def detect_command(
     with progress_bar(quiet) as bar:
         task = bar.add_task("records", total=len(paths), about="")
         for path, target in zip(paths, targets, strict=True):
-            about, data = _detect(path, target, detector, lead, how)
+            about, data = _detect(path, target, lead, how, detector=found_by, mains_hz=mains_hz)
             found.append(about)
             files.append(data)
             bar.update(task, advance=1, about=path.name)
     write_together(dict(zip(targets, files, strict=True)))
     if json_output:
-        print_json({"detector": detector, "records": found})
+        print_json({"detector": found_by.name, "mains_hz": mains_hz, "records": found})
         return
     for about in found:
         note(f"{about['record']}: {about['beats']:,} beats on {about['lead']}, {about['file']}", quiet=quiet)
     note(f"{len(found)} records in {seconds(time.perf_counter() - started)}.", quiet=quiet)
 
 
-def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any) -> tuple[dict[str, Any], bytes]:
+def _detect(
+    path: Path, target: Path, lead: str | None, how: "ReadOptions", *, detector: "Detector", mains_hz: float | None
+) -> tuple[dict[str, Any], bytes]:
     """Return what is to be said of a record, and its annotation file."""
     import numpy as np
 
@@ -82,6 +89,7 @@ def _detect(path: Path, target: Path, detector: str, lead: str | None, how: Any)
         recording.fs_hz,
         lead=recording.leads.index(recording.lead),
         detector=detector,
+        mains_hz=mains_hz,
         name=f"{path} lead {recording.lead}",
     )
     about = {

@@ -5,14 +5,29 @@ import re
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ecgfed.errors import OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .reading import (
+    RECORD_HELP,
+    ColumnsOption,
+    DetectorOption,
+    FsOption,
+    MainsOption,
+    UnitsOption,
+    lead_names,
+    read_options,
+)
+
+if TYPE_CHECKING:
+    from ecgfed.record.recording import Annotation, ReadOptions, Recording
+    from ecgfed.signal.detectors import Detector
+    from ecgfed.signal.findings import Finding
+    from ecgfed.signal.quality import LeadQuality
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -34,6 +49,8 @@ def inspect_command(
     at: Annotated[
         str | None, typer.Option(metavar="M:SS", help="Where the 10 s begin; default: where most is amiss.")
     ] = None,
+    detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
@@ -42,23 +59,25 @@ def inspect_command(
     quiet: QuietOption = False,
 ) -> None:
     """Say how much of a recording can be used, what is amiss, and where. Findings are no errors."""
+    from ecgfed.signal.detectors import check_mains, detector_option
     from ecgfed.signal.quality import lead_quality
 
     started = time.perf_counter()
-    form = _form(out, overwrite)
+    form, found_by, mains_hz = _form(out, overwrite), detector_option(detector), check_mains(mains)
     recording, wanted = _read(record, lead, read_options(fs, units, columns))
     start_s = None if at is None else _moment(at, recording.duration_s)
     quality = {
         name: lead_quality(signal, recording.fs_hz)
         for name, signal in zip(recording.leads, recording.signals_mv, strict=True)
     }
-    rate, findings = _judge(recording, wanted, quality, annotator)
+    rate, findings = _judge(recording, wanted, quality, annotator, detector=found_by, mains_hz=mains_hz)
     summary = {
         "record": recording.name,
         "path": str(recording.path),
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
         "lead": recording.lead,
+        "detector": found_by.name,
         "heart_rate_per_min": None if rate is None else round(rate, 1),
         "leads": [_about_lead(name, found) for name, found in quality.items()],
         "findings": findings,
@@ -89,7 +108,7 @@ def _form(out: Path | None, overwrite: bool) -> str:
     return form
 
 
-def _read(record: Path, lead: str | None, how: Any) -> tuple[Any, tuple[str, ...]]:
+def _read(record: Path, lead: str | None, how: "ReadOptions") -> tuple["Recording", tuple[str, ...]]:
     """Return the recording with every lead, and the names of the leads that were wanted."""
     from ecgfed.record.reader import read_every_lead, read_recording
 
@@ -112,7 +131,13 @@ def _moment(text: str, duration_s: float) -> float:
 
 
 def _judge(
-    recording: Any, wanted: tuple[str, ...], quality: dict[str, Any], annotator: str
+    recording: "Recording",
+    wanted: tuple[str, ...],
+    quality: "dict[str, LeadQuality]",
+    annotator: str,
+    *,
+    detector: "Detector",
+    mains_hz: float | None,
 ) -> tuple[float | None, list[dict[str, Any]]]:
     """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
     import numpy as np
@@ -125,7 +150,14 @@ def _judge(
     peaks = np.empty(0, np.int64)
     with contextlib.suppress(RecordError):  # no beats: a finding, said below
         lead = recording.leads.index(recording.lead)
-        peaks = detect_around_gaps(recording.signals_mv, recording.fs_hz, quality[recording.lead], lead=lead)
+        peaks = detect_around_gaps(
+            recording.signals_mv,
+            recording.fs_hz,
+            quality[recording.lead],
+            lead=lead,
+            detector=detector,
+            mains_hz=mains_hz,
+        )
     findings = missing_lead(recording, wanted)
     annotation = None
     if has_annotation(recording, annotator):
@@ -135,7 +167,7 @@ def _judge(
     return heart_rate(peaks, recording.fs_hz, bad[recording.lead]), [asdict(finding) for finding in findings]
 
 
-def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
+def _annotation(recording: "Recording", annotator: str) -> "tuple[Annotation | None, list[Finding]]":
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
     from ecgfed.record.reader import read_annotation
     from ecgfed.signal.findings import Finding
@@ -146,7 +178,7 @@ def _annotation(recording: Any, annotator: str) -> tuple[Any, list[Any]]:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
 
 
-def _about_lead(name: str, quality: Any) -> dict[str, Any]:
+def _about_lead(name: str, quality: "LeadQuality") -> dict[str, Any]:
     """Return what the JSON output says of one lead."""
     return {
         "lead": name,
@@ -167,7 +199,12 @@ def _about_lead(name: str, quality: Any) -> dict[str, Any]:
 
 
 def _draw(
-    recording: Any, quality: dict[str, Any], summary: dict[str, Any], start_s: float | None, out: Path, form: str
+    recording: "Recording",
+    quality: "dict[str, LeadQuality]",
+    summary: dict[str, Any],
+    start_s: float | None,
+    out: Path,
+    form: str,
 ) -> None:
     from ecgfed.files import write_bytes
     from ecgfed.reports.quality_page import QualityPage, draw_quality, worst_start

@@ -1,11 +1,14 @@
 """What every command that reads recordings shares: the options for what a file leaves open."""
 
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ecgfed.errors import OptionError
+
+if TYPE_CHECKING:
+    from ecgfed.record.recording import ReadOptions
 
 RECORD_HELP = "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy or .npz."
 FsOption = Annotated[
@@ -18,6 +21,15 @@ UnitsOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", help="Names of the columns in order, such as time,MLII,V1; an empty one is passed over."),
+]
+DetectorOption = Annotated[
+    str, typer.Option(help="Who finds the R peaks: ecgfed, xqrs, ... (docs/qrs.md), or your own as FILE.py:NAME.")
+]
+MainsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--mains", help="50 or 60: the mains in Hz where it was recorded, for detectors that ask; default 60."
+    ),
 ]
 AnnotatorOption = Annotated[
     str, typer.Option(help="Suffix of the annotation files; edf: the annotations inside an EDF+ file.")
@@ -32,7 +44,7 @@ def lead_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def read_options(fs: float | None, units: str | None, columns: str | None) -> Any:
+def read_options(fs: float | None, units: str | None, columns: str | None) -> "ReadOptions":
     """Return the ReadOptions that the shared options say; raises OptionError."""
     from ecgfed.record.checks import check_fs, parse_units
     from ecgfed.record.recording import ReadOptions

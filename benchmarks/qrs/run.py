@@ -32,7 +32,7 @@ from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 from ecgfed.record.wfdb_header import read_header
-from ecgfed.signal.detectors import DETECTORS, OURS, detect_r_peaks
+from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
 DS2 = (
@@ -180,7 +180,7 @@ def main() -> None:
     arguments.add_argument("--only", nargs="*", help="detectors to run")
     arguments.add_argument("--out", type=Path, default=HERE / "results.json")
     given = arguments.parse_args()
-    names = given.only or [OURS, ONE_LEAD, *(name for name in DETECTORS if name != OURS)]
+    names = given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]
     records, results = list(record_names()), []
     for name in names:
         results.append(measure(name, given.source, given.work, records))

@@ -15,7 +15,7 @@ from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.signal.around_gaps import detect_around_gaps
-from ecgfed.signal.detectors import OURS, detector_by_name
+from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.quality import LeadQuality, lead_quality
 
 #: Where R peaks come from.
@@ -29,27 +29,35 @@ class BeatOptions:
     Attributes:
         leads: lead names in order of preference; the recording's first lead for none.
         peaks: ``annotated`` or ``detected`` R peaks.
-        detector: which detector, for detected peaks.
+        detector: for detected peaks, a registered name or a ``Detector``.
         annotator: suffix of the annotation file.
         how: what CSV and NumPy recordings leave open.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
     """
 
     leads: tuple[str, ...] = ()
     peaks: str = "detected"
-    detector: str = OURS
+    detector: str | Detector = OURS
     annotator: str = "atr"
     how: ReadOptions = field(default_factory=ReadOptions)
+    mains_hz: float | None = None
 
     def __post_init__(self) -> None:
         if self.peaks not in PEAKS:
             raise OptionError("--peaks", f"{self.peaks!r}", " or ".join(PEAKS))
         check_annotator(self.annotator)
+        check_mains(self.mains_hz)
         detector_by_name(self.detector)
+
+    @property
+    def found_by(self) -> Detector:
+        """The detector, for detected peaks."""
+        return detector_by_name(self.detector)
 
     @property
     def every_lead(self) -> bool:
         """Whether all leads of a recording are read, for a detector that looks at them."""
-        return self.peaks == "detected" and detector_by_name(self.detector).every_lead
+        return self.peaks == "detected" and self.found_by.every_lead
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,6 +121,7 @@ def cut_beats(recording: Recording, options: BeatOptions, *, annotated: bool = F
             quality,
             lead=recording.leads.index(recording.lead),
             detector=options.detector,
+            mains_hz=options.mains_hz,
             name=f"{recording.path} lead {recording.lead}",
         )
     windows = windows_around(recording.signal_mv, recording.fs_hz, r_samples, quality)

@@ -21,6 +21,7 @@ from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.signal import filters
+from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 
 Progress = Callable[[str, int, int], None]
 
@@ -96,7 +97,8 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
 
 def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
-    if workers <= 1 or len(paths) < 4:
+    # a detector that was made in place is nowhere to be found by another process
+    if workers <= 1 or len(paths) < 4 or not options.beats.found_by.origin:
         yield from (_read_record(path, options) for path in paths)
         return
     pool = worker_pool(workers)
@@ -224,6 +226,14 @@ class _Build:
         )
 
 
+def _detection(cut: BeatOptions) -> dict[str, str | float | None]:
+    """What ``cohort.json`` says of who found the R peaks, and of the mains where they were not the usual ones."""
+    if cut.peaks != "detected":
+        return {"detector": None}
+    unusual = cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
+    return {"detector": cut.found_by.name, **({"mains_hz": cut.mains_hz} if unusual else {})}
+
+
 def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     options, cut = build.options, build.options.beats
@@ -242,7 +252,7 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "normalised": False,
         "split": options.split,
         "peaks": cut.peaks,
-        "detector": cut.detector if cut.peaks == "detected" else None,
+        **_detection(cut),
         "seed": options.seed,
         "reading": {"fs_hz": cut.how.fs_hz, "units": cut.how.units, "columns": list(cut.how.columns)},
         "holdout": list(options.holdout),

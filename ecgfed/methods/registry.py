@@ -5,17 +5,13 @@ A package offers a method with an entry point of the group ``ecgfed.methods``; a
 """
 
 import importlib
-import importlib.util
 import pkgutil
-import sys
 from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
-from types import ModuleType
 
 import ecgfed.methods
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Method
+from ecgfed.plugins import entries, load_code, load_entry, names_code, origin_of
 
 ENTRY_POINTS = "ecgfed.methods"
 
@@ -28,8 +24,8 @@ def methods() -> dict[str, type[Method]]:
         for value in vars(importlib.import_module(f"ecgfed.methods.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, Method) and value.name:
                 found[value.name] = value
-    for entry in entry_points(group=ENTRY_POINTS):
-        kind = _checked(entry.load(), f"entry point {entry.value}")
+    for entry in entries(ENTRY_POINTS).values():
+        kind = _checked(load_entry(entry), f"entry point {entry.value}")
         if kind.name in found:
             raise OptionError(f"entry point {entry.value}", f"a second method named {kind.name!r}", "a name of its own")
         found[kind.name] = kind
@@ -45,12 +41,8 @@ def method_by_name(name: str) -> type[Method]:
     Raises:
         OptionError: no such method, or what is there is none; the known names are listed.
     """
-    where, colon, class_name = name.rpartition(":")
-    if colon:
-        module = _module(where, name)
-        if not hasattr(module, class_name):
-            raise OptionError("--method", f"{name!r}", f"a class of {where}", f"it has no {class_name!r}")
-        return _checked(getattr(module, class_name), f"--method {name}")
+    if names_code(name):
+        return _checked(load_code(name, "--method").value, f"--method {name}")
     if name not in methods():
         raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", "or your own as FILE.py:CLASS")
     return methods()[name]
@@ -58,41 +50,7 @@ def method_by_name(name: str) -> type[Method]:
 
 def name_of(kind: type[Method]) -> str:
     """The name by which ``method_by_name`` finds a class again: its own, or where it lies."""
-    if methods().get(kind.name) is kind:
-        return kind.name
-    file = sys.modules[kind.__module__].__file__
-    if kind.__module__.startswith(_OWN_FILES) and file:
-        return f"{Path(file).resolve()}:{kind.__qualname__}"
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
-_OWN_FILES = "ecgfed_method_file_"
-
-
-def _module(where: str, name: str) -> ModuleType:
-    """Import a module by its name or its file."""
-    if not where.endswith(".py"):
-        try:
-            return importlib.import_module(where)
-        except ImportError as problem:
-            raise OptionError("--method", f"{name!r} ({problem})", "a module that can be imported") from problem
-    path = Path(where).resolve()
-    module_name = _OWN_FILES + path.stem
-    if module_name in sys.modules and sys.modules[module_name].__file__ == str(path):
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise OptionError("--method", f"{name!r}: no file {path}", "a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their own module up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as problem:
-        del sys.modules[module_name]
-        raise OptionError(
-            "--method", f"{path} fails with {type(problem).__name__}: {problem}", "a file that runs"
-        ) from problem
-    return module
+    return kind.name if methods().get(kind.name) is kind else origin_of(kind)
 
 
 def _checked(value: object, where: str) -> type[Method]:

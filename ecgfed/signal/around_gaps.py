@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.signal.detectors import MIN_DURATION_S, OURS, detect_r_peaks, detector_by_name
+from ecgfed.signal.detectors import MIN_DURATION_S, OURS, Detector, detect_r_peaks, detector_by_name
 from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
 
 #: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
@@ -33,7 +33,8 @@ def detect_around_gaps(
     quality: LeadQuality | None = None,
     *,
     lead: int = 0,
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     name: str = "signal",
 ) -> NDArray[np.int64]:
     """Find the R peaks of a recording, with detectors that do not know of gaps piece by piece.
@@ -43,34 +44,37 @@ def detect_around_gaps(
         fs_hz: sampling frequency in Hz.
         quality: bad stretches of the lead in use, where they are known already.
         lead: the lead in use.
-        detector: a name from ``ecgfed.signal.detectors.DETECTORS``. Ours copes with gaps itself, and goes on with
-            another lead where it has one; the others see pieces of the lead in use without gaps, rail or spikes.
+        detector: a registered name, or a ``Detector``. Ours copes with gaps itself, and goes on with another lead
+            where it has one; the others see pieces of the lead in use without gaps, rail or spikes.
+        mains_hz: 50 or 60, as ``detect_r_peaks`` takes it.
         name: what to call the signal in an error.
 
     Returns:
         (peaks,) int64 sample numbers in increasing order; a spike of the lead in use is none.
 
     Raises:
-        OptionError: unknown detector.
+        OptionError: unknown detector, other mains.
         RecordError: no beat in any piece, or no piece long enough.
     """
+    chosen = detector_by_name(detector)
     signals = np.atleast_2d(np.asarray(signals_mv, dtype=np.float64))
-    signal = signals[lead].copy()
-    quality = quality or lead_quality(signal, fs_hz)
+    quality = quality or lead_quality(signals[lead], fs_hz)
     pieces, lost = usable_pieces(quality)
-    every_lead = detector_by_name(detector).every_lead
-    if every_lead or not lost.any():
+    if chosen.copes_with_gaps or not lost.any():
         try:
-            peaks = detect_r_peaks(signals, fs_hz, lead=lead, detector=detector, name=name)
+            peaks = detect_r_peaks(signals, fs_hz, lead=lead, detector=chosen, mains_hz=mains_hz, name=name)
             return peaks[~quality.bad([Reason.SPIKE])[peaks]]
         except RecordError:
             if pieces or len(signals) > 1 or not quality.stretches:
                 raise
-    signal[lost] = np.nan
+    signals = signals.copy()
+    signals[lead, lost] = np.nan
     found, problem = [], None
     for start, stop in pieces:
+        piece = signals[:, start:stop]
         try:
-            found.append(start + detect_r_peaks(signal[start:stop], fs_hz, detector=detector, name=name))
+            peaks = detect_r_peaks(piece, fs_hz, lead=lead, detector=chosen, mains_hz=mains_hz, name=name)
+            found.append(start + peaks)
         except RecordError as error:  # no beat in this piece; there may be some in another
             problem = error
     peaks = np.concatenate(found) if found else np.empty(0, np.int64)

@@ -146,6 +146,57 @@ def test_detect_refuses_and_leaves_what_was_there(ecgfed: Command, recorded: Pat
     assert snapshot(out) != before
 
 
+#: A detector that knows nothing and tells what it was told: a peak at ten times the mains' frequency, and one a second.
+TELLING = """
+import numpy as np
+from ecgfed.signal.detectors import Detector
+def find(signals_mv, fs_hz, lead, mains_hz):
+    return np.union1d([int(10 * mains_hz)], np.arange(1000, signals_mv.shape[1], int(fs_hz)))
+TELLING = Detector("anything", find, "a test")
+"""
+
+
+@pytest.fixture
+def telling(tmp_path: Path) -> str:
+    file = tmp_path / "telling.py"
+    file.write_text(TELLING)
+    return f"{file}:TELLING"
+
+
+def first_peak(folder: Path) -> int:
+    return int(wfdb.rdann(str(folder / "r1"), "qrs").sample[0])
+
+
+@pytest.mark.parametrize(("mains", "told"), [((), 600), (("--mains", "60"), 600), (("--mains", "50"), 500)])
+def test_detect_runs_a_persons_own_detector_and_tells_it_the_mains(
+    ecgfed: Command, recorded: Path, tmp_path: Path, telling: str, mains: tuple[str, ...], told: int
+) -> None:
+    said = ecgfed("detect", recorded / "r1", "--out", tmp_path / "peaks", "--detector", telling, *mains, "--json")
+    assert said.code == 0, said.err
+    answer = json.loads(said.out)
+    assert answer["detector"] == "telling.py:TELLING"
+    assert answer["mains_hz"] == (int(mains[1]) if mains else None)
+    assert first_peak(tmp_path / "peaks") == told
+
+
+def test_detect_refuses_mains_and_detectors_that_are_none(
+    ecgfed: Command, recorded: Path, tmp_path: Path, telling: str
+) -> None:
+    for options, words in (
+        (("--mains", "55"), ("--mains: 55", "50 or 60")),
+        (("--detector", telling.replace("TELLING", "TELL")), ("--detector", "has no 'TELL'")),
+        (("--detector", f"{tmp_path / 'none.py'}:X"), ("no file",)),
+        (("--detector", "json:loads"), ("function is no detector",)),
+    ):
+        assert_refused(ecgfed("detect", recorded / "r1", "--out", tmp_path / "peaks", *options), *words)
+    (tmp_path / "bad.py").write_text(TELLING.replace("return ", "return 1.0 * "))
+    said = ecgfed(
+        "detect", recorded / "r1", "--out", tmp_path / "peaks", "--detector", f"{tmp_path / 'bad.py'}:TELLING"
+    )
+    assert_refused(said, "bad.py:TELLING returned float64 of shape", "increasing int64 sample numbers")
+    assert not (tmp_path / "peaks").exists()
+
+
 def test_detected_peaks_of_prepare_name_their_detector(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
     for detector in ("ecgfed", "pantompkins1985"):
         out = tmp_path / detector

@@ -59,6 +59,7 @@ def test_json_says_what_where_and_how_long(ecgfed: Command, damaged: Path) -> No
         "fs_hz",
         "duration_s",
         "lead",
+        "detector",
         "heart_rate_per_min",
         "leads",
         "findings",
@@ -101,6 +102,23 @@ def test_a_sound_record(ecgfed: Command, records: Path) -> None:
     said = ecgfed("inspect", records / "p1.hea")
     assert "No stretch of any lead is amiss." in said.out
     assert "100.00%" in said.out
+
+
+def test_the_heart_rate_is_the_detectors(ecgfed: Command, records: Path, tmp_path: Path) -> None:
+    """An own detector that marks a beat each second at 60 Hz mains, and two at 50."""
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n"
+        "from ecgfed.signal.detectors import Detector\n"
+        "find = lambda s, fs, lead, mains: np.arange(0, s.shape[1], int(fs * (mains - 40) / 20))\n"
+        "OWN = Detector('own', find, 'a test')\n"
+    )
+    own = ("--detector", f"{tmp_path / 'own.py'}:OWN")
+    found = inspected(ecgfed, records / "p1", *own)
+    assert (found["heart_rate_per_min"], found["detector"]) == (60.0, "own.py:OWN")
+    assert inspected(ecgfed, records / "p1", *own, "--mains", "50")["heart_rate_per_min"] == 120.0
+    assert inspected(ecgfed, records / "p1")["detector"] == "ecgfed"
+    assert_refused(ecgfed("inspect", records / "p1", "--mains", "16"), "--mains: 16", "50 or 60")
+    assert_refused(ecgfed("inspect", records / "p1", "--detector", "magic"), "--detector", "one of ecgfed")
 
 
 def test_the_lead_asked_for_is_the_one_that_is_judged(ecgfed: Command, damaged: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 # make test   everything CI checks: lint, types, tests        make slow   the slow tests too
 # make demo   the whole path on a synthetic cohort            DEMO=folder   where to (default: demo)
 # make install   a virtual environment in .venv               make TORCH=gpu install   with a CUDA build of torch
+# make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
+# make newest   the same with the newest there are, in .venv-newest
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= cpu
@@ -15,7 +17,7 @@ endif
 
 DEMO ?= demo
 
-.PHONY: install lint types unit slow test demo format clean
+.PHONY: install lint types unit slow test demo format oldest newest clean
 
 install: $(VENV)/installed-$(TORCH)
 
@@ -23,12 +25,13 @@ $(VENV)/installed-$(TORCH): pyproject.toml constraints/versions.txt constraints/
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "ecgfed needs Python 3.11 or newer; $(PYTHON) is older: make PYTHON=python3.12 ..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INDEX) -c constraints/$(TORCH).txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INDEX) -c constraints/$(TORCH).txt -e '.[all,dev]'
 	touch $@
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: install
 	$(BIN)/mypy ecgfed cli
@@ -48,5 +51,19 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Every direct dependency at its lowest or newest version, in an environment made anew. Torch alone stays what `make
+# install` took: other builds of it for the CPU are not at hand on every machine, and PyPI's would fetch CUDA.
+oldest: RESOLUTION := lowest-direct
+newest: RESOLUTION := highest
+oldest newest: PIP = $(BIN)/uv pip install --quiet --python .venv-$@
+oldest newest: install
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-$@
+	$(BIN)/python -c "from importlib.metadata import version; print('torch==' + version('torch'))" > .venv-$@/torch.txt
+	$(PIP) --no-deps $(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) -r .venv-$@/torch.txt
+	$(PIP) --resolution $(RESOLUTION) -c .venv-$@/torch.txt -e '.[all,dev]'
+	$(BIN)/uv pip check --python .venv-$@
+	.venv-$@/bin/pytest -n 2 --dist worksteal -p no:cacheprovider
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .import_linter_cache

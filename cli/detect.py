@@ -99,4 +99,4 @@ def _detect(
         "file": str(target),
         "duration_s": round(recording.duration_s, 3),
     }
-    return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz, target)
+    return about, annotation_bytes(Annotation(peaks, np.full(len(peaks), "N")), recording.fs_hz)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ecgfed.errors import OptionError, RecordError
+from ecgfed.errors import MissingExtraError, OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
@@ -174,7 +174,7 @@ def _annotation(recording: "Recording", annotator: str) -> "tuple[Annotation | N
 
     try:
         return read_annotation(recording, annotator), []
-    except RecordError as problem:
+    except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
 
 

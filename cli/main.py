@@ -11,6 +11,7 @@ import typer
 
 from ecgfed import __version__
 from ecgfed.errors import EcgfedError
+from ecgfed.extras import naming_the_extra
 from ecgfed.text import closest, safe_text
 
 from .synopses import Group, add_synopses
@@ -104,7 +105,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that an encoding cannot write is shown, and is no error
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
+        with naming_the_extra("this command"):
+            code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
         sys.stdout.flush()
     except EcgfedError as error:
         _stop(2, str(error))

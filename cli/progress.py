@@ -27,15 +27,18 @@ def _pace(per_s: float) -> str:
     return f"{per_s:.1f}/s" if per_s >= 1 else f"{1 / per_s:.1f} s each"
 
 
-class _Plain(ProgressColumn):
-    """A task's description, or one of its fields, as plain text; cut where the line is full."""
-
-    def __init__(self, field: str = "") -> None:
-        super().__init__(table_column=Column(no_wrap=True))
-        self._field = field
+class _Name(ProgressColumn):
+    """What is counted, as plain text."""
 
     def render(self, task: Task) -> Text:
-        return Text(safe_text(str(task.fields.get(self._field, "") if self._field else task.description)))
+        return Text(safe_text(task.description))
+
+
+class _About(ProgressColumn):
+    """A word about the last step, as plain text; cut where the line is full."""
+
+    def render(self, task: Task) -> Text:
+        return Text(safe_text(str(task.fields.get("about", ""))), no_wrap=True, overflow="ellipsis")
 
 
 class _Rate(ProgressColumn):
@@ -58,26 +61,35 @@ class _Left(TimeRemainingColumn):
 
 def bar_on(console: Console, *, silent: bool) -> Progress:
     """Return a bar for a terminal, gone when the work is done; a silent one shows nothing."""
-    columns = (_Plain(), BarColumn(bar_width=20), MofNCompleteColumn(), _Rate(), _Left(), _Plain("about"))
+    # where the line is too long, the bar and the word about the last step give way, numbers never
+    columns = (
+        _Name(table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        _Rate(table_column=Column(no_wrap=True)),
+        _Left(table_column=Column(no_wrap=True)),
+        _About(),
+    )
     return Progress(*columns, console=console, disable=silent, transient=True)
 
 
 class LineProgress(Progress):
-    """A bar's interface (``add_task``, ``update``, ``advance``) that says a line every ``every_s`` seconds instead.
+    """A bar's interface (``add_task``, ``update``, ``advance``) that says a line now and then instead.
 
     A task that has said something says once more how long it took when the block ends well.
 
     Args:
         say: called with each line.
         clock: seconds, increasing.
-        every_s: the least time between two lines of a task, and before its first.
+        every_s: the least time between two lines of a task, and before its first; default ``EVERY_S``.
     """
 
     def __init__(
-        self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic, every_s: float = EVERY_S
+        self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic, every_s: float | None = None
     ) -> None:
         super().__init__(disable=True, get_time=clock)
-        self._say, self._clock, self._every_s = say, clock, every_s
+        self._say, self._clock = say, clock
+        self._every_s = EVERY_S if every_s is None else every_s
         self._begun: dict[TaskID, tuple[float, float]] = {}
         self._said: dict[TaskID, float] = {}
 

@@ -17,7 +17,7 @@ Cell = str | int | float | None
 GAP = 2
 #: A column of words is not made narrower than this, nor than its longest cell.
 NARROWEST = 16
-_NUMBER = re.compile(r"[-+]?\d[\d,.]*(e[-+]?\d+)?(/\d[\d,]*)?( ?[%a-zA-Z]{1,3})?")
+_NUMBER = re.compile(r"[-+]?\d[\d,.]*(e[-+]?\d+)?(/\d[\d,]*)?( ± \d[\d,.]*)?( ?[%a-zA-Z]{1,3})?")
 _WORDS = re.compile(r"\s*\S+\s*")
 _JOINTS = re.compile(r"[^\s/\\_.,:;-]*[\s/\\_.,:;-]+|[^\s/\\_.,:;-]+")
 

@@ -29,7 +29,7 @@ class TerminalWatch(Watch):
     ) -> None:
         """Move the bar of what is counted."""
         if what not in self._tasks:
-            self._tasks[what] = self.bar.add_task(what, total=total, about="")
+            self._tasks[what] = self.bar.add_task(what, total=total, completed=done, about="")
         fields: dict[str, Any] = {"about": about} | ({"rate": rate} if rate else {})
         if left_s is not None:
             fields["left_s"] = left_s

@@ -101,7 +101,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'ecgfed' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from importlib import import_module
 
-    value = getattr(import_module(f"ecgfed.{_WHERE[name]}"), name)
+    from ecgfed.extras import naming_the_extra
+
+    with naming_the_extra(f"ecgfed.{name}"):
+        value = getattr(import_module(f"ecgfed.{_WHERE[name]}"), name)
     globals()[name] = value
     return value
 

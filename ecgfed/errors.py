@@ -54,4 +54,4 @@ class StorageError(EcgfedError):
 
 
 class MissingExtraError(EcgfedError):
-    """A package that does not come with the base install is missing."""
+    """A package that one of ecgfed's extras installs is not here (``ecgfed.extras``)."""

@@ -21,6 +21,8 @@ from ecgfed.nets.net import Inputs, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 
 _TEMPLATES: dict[Any, GraphTemplate] = {}
+#: A training of whole epochs, as runs of the session are.
+FEDAVG = ("--method", "fedavg", "--local-epochs", 1)
 #: The installed command, for what needs a process of its own.
 ECGFED = str(Path(sys.executable).with_name("ecgfed"))
 

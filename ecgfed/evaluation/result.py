@@ -168,6 +168,8 @@ def with_spread(values: Sequence[float | None], digits: int = 3) -> str:
         return "-"
     mean = f"{statistics.fmean(there):.{digits}f}"
     same_count = digits == 0 and len(set(there)) == 1  # the same beats are scored with every seed
-    if len(values) == 1 or same_count:
-        return mean
-    return f"{mean} ± {statistics.stdev(there) if len(there) > 1 else 0:.{digits}f}"
+    return (
+        mean
+        if len(values) == 1 or same_count
+        else f"{mean} ± {statistics.stdev(there) if len(there) > 1 else 0:.{digits}f}"
+    )

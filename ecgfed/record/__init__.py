@@ -1,1 +1,1 @@
-"""One recording: read, check, clean, find R peaks (numpy, scipy, wfdb; no torch)."""
+"""Recordings in and out: WFDB (wfdb), EDF (edfio), CSV and NumPy; no torch."""

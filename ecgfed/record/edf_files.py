@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.extras import require
 from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, choose_lead, parse_units
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
@@ -216,6 +217,7 @@ def read_edf(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, ho
         raise RecordError(path, "holds annotations only", "at least one lead", "leave the record out")
     if not layout.duration_s:
         raise RecordError(path, "data records of 0 s", "their length", "restore the header")
+    require("edfio", "reading an EDF file")
     try:
         edf = _open(path)
         names = [lead_name(signal.label) for signal in edf.signals]
@@ -273,6 +275,7 @@ def edf_comments(path: Path) -> tuple[str, ...]:
 def _annotations(path: Path) -> list[Any]:
     """Return edfio's annotations, onsets in seconds after the first data record's; raises RecordError."""
     _layout(path)
+    require("edfio", "reading an EDF file")
     try:
         return list(_open(path).annotations)
     except Exception as problem:  # what edfio and Python's decoders raise

@@ -62,6 +62,7 @@ def read_recording(
     Raises:
         RecordError: a file that cannot be used; one line names it and says what was found and expected.
         OptionError: units in ``how`` that are none.
+        MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
     path, kind, leads = Path(path), format_of(path), lead_list(leads)
     with _named_errors(path):
@@ -148,6 +149,7 @@ def read_annotation(recording: Recording, annotator: str = "atr") -> Annotation:
     Raises:
         RecordError: none, one that cannot be read or reaches past the recording, beats at a rate no heart has.
         OptionError: an annotator that is no suffix.
+        MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
     with _named_errors(recording.path):
         file, samples = annotation_file(recording.path, annotator), recording.signals_mv.shape[1]

@@ -1,6 +1,5 @@
 """Tables of numbers as people write them: comma, semicolon, tab or blanks, decimal comma, comments, empty cells."""
 
-import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ from ecgfed.errors import RecordError
 #: What stands for a value that was not recorded.
 GAPS = ("", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "null", "-", "--")
 _COMMENT = ("#", "%")
+#: Rows that are taken apart at once: bounds the memory that their cells take.
+_BLOCK = 65_536
 
 
 @dataclass(frozen=True)
@@ -47,33 +48,17 @@ class Table:
 
     def numbers(self, columns: list[int]) -> NDArray[np.float64]:
         """Return some columns (columns, rows) float64, NaN for a gap; raises RecordError with the line of a text."""
-        import pandas
-
-        try:
-            frame = pandas.read_csv(
-                io.StringIO("\n".join(self.rows)),
-                sep=r"\s+" if self.separator is None else self.separator,
-                header=None,
-                names=range(self.columns),
-                usecols=columns,
-                dtype=np.float64,
-                decimal=self.decimal,
-                na_values=list(GAPS),
-                keep_default_na=False,
-                skipinitialspace=True,
-                skip_blank_lines=False,
-                quoting=3,
-                float_precision="round_trip",
-                index_col=False,
-            )
-            values = np.ascontiguousarray(frame[columns].to_numpy().T)
-        except Exception as problem:  # pandas raises ValueError and kinds of its own, and never says the line
-            self._name_the_text(columns)
-            raise RecordError(
-                self.path, f"cannot be read as a table ({type(problem).__name__}: {problem})", "columns of numbers"
-            ) from problem
-        if values.shape != (len(columns), len(self.rows)):
-            raise RecordError(self.path, f"{values.shape[1]} rows can be read", f"{len(self.rows)}")
+        values = np.empty((len(columns), len(self.rows)))
+        glue = " " if self.separator is None else self.separator
+        for start in range(0, len(self.rows), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            cells = glue.join(self.rows[part]).split(self.separator)  # every row has as many: read_table saw to it
+            for row, column in enumerate(columns):
+                try:
+                    values[row, part] = _column_of_numbers(cells[column :: self.columns], self.decimal)
+                except ValueError:
+                    self._name_the_text(columns)
+                    raise
         return values
 
     def _name_the_text(self, columns: list[int]) -> None:
@@ -101,6 +86,20 @@ def as_number(cell: str, decimal: str = ".") -> float | None:
         return float(cell.replace(",", ".") if decimal == "," else cell)
     except ValueError:
         return None
+
+
+def _column_of_numbers(cells: list[str], decimal: str) -> list[float]:
+    """Return what ``as_number`` says of each cell, the whole column at once where none needs a closer look."""
+    text = "\n".join(cells)
+    if "_" not in text and (decimal == "." or "." not in text):
+        try:
+            return list(map(float, (text.replace(",", ".") if decimal == "," else text).split("\n")))
+        except ValueError:  # a gap, or a text
+            pass
+    numbers = [as_number(cell, decimal) for cell in cells]
+    if None in numbers:
+        raise ValueError
+    return [number for number in numbers if number is not None]
 
 
 def read_text(path: Path) -> str:

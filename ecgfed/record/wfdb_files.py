@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.extras import require
 from ecgfed.record.annotations import make_annotation
 from ecgfed.record.checks import check_samples, choose_lead
 from ecgfed.record.recording import Annotation, Recording
@@ -161,10 +162,11 @@ def read_annotation_file(path: Path, *, samples: int | None = None) -> Annotatio
     Raises:
         RecordError: no such file, a file without its end mark (truncated), marks beyond the recording.
     """
-    import wfdb
-
     if not path.is_file():
         raise RecordError(path, "does not exist", "annotations, for the labels", "name their suffix with --annotator")
+    require("wfdb", f"reading the annotations {path.name}")
+    import wfdb
+
     try:
         complete, last = _walk_annotation(path.read_bytes())
         if not complete:

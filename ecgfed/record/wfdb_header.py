@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RecordError
+from ecgfed.extras import require
 from ecgfed.record.checks import MILLIVOLT, check_fs
 
 
@@ -80,10 +81,11 @@ def unit(header: Any, base: Path, channel: int) -> str:
 
 def _parse(path: Path) -> Any:
     """Return what wfdb reads of a header; raises RecordError where it cannot."""
-    import wfdb
-
     if not path.is_file():
         raise RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
+    require("wfdb", "reading a WFDB record")
+    import wfdb
+
     try:
         return wfdb.rdheader(str(path.with_suffix("")))
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header

@@ -1,6 +1,5 @@
 """Writing a recording as a WFDB record: 16 bits a sample, finely enough that nothing is lost and nothing clips."""
 
-import contextlib
 import math
 import re
 import tempfile
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError, StorageError
+from ecgfed.extras import require
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_files import read_recording
 
@@ -19,6 +19,15 @@ _FULL_SCALE = 32767
 #: Ten nanovolt a step: no amplifier resolves less.
 _MAX_GAIN = 100_000.0
 _GAP = -32768
+#: The code of each mark in an annotation file (annot(5)); those of what stands beside marks; the longest short wait.
+_CODES = {
+    **{symbol: code for code, symbol in enumerate("NLRaVFJASEj/Q~", 1)},
+    **{symbol: code for code, symbol in enumerate('sT*D"=pB^t+u?![]en@xf()r', 18)},
+    "|": 16,
+}
+_COMMENT = '"'
+_SKIP, _SUBTYPE, _AUX = 59, 61, 63
+_LONGEST = 1023
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,7 @@ def _lead_names(leads: tuple[str, ...]) -> list[str]:
 
 def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
     """Write header and signal through wfdb, and compare what reads back with what was meant."""
+    require("wfdb", "writing a WFDB record")
     import wfdb
 
     signals, names = recording.signals_mv, _lead_names(recording.leads)
@@ -152,44 +162,59 @@ def record_bytes(
             recording.path, f"no copy could be made ({problem})", action="free space in TMPDIR"
         ) from None
     if annotation is not None:
-        files["atr"] = annotation_bytes(annotation, recording.fs_hz, recording.path)
+        files["atr"] = annotation_bytes(annotation, recording.fs_hz)
     return files, written
 
 
-def annotation_bytes(annotation: Annotation, fs_hz: float, target: Path) -> bytes:
-    """Return a WFDB annotation file; raises StorageError, naming ``target``, where it cannot be made.
+def annotation_bytes(annotation: Annotation, fs_hz: float) -> bytes:
+    """Return a WFDB annotation file, in words of 16 bits (annot(5)), byte for byte as the wfdb package writes it.
+
+    Written here because ``detect`` and ``predict`` need it where the wfdb package is not installed.
 
     Args:
-        annotation: marks in order of time, with their notes.
+        annotation: marks in order of time, with their notes and subtypes.
         fs_hz: the recording's sampling frequency, which is written beside them.
-        target: the file it shall become.
     """
-    import wfdb
-
-    if not len(annotation.sample):
-        return b"\0\0"  # the end mark alone, which wfdb does not write
-    notes = [_note_text(note) for note in annotation.note] or [""] * len(annotation.sample)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            written = Path(folder, "record")  # wfdb takes plain names only, and writes files only
-            wfdb.wrann(
-                written.name,
-                "atr",
-                annotation.sample,
-                annotation.symbol.tolist(),
-                aux_note=notes,
-                fs=fs_hz,
-                write_dir=folder,
-            )
-            data = written.with_suffix(".atr").read_bytes()
-            with contextlib.suppress(Exception):  # a full disk cuts wfdb's file short without a word
-                if np.array_equal(wfdb.rdann(str(written), "atr").sample, annotation.sample):
-                    return data
-    except OSError as problem:
-        raise StorageError(target, f"could not be written ({problem})", action="free space in TMPDIR") from None
-    raise StorageError(target, "could not be written (a temporary file was cut short)", action="free space in TMPDIR")
+    out = bytearray()
+    if len(annotation.sample):
+        rate = int(fs_hz) if round(fs_hz, 8) == int(fs_hz) else fs_hz
+        out += _word(_CODES[_COMMENT], 0) + _text(f"## time resolution: {rate}".encode())
+        out += _skip(-1) + _word(0, 1)  # ends what is said of the file: the marks' time begins anew
+    since = np.diff(annotation.sample, prepend=0).tolist()
+    notes = annotation.note or ("",) * len(since)
+    for interval, symbol, subtype, note in zip(
+        since, annotation.symbol.tolist(), annotation.subtypes.tolist(), notes, strict=True
+    ):
+        while interval > _LONGEST:
+            part = min(interval, 2**31 - 1)
+            out += _skip(part)
+            interval -= part
+        if symbol not in _CODES:  # such as the J point's ' of a CSV file: a comment carries it
+            symbol, note = _COMMENT, f"{symbol} {note}"
+        out += _word(_CODES[symbol], interval)
+        if subtype:
+            out += _word(_SUBTYPE, subtype & 0xFF)
+        if note:
+            out += _text(_note_bytes(note))
+    return bytes(out) + b"\0\0"
 
 
-def _note_text(name: str) -> str:
-    """Return a note as wfdb writes it byte for byte: UTF-8, at most the 255 bytes a note can have (annot(5))."""
-    return " ".join(name.split()).encode()[:255].decode("latin-1")
+def _word(code: int, number: int) -> bytes:
+    """Six bits of code and ten of a number."""
+    return (code << 10 | number).to_bytes(2, "little")
+
+
+def _skip(samples: int) -> bytes:
+    """A wait that ten bits cannot hold: 32 bits, the high half first."""
+    high, low = divmod(samples & 0xFFFFFFFF, 2**16)
+    return _word(_SKIP, 0) + high.to_bytes(2, "little") + low.to_bytes(2, "little")
+
+
+def _text(data: bytes) -> bytes:
+    """A text of at most 255 bytes beside the mark before it, padded to whole words."""
+    return _word(_AUX, len(data)) + data + b"\0" * (len(data) % 2)
+
+
+def _note_bytes(name: str) -> bytes:
+    """Return a note as bytes: UTF-8, at most the 255 that one can have (annot(5))."""
+    return " ".join(name.split()).encode()[:255]

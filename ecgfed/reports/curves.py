@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from ecgfed.extras import require
+
 
 def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) -> None:
     """Draw mean and worst client loss, and validation scores, over rounds; a PNG at ``path``.
@@ -12,6 +14,7 @@ def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) 
         path: the PNG to write.
         title: what stands above the figure.
     """
+    require("matplotlib", "drawing learning curves")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

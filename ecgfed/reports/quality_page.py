@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.extras import require
 from ecgfed.reports.strip import (
     FOOT_MM,
     GREY,
@@ -89,6 +90,7 @@ def worst_start(bad: NDArray[np.bool_], fs_hz: float) -> float:
 
 def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: int = 150) -> bytes:
     """Draw the page, true to scale at its printed size, with the 10 s from ``start_s`` on; return a PNG or SVG."""
+    require("matplotlib", "drawing a recording")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

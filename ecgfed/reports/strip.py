@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.extras import require
+
 STRIP_S = 10.0
 MM_PER_S, MM_PER_MV = 25.0, 10.0
 MARGIN_MM, TITLE_MM, FOOT_MM = 6.0, 9.0, 8.0
@@ -68,6 +70,7 @@ def busiest_start(r_samples: NDArray[np.int64], label: list[str], usual: str, fs
 
 def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
     """Draw 10 s from ``start_s`` on and return the PNG."""
+    require("matplotlib", "drawing a strip")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -79,6 +79,13 @@ def _flat(values: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
     return found
 
 
+def _names(values: Mapping[str, Any], name: str, where: Path) -> tuple[str, ...]:
+    found = typed(values, name, list, where, _AGAIN)
+    if not all(isinstance(part, str) for part in found):
+        raise RunError(where, f"{name} holds what is no text", "a list of names", _AGAIN)
+    return tuple(found)
+
+
 def _brief(value: object) -> str:
     text = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
     return text if len(text) <= 40 else f"{text[:37]}..."
@@ -88,10 +95,9 @@ def read_document(path: Path) -> RunDocument:
     """Read ``run.json`` of a run folder; raises RunError when it is none, damaged, or of another schema version."""
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
     where = path / FILE_NAME
-    settings, plan, net, cohort = (
-        typed(meta, name, dict, where, _AGAIN) for name in ("settings", "plan", "net", "cohort")
-    )
-    versions = typed({"versions": {}, **meta}, "versions", dict, where, _AGAIN)
+    told = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}
+    settings, plan, net, versions = (_flat(told, name, where) for name in ("settings", "plan", "net", "versions"))
+    cohort = typed(meta, "cohort", dict, where, _AGAIN)
     return RunDocument(
         path,
         typed(meta, "method", str, where, _AGAIN),
@@ -102,9 +108,9 @@ def read_document(path: Path) -> RunDocument:
         typed(plan, "rounds", int, where, _AGAIN),
         typed(cohort, "path", str, where, _AGAIN),
         typed(cohort, "fingerprint", str, where, _AGAIN),
-        tuple(map(str, typed({"clients": [], **meta}, "clients", list, where, _AGAIN))),
-        tuple(map(str, typed({"classes": [], **meta}, "classes", list, where, _AGAIN))),
-        {"ecgfed": meta.get("tool_version"), **versions},
+        _names(told, "clients", where),
+        _names(told, "classes", where),
+        {"ecgfed": typed(told, "tool_version", str, where, _AGAIN), **versions},
         identity_of(meta),
     )
 

@@ -95,19 +95,19 @@ class RecordingPredictions(Predictions):
             writer.writeheader()
             writer.writerows(beats)
         as_json = json.dumps({**self.about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False)
-        contents = [self._annotation(beats, targets[0]), table.getvalue().encode(), (as_json + "\n").encode()]
+        contents = [self._annotation(beats), table.getvalue().encode(), (as_json + "\n").encode()]
         if strip:
             contents.append(self.strip(strip_at_s))
         write_together(dict(zip(targets, contents, strict=True)))
         return targets
 
-    def _annotation(self, beats: Sequence[dict[str, Any]], target: Path) -> bytes:
+    def _annotation(self, beats: Sequence[dict[str, Any]]) -> bytes:
         """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
         from ecgfed.record.wfdb_writer import annotation_bytes
 
         notes = tuple("" if beat["class"] == beat["symbol"] else beat["class"] for beat in beats)
         symbols = np.array([beat["symbol"] for beat in beats], dtype=np.str_)
-        return annotation_bytes(Annotation(self.sample, symbols, notes), self.fs_hz, target)
+        return annotation_bytes(Annotation(self.sample, symbols, notes), self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> bytes:
         """Draw 10 s on ECG paper and return the PNG.

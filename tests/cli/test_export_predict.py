@@ -144,7 +144,19 @@ def test_other_classes_become_valid_annotations(ecgfed: Command, records: Path, 
     (tmp_path / "own").write_text(json.dumps({"classes": OWN_CLASSES}))
     classes = tmp_path / "own" if kind == "own" else "aami5"
     cohort, run, bundle = tmp_path / "cohort", tmp_path / "run", tmp_path / "bundle"
-    options = ("--method", "local", "--rounds", 12, "--batch-size", 16, "--set", "lr=0.05", "--no-rr")
+    options = (
+        "--method",
+        "local",
+        "--local-epochs",
+        1,
+        "--rounds",
+        12,
+        "--batch-size",
+        16,
+        "--set",
+        "lr=0.05",
+        "--no-rr",
+    )
     for command in (
         ("prepare", "folder", records, "--out", cohort, "--classes", classes, "--workers", 1),
         ("train", cohort, "--out", run, *options),

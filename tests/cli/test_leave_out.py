@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal
-from support import Command, SavedRun, assert_refused, exported, traced_once  # noqa: F401
+from support import FEDAVG, Command, SavedRun, assert_refused, exported, traced_once  # noqa: F401
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.federation.data import training_data
@@ -97,7 +97,7 @@ def test_training_data_without_poor_beats(cohort: Cohort) -> None:
 
 
 def test_train_leaves_them_out_and_says_so(ecgfed: Command, poor_path: Path, tmp_path: Path) -> None:
-    options = ("--rounds", 1, "--no-rr", "--quiet", "--device", "cpu")
+    options = (*FEDAVG, "--rounds", 1, "--no-rr", "--quiet", "--device", "cpu")
     for name, extra in (("all", ()), ("good", ("--leave-out", "poor-quality"))):
         said = ecgfed("train", poor_path, "--out", tmp_path / name, *options, *extra)
         assert said.code == 0, said.err
@@ -116,7 +116,7 @@ def test_train_leaves_them_out_and_says_so(ecgfed: Command, poor_path: Path, tmp
 
 def test_evaluate_scores_without_them(ecgfed: Command, cohort: Cohort, poor_path: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    assert ecgfed("train", poor_path, "--out", run, "--rounds", 1, "--quiet").code == 0
+    assert ecgfed("train", poor_path, "--out", run, *FEDAVG, "--rounds", 1, "--quiet").code == 0
     pool = cohort.pool(2)
     poor = int((cohort.flags[pool] & 2 > 0).sum())
     assert poor > 0

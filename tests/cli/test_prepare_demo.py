@@ -106,7 +106,7 @@ def test_overwrite_replaces_both(ecgfed: Command, tmp_path: Path) -> None:
         (("--minutes", 0), ("--minutes: 0", "0.5 to 60")),
         (("--minutes", -2), ("--minutes: -2",)),
         (("--minutes", "nan"), ("--minutes: nan",)),
-        (("--seed", -1), ("--seed", "equal to 0")),
+        (("--seed", -1), ("--seed", "0")),
         (("--split", "half"), ("--split", "'half'", "random, chronological")),
         (("--records", "c"), ("--records", "overlap")),
         (("--records", "c/records"), ("--records", "overlap", "neither in the other")),

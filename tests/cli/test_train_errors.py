@@ -11,8 +11,24 @@ import pytest
 import torch
 from support import Command, assert_full_disk, assert_refused, change_json, copied, run_limited, snapshot
 
+#: Weights grow a hundredfold a step.
+WILD = ("--method", "fedavg", "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
 #: A run of a second or less.
-SMALL = ("--rounds", 2, "--batch-size", 16, "--width", 0.35, "--set", "lr=0.02", "--quiet")
+SMALL = (
+    "--method",
+    "fedavg",
+    "--local-epochs",
+    1,
+    "--rounds",
+    2,
+    "--batch-size",
+    16,
+    "--width",
+    0.35,
+    "--set",
+    "lr=0.02",
+    "--quiet",
+)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +165,7 @@ def test_a_loss_that_is_not_finite_in_the_first_round(
 ) -> None:
     if empty_folder:
         (tmp_path / "run").mkdir()
-    steps = ("--local-steps", 60, "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
+    steps = (*WILD, "--local-steps", 60)
     said = ecgfed("train", cohort_path, "--out", tmp_path / "run", *steps)
     assert_refused(said, "in round 1", "expected a finite number", "--set lr=")
     assert re.search(r"ecgfed: client \S+ in round 1: loss is (nan|inf)", said.err)
@@ -161,7 +177,19 @@ def test_a_loss_that_is_not_finite_later_keeps_the_rounds_before(
 ) -> None:
     run = tmp_path / "run"
     # weights grow a hundredfold a step: the first rounds of one step each are still finite
-    steps = ("--local-steps", 1, "--rounds", 60, "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
+    steps = (
+        "--method",
+        "fedavg",
+        "--local-steps",
+        1,
+        "--rounds",
+        60,
+        "--set",
+        "lr=100",
+        "--set",
+        "weight_decay=1",
+        "--quiet",
+    )
     said = ecgfed("train", cohort_path, "--out", run, *steps)
     assert_refused(said, "in round ", "finite")
     failed = int(re.findall(r"in round (\d+)", said.err)[0])
@@ -171,7 +199,19 @@ def test_a_loss_that_is_not_finite_later_keeps_the_rounds_before(
 
 def test_a_model_that_went_too_far_in_the_last_step(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
     """Every loss was finite, the model they left is not: seen by the validation split, or by evaluation later."""
-    steps = ("--local-steps", 1, "--rounds", 2, "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
+    steps = (
+        "--method",
+        "fedavg",
+        "--local-steps",
+        1,
+        "--rounds",
+        2,
+        "--set",
+        "lr=100",
+        "--set",
+        "weight_decay=1",
+        "--quiet",
+    )
     assert_refused(ecgfed("train", cohort_path, "--out", tmp_path / "run", *steps), "not finite", "--set lr=")
     said = ecgfed("train", cohort_path, "--out", tmp_path / "unseen", *steps, "--eval-every", 0)
     assert (said.code, said.err) == (0, "")
@@ -335,7 +375,7 @@ def test_the_batched_engine_and_an_own_method_train_export_and_go_on(
         (["--slots", "3"], "--slots"),
         (["--device", "tpu"], "--device"),
         (["--engine", "batched", "--slots", "0"], "--slots"),
-        (["--method", "afl"], "--local-steps"),
+        (["--method", "afl", "--local-epochs", "1"], "--local-steps"),
         (["--method", "nowhere.py:X"], "no file"),
     ],
 )

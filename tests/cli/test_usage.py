@@ -17,7 +17,6 @@ from support import ECGFED, Command, assert_refused
     [
         (("bogus",), ("'bogus'", "see 'ecgfed --help'")),
         (("train",), ("COHORT", "see 'ecgfed train --help'")),
-        (("train", "cohort"), ("--out", "see 'ecgfed train --help'")),
         (("train", "cohort", "--out", "run", "--rounds", "many"), ("--rounds", "integer")),
         (("train", "cohort", "--out", "run", "--workers", "0"), ("--workers", "1")),
         (("train", "cohort", "--out", "run", "--bogus"), ("--bogus",)),

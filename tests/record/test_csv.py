@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ecgfed.errors import EcgfedError
 from ecgfed.record.reader import read_recording
@@ -57,6 +59,34 @@ def test_what_numpy_and_pandas_write_is_read(tmp_path: Path) -> None:
     pd.DataFrame({0: MLII, 1: V1}).to_csv(tmp_path / "q.csv")
     assert "it has 0, 1" in fails(tmp_path / "q.csv")
     np.testing.assert_array_equal(read_recording(tmp_path / "q.csv", ("0",), how=PLAIN).signal_mv, MLII)
+
+
+@given(
+    numbers=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=50), form=st.sampled_from(["{!r}", "{:.9e}", "{:+g}"])
+)
+def test_numbers_are_read_to_the_last_bit(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[float], form: str
+) -> None:
+    """Python's own reading of a number is the reference: it rounds correctly."""
+    written = [form.format(number) for number in numbers]
+    path = write(tmp_path_factory.mktemp("exact"), "MLII\n" + "\n".join(written))
+    np.testing.assert_array_equal(read_recording(path, ("MLII",), how=PLAIN).signal_mv, list(map(float, written)))
+
+
+def test_a_table_longer_than_what_is_taken_apart_at_once(tmp_path: Path) -> None:
+    """Every row stays in its place, and a gap and a text deep inside are found."""
+    rows = [f"{i % 1000};{-i % 777}" for i in range(70_000)]
+    rows[69_000] = "-;5"
+    path = write(tmp_path, "I;II\n" + "\n".join(rows))
+    read = read_recording(path, ("I",), every_lead=True, how=PLAIN)
+    at = np.arange(70_000)
+    assert np.flatnonzero(np.isnan(read.signals_mv[0])).tolist() == [69_000]
+    np.testing.assert_array_equal(np.delete(read.signals_mv[0], 69_000), np.delete(at % 1000, 69_000))
+    np.testing.assert_array_equal(np.delete(read.signals_mv[1], 69_000), np.delete(-at % 777, 69_000))
+    rows[69_500] = "1;x"
+    assert "line 69502 of column II holds 'x'" in fails(
+        write(tmp_path, "I;II\n" + "\n".join(rows)), every=True, leads=("I",)
+    )
 
 
 def test_what_physionet_writes_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""Training without a terminal: what is said, what is replaced, what is left behind."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ecgfed
+from ecgfed.errors import OptionError, RunError
+from ecgfed.runs.run import open_run
+from ecgfed.runs.seeds import open_one_run, run_folders
+from ecgfed.tasks.train_options import RECIPE
+
+SHORT = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 1}
+
+
+class Heard(ecgfed.Watch):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.rounds: list[tuple[int, int | None]] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def progress(
+        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    ) -> None:
+        self.rounds.append((done, total))
+
+
+def test_with_nothing_else_it_is_the_published_recipe(
+    cohort_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan only: the training is stopped after its first round. 60 passes in rounds of 4 steps of 64 beats."""
+    monkeypatch.chdir(tmp_path)
+    run = ecgfed.train(cohort_path, should_stop=lambda: True)
+    assert run.path == Path("runs") / f"{cohort_path.name}-grp-fed-s0"
+    assert (run.method.name, run.plan.local_steps, run.net.spec.rr) == ("grp-fed", 4, True)
+    cohort = ecgfed.open_cohort(cohort_path)
+    counts = [int(cohort.class_counts(client).sum()) for client in cohort.federation]
+    per_round = sum(4 * min(64, count) for count in counts)
+    assert run.plan.rounds == round(60 * sum(counts) / per_round)
+    assert RECIPE["passes"] == 60
+
+
+def test_it_says_its_cost_first_and_what_there_is_to_know_last(cohort_path: Path, tmp_path: Path) -> None:
+    heard = Heard()
+    ecgfed.train(cohort_path, tmp_path / "run", watch=heard, **SHORT)  # type: ignore[arg-type]
+    assert heard.notes[0].startswith("fedavg on 4 clients: 2 rounds of 1 local steps")
+    assert heard.rounds == [(1, 2), (2, 2)]
+    *_, last, never, tries = heard.notes
+    valid = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[-1])
+    assert f"T_g {valid['valid_T_g']:.3f}" in last
+    assert never == f"Classes the global model never predicts on validation: {', '.join(valid['never_predicted'])}."
+    assert "smoke test" in tries
+
+
+def test_a_taken_folder_is_refused_and_replaced_when_asked(cohort_path: Path, tmp_path: Path) -> None:
+    first = ecgfed.train(cohort_path, tmp_path / "run", **SHORT)  # type: ignore[arg-type]
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(RunError, match="is not empty"):
+        ecgfed.train(cohort_path, tmp_path / "run", **SHORT)  # type: ignore[arg-type]
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    second = ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, seed=1, **SHORT)  # type: ignore[arg-type]
+    assert (first.plan.seed, second.plan.seed) == (0, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("wrong", [{"settings": {"lr": 1e30}}, {"settings": {"nonsense": 1}}, {"method": "nobody"}])
+def test_a_run_that_fails_brings_back_what_it_was_to_replace(
+    cohort_path: Path, tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    ecgfed.train(cohort_path, tmp_path / "run", **SHORT)  # type: ignore[arg-type]
+    with pytest.raises(ecgfed.EcgfedError):
+        ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, **{**SHORT, **wrong})  # type: ignore[arg-type]
+    assert open_run(tmp_path / "run").store.rounds() == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_only_a_run_is_replaced(cohort_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "me.jpg").write_bytes(b"x")
+    with pytest.raises(OptionError, match="is no run"):
+        ecgfed.train(cohort_path, tmp_path / "photos", overwrite=True, **SHORT)  # type: ignore[arg-type]
+    assert (tmp_path / "photos" / "me.jpg").read_bytes() == b"x"
+
+
+def test_an_overwrite_killed_before_its_first_round_loses_nothing(cohort_path: Path, tmp_path: Path) -> None:
+    ecgfed.train(cohort_path, tmp_path / "run", **SHORT)  # type: ignore[arg-type]
+    (tmp_path / "run").rename(tmp_path / ".run.replaced")  # what a kill leaves: the old one aside, the new one begun
+    (tmp_path / "run").mkdir()
+    shutil.copy(tmp_path / ".run.replaced" / "run.json", tmp_path / "run" / "run.json")
+    with pytest.raises(ecgfed.EcgfedError, match="not finite"):
+        ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, settings={"lr": 1e30}, **SHORT)  # type: ignore[arg-type]
+    assert open_run(tmp_path / "run").store.rounds() == 2
+
+
+def test_several_seeds_are_runs_side_by_side_and_scored_together(cohort_path: Path, tmp_path: Path) -> None:
+    runs = ecgfed.train_seeds(cohort_path, (3, 5), tmp_path / "runs", **SHORT)
+    assert [run.path.name for run in runs] == ["seed-3", "seed-5"]
+    assert run_folders(tmp_path / "runs") == [run.path for run in runs]
+    scores = ecgfed.evaluate(tmp_path / "runs", split="valid")
+    alone = [ecgfed.evaluate(run, split="valid").T_g for run in runs]
+    assert scores.each("T_g") == alone
+    assert pytest.approx(sum(alone) / 2) == scores.T_g
+    with pytest.raises(RunError, match="seed-3, seed-5"):
+        open_one_run(tmp_path / "runs")
+    again = ecgfed.train_seeds(cohort_path, (3, 5, 7), tmp_path / "runs", resume=True, **SHORT)
+    assert [run.path.name for run in again] == ["seed-3", "seed-5", "seed-7"]
+
+
+@pytest.mark.parametrize(("seeds", "more"), [((), {}), ((1, 1), {}), ((1,), {"seed": 2})])
+def test_seeds_that_cannot_be(cohort_path: Path, tmp_path: Path, seeds: tuple[int, ...], more: dict[str, int]) -> None:
+    with pytest.raises(OptionError):
+        ecgfed.train_seeds(cohort_path, seeds, tmp_path / "runs", **more)
+    assert not (tmp_path / "runs").exists()

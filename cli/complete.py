@@ -28,6 +28,6 @@ def method_names(incomplete: str) -> list[str]:
 
 def detector_names(incomplete: str) -> list[str]:
     """Return the R-peak detectors that begin so."""
-    from ecgfed.signal.detectors import detectors
+    from ecgfed.signal.detectors import detector_names
 
-    return [name for name in detectors() if name.startswith(incomplete)]
+    return [name for name in detector_names() if name.startswith(incomplete)]

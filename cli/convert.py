@@ -2,18 +2,21 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ecgfed.files import check_free
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .reading import ColumnsOption, FsOption, RecordArgument, UnitsOption, lead_names, read_options
+
+if TYPE_CHECKING:
+    from ecgfed.record.recording import Annotation, Recording
 
 
 def convert_command(
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
+    record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.hea, RECORD.dat and RECORD.atr.")],
     lead: Annotated[
         str, typer.Option(help="The lead whose sampling frequency the record gets; default: the first.")
@@ -75,7 +78,7 @@ def convert_command(
         _print(summary)
 
 
-def _annotation(recording: Any, annotator: str | None) -> Any:
+def _annotation(recording: "Recording", annotator: str | None) -> "Annotation | None":
     """Return the annotation asked for, or the one there is, or None."""
     from ecgfed.record.reader import has_annotation, read_annotation
 

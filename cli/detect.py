@@ -11,7 +11,16 @@ from ecgfed.errors import OptionError
 from ecgfed.files import check_free
 
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, progress_bar, seconds
-from .reading import ColumnsOption, DetectorOption, FsOption, MainsOption, UnitsOption, lead_names, read_options
+from .reading import (
+    ColumnsOption,
+    DetectorOption,
+    FsOption,
+    MainsOption,
+    UnitsOption,
+    lead_names,
+    lead_option,
+    read_options,
+)
 from .records import record_paths
 
 if TYPE_CHECKING:
@@ -26,9 +35,7 @@ def detect_command(
     out: Annotated[Path, typer.Option("--out", help="Folder for the annotation files, RECORD.SUFFIX.")],
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
-    lead: Annotated[
-        str | None, typer.Option(help="Lead to put the peaks on, in order of preference; default MLII, II, the first.")
-    ] = None,
+    lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
     suffix: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "qrs",
     fs: FsOption = None,
     units: UnitsOption = None,

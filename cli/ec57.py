@@ -1,7 +1,7 @@
 """``ecgfed ec57``: annotations against reference annotations, beat by beat, as WFDB's bxb scores them."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,10 @@ from ecgfed.errors import OptionError, RecordError
 from .complete import choices
 from .output import JsonOption, QuietOption, console, note, print_json, table, warn
 from .records import record_paths
+from .tables import Cell
+
+if TYPE_CHECKING:
+    from ecgfed.evaluation.ec57 import Aggregate, Comparison
 
 #: Columns of the table, named as bxb names them, and the scores they show.
 COLUMNS = {
@@ -78,7 +82,7 @@ def _start(text: str) -> float:
         raise OptionError("--start", f"{text!r}", "a time such as 5:00, or seconds") from None
 
 
-def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str) -> Any:
+def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str) -> "Comparison":
     from ecgfed.evaluation.ec57 import compare
     from ecgfed.record.reader import format_of
     from ecgfed.record.wfdb_files import read_annotation
@@ -101,23 +105,19 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _print(compared: list[Any], total: Any) -> None:
+def _print(compared: "list[Comparison]", total: "Aggregate") -> None:
     """Print a line for each record, the aggregates, and the confusion matrix of all."""
     from ecgfed.evaluation.ec57 import CLASSES
 
-    rows = [
-        (
-            one.record,
-            int(one.scores["qrs_se"].whole),
-            *(_percent(one.scores[name].percent) for name in COLUMNS.values()),
-        )
+    rows: list[list[Cell]] = [
+        [one.record, int(one.scores["qrs_se"].whole), *(_percent(one.scores[key].percent) for key in COLUMNS.values())]
         for one in [*compared, total.gross]
     ]
-    average = ("average", "", *(_percent(total.average[name]) for name in COLUMNS.values()))
-    console.print(table(("record", "beats", *COLUMNS), [*rows, average]))
+    rows.append(["average", "", *(_percent(total.average[key]) for key in COLUMNS.values())])
+    console.print(table(("record", "beats", *COLUMNS), rows))
     console.print()
-    matrix = [
-        (name, *("" if name in "OX" and i > 4 else int(count) for i, count in enumerate(row)))
+    matrix: list[list[Cell]] = [
+        [name, *("" if name in "OX" and i > 4 else int(count) for i, count in enumerate(row))]
         for name, row in zip(CLASSES, total.gross.counts.tolist(), strict=True)
     ]
     console.print(table(("reference \\ test", *(name.lower() for name in CLASSES)), matrix))

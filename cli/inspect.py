@@ -13,13 +13,14 @@ from ecgfed.errors import MissingExtraError, OptionError, RecordError
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
-    RECORD_HELP,
     ColumnsOption,
     DetectorOption,
     FsOption,
     MainsOption,
+    RecordArgument,
     UnitsOption,
     lead_names,
+    lead_option,
     read_options,
 )
 
@@ -36,10 +37,8 @@ NAMED = 4
 
 
 def inspect_command(
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
-    lead: Annotated[
-        str | None, typer.Option(help="Lead names in order of preference; default MLII,II, else the first lead.")
-    ] = None,
+    record: RecordArgument,
+    lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
     annotator: Annotated[
         str, typer.Option(help="Suffix of the annotation file, looked at where there is one.")
     ] = "atr",
@@ -246,7 +245,7 @@ def _print(summary: dict[str, Any], quiet: bool) -> None:
         quiet=quiet,
     )
     usable = [(one["lead"], f"{one['usable_s']:.1f} s", f"{one['usable_percent']:.2f}%") for one in summary["leads"]]
-    console.print(table(("lead", "usable", ""), usable))
+    console.print(table(("lead", "usable", "share"), usable))
     reasons: list[tuple[str | int, ...]] = []
     for about in summary["leads"]:
         for reason, total in about["seconds"].items():

@@ -12,8 +12,8 @@ import ecgfed.methods
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Method
 from ecgfed.methods.card import Card
-from ecgfed.methods.names import did_you_mean, same_name
 from ecgfed.plugins import entries, load_code, load_entry, names_code, origin_of
+from ecgfed.text import did_you_mean, same_name
 
 ENTRY_POINTS = "ecgfed.methods"
 

@@ -20,7 +20,7 @@ from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from ecgfed.errors import OptionError
-from ecgfed.methods.names import did_you_mean, same_name
+from ecgfed.text import did_you_mean, same_name
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)

@@ -80,7 +80,7 @@ def personalize(
     *,
     record: Path | str | None = None,
     minutes: float | None = None,
-    class_mix: Mapping[str, float] | Path | None = None,
+    class_mix: Mapping[str, float] | Path | str | None = None,
     epochs: int = DEFAULT_EPOCHS,
     patient: str | None = None,
     leads: str | Sequence[str] | None = None,
@@ -109,6 +109,14 @@ def personalize(
 
     Raises:
         EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> others = ecgfed.prepare_demo("others", patients=1, minutes=2, seed=1)
+        >>> ecgfed.personalize(
+        ...     "run", "newcomer", record="others-records/demo01", patient="new", minutes=1
+        ... )  # doctest: +ELLIPSIS
+        PersonalModel('new': macro-F1 ... -> ... on ... beats)
     """
     out = Path(out)
     record = None if record is None else Path(record)
@@ -240,7 +248,7 @@ def _learned_from(
     return {"minutes": minutes, "epochs": epochs, "beats": sum(counts), "classes": classes}
 
 
-def read_class_mix(source: Mapping[str, float] | Path, classes: tuple[str, ...]) -> NDArray[np.float64]:
+def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str, ...]) -> NDArray[np.float64]:
     """Return (classes,) numbers, not all 0, of a mapping, a JSON object or CSV lines ``class,number``.
 
     Raises:

@@ -22,6 +22,7 @@ from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.signal.detectors import OURS
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import shortened
 
 SUFFIX = "ecgfed"
 
@@ -44,7 +45,7 @@ class RecordingPredictions(Predictions):
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        return f"Predictions({self.recording.name!r}: {len(self):,} beats: {self._counted() or 'none'})"
+        return f"Predictions({shortened(self.recording.name, 60)!r}: {len(self):,} beats: {self._counted() or 'none'})"
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol`` and ``poor_quality``, the reasons."""

@@ -53,7 +53,7 @@ def prepare_mitbih(
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII",),
     seed: int = 0,
-    pack: Path | None = None,
+    pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -111,7 +111,7 @@ def prepare_folder(
     directory: Path | str,
     out: Path | str,
     *,
-    patients: Path | None = None,
+    patients: Path | str | None = None,
     patient_comment: str | None = None,
     formats: Sequence[str] = (),
     how: ReadOptions | None = None,
@@ -123,7 +123,7 @@ def prepare_folder(
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII", "II"),
     seed: int = 0,
-    pack: Path | None = None,
+    pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -152,6 +152,11 @@ def prepare_folder(
 
     Raises:
         EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.prepare_folder("cohort-records", "of-my-own", split="chronological")
+        Cohort('of-my-own': 3 clients, 12 classes, 247 beats)
     """
     from ecgfed.cohort.folder import folder_sources
 
@@ -162,7 +167,11 @@ def prepare_folder(
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")
     sources = folder_sources(
-        Path(directory), patients=patients, comment=patient_comment, formats=tuple(formats), annotator=annotator
+        Path(directory),
+        patients=None if patients is None else Path(patients),
+        comment=patient_comment,
+        formats=tuple(formats),
+        annotator=annotator,
     )
     told = _telling(watch, "records")
     build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=told)
@@ -178,7 +187,7 @@ def prepare_demo(
     split: SplitKind = "random",
     holdout: Sequence[str] = (),
     seed: int = 0,
-    pack: Path | None = None,
+    pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -319,6 +328,12 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
     Raises:
         CohortError: it is no packed cohort.
+
+    Example:
+        >>> import ecgfed
+        >>> here = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
+        >>> ecgfed.unpack_cohort("packed.zip", "unpacked")
+        Cohort('unpacked': 3 clients, 12 classes, 247 beats)
     """
     from ecgfed.cohort.pack import unpack_cohort as unpack
 
@@ -326,9 +341,9 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     return open_cohort(out)
 
 
-def _packed(cohort: Cohort, file: Path | None, watch: Watch) -> Cohort:
+def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
     if file is not None:
         from ecgfed.cohort.pack import pack_cohort
 
-        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, file) / 1e6:.1f} MB.")
+        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
     return cohort

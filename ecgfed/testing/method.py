@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ecgfed.errors import RunError
+from ecgfed.errors import OptionError, RunError
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.batched import BatchedEngine
 from ecgfed.federation.data import TrainingData
@@ -163,6 +163,10 @@ def _is_complete(kind: type[Method], name: str) -> None:
     settings = kind.settings_type
     frozen = is_dataclass(settings) and settings.__dataclass_params__.frozen  # type: ignore[attr-defined]
     expect(frozen, f"{name}: its settings are no frozen dataclass")
+    try:
+        make_settings(settings, {})
+    except OptionError as refused:
+        raise AssertionError(f"{name}: its own defaults are refused ({refused})") from refused
 
 
 def _settings_travel(trial: Trial) -> None:

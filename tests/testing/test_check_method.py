@@ -258,7 +258,7 @@ BROKEN: dict[type[Method], str] = {
     Named: "fedavg: another method has this name",
     Half: "lacks aggregate, begin, client_start, ",
     Thawed: "its settings are no frozen dataclass",
-    EndlessSettings: "Out of range float values are not JSON compliant",
+    EndlessSettings: "sound: its own defaults are refused (--set patience: inf",
     HalvedSettings: "its settings come back from JSON as others",
     StepInPlace: "step changes what it is given (velocity/head.out.bias)",
     AggregateInPlace: "aggregate changes what it is given (tree/model/head.out.bias)",

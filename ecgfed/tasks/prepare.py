@@ -9,6 +9,7 @@ from ecgfed.cohort.build import PrepareOptions, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import SplitKind
 from ecgfed.errors import OptionError
+from ecgfed.extras import require
 from ecgfed.files import replacing_folder
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions
@@ -90,6 +91,7 @@ def prepare_mitbih(
     source, out = Path(source), Path(out)
     options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz)
     if download:
+        require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, progress=_telling(watch, "download"))
     sources, without = mitbih_sources(source, options, by)
     check = count_check(sources, options)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ecgfed
+from ecgfed.plugins import entries
 
 _NAME = re.compile(r'^    name: ClassVar\[str\] = "([^"]+)"', re.MULTILINE)
 
@@ -19,15 +20,18 @@ def choices(*names: str) -> Callable[[str], list[str]]:
 
 
 def method_names(incomplete: str) -> list[str]:
-    """Return the methods of this package that begin so, read from their files: importing them would load torch."""
-    found = set()
+    """Return the methods that begin so: this package's, read from their files since importing them would load torch,
+    and those that installed packages offer.
+    """
+    found = set(entries("ecgfed.methods"))
     for file in (Path(ecgfed.__file__).parent / "methods").glob("*.py"):
         found.update(_NAME.findall(file.read_text(encoding="utf-8")))
     return sorted(name for name in found if name.startswith(incomplete))
 
 
 def detector_names(incomplete: str) -> list[str]:
-    """Return the R-peak detectors that begin so."""
-    from ecgfed.signal.detectors import detectors
+    """Return the R-peak detectors that begin so: this package's, and those that installed packages offer."""
+    from ecgfed.signal.detectors.registry import ENTRY_POINTS, built_in
 
-    return [name for name in detectors() if name.startswith(incomplete)]
+    names = dict.fromkeys([*built_in(), *entries(ENTRY_POINTS)])
+    return [name for name in names if name.startswith(incomplete)]

@@ -41,12 +41,12 @@ WorkersOption = Annotated[
 ]
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a JSON object for a script; what is no number becomes null, and what a terminal would obey is escaped."""
     sys.stdout.write(safe_json(json.dumps(_finite(value), indent=1, allow_nan=False, ensure_ascii=False)) + "\n")
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,17 +1,21 @@
 """What every command that reads recordings shares: the options for what a file leaves open."""
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ecgfed.errors import OptionError
+
+from .complete import detector_names
 
 if TYPE_CHECKING:
     from ecgfed.record.recording import ReadOptions
     from ecgfed.signal.detectors import Detector
 
 RECORD_HELP = "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy or .npz."
+RecordArgument = Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)]
 FsOption = Annotated[
     float | None, typer.Option("--fs", help="Sampling frequency in Hz, where a CSV or NumPy file does not say it.")
 ]
@@ -24,7 +28,11 @@ ColumnsOption = Annotated[
     typer.Option("--columns", help="Names of the columns in order, such as time,MLII,V1; an empty one is passed over."),
 ]
 DetectorOption = Annotated[
-    str, typer.Option(help="Who finds the R peaks: ecgfed, xqrs, ... (docs/qrs.md), or your own as FILE.py:NAME.")
+    str,
+    typer.Option(
+        help="Who finds the R peaks: ecgfed, xqrs, ... (docs/qrs.md), or your own as FILE.py:NAME.",
+        autocompletion=detector_names,
+    ),
 ]
 MainsOption = Annotated[
     int | None,
@@ -35,6 +43,11 @@ MainsOption = Annotated[
 AnnotatorOption = Annotated[
     str, typer.Option(help="Suffix of the annotation files; edf: the annotations inside an EDF+ file.")
 ]
+
+
+def lead_option(default: str) -> Any:
+    """Return ``--lead`` of a command, which says what it looks for by default."""
+    return typer.Option("--lead", help=f"Lead names in order of preference, separated by commas; default {default}.")
 
 
 def lead_names(text: str) -> tuple[str, ...]:

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .complete import choices
+from .options import LeaveOutOption, RunArgument, ScoredSplitOption
 from .output import JsonOption, QuietOption, console, facts, note, print_json, table, warn
 
 if TYPE_CHECKING:
     from ecgfed.runs.compare import ComparedPatients, ComparedRun, Comparison
+    from ecgfed.runs.summary import RunDescription, RunProgress, RunRow, Speed
 
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 #: Whose model answers for a patient, as the tables call it.
@@ -40,89 +41,90 @@ def list_runs(
 
     rows = [summarise_run(path) for path in find_runs(folder)]
     if json_output:
-        print_json(rows)
+        print_json([row.as_json() for row in rows])
     elif not quiet:
         _print_list(rows, folder)
 
 
-def _print_list(rows: list[dict[str, Any]], folder: Path) -> None:
+def _print_list(rows: "list[RunRow]", folder: Path) -> None:
     if not rows:
         note(f"No runs below {folder}.", quiet=False)
         return
     names = ("run", "method", "rounds", "passes", "T_g", "T_p", "saved (UTC)")
-    lines = []
-    for row in rows:
-        name = str(Path(row["run"]).relative_to(folder))
-        if row["problem"]:
-            lines.append([name, "unreadable", *["-"] * 5])
-            continue
-        scores = (_number(row["passes"], ".1f"), _number(row["valid_T_g"]), _number(row["valid_T_p"]))
-        done = f"{row['rounds_done']:,}/{row['rounds']:,}"
-        lines.append([name, row["method"], done, *scores, _minute(row["saved"])])
+    lines = [[str(row.run.relative_to(folder)), *_progress(row.progress)] for row in rows]
     console.print(table(names, lines, title="T_g and T_p: latest on the validation split"))
-    unfinished = sum(row["state"] == "unfinished" for row in rows)
+    unfinished = sum(row.progress is not None and row.progress.state == "unfinished" for row in rows)
     if unfinished:
         note(f"{unfinished} unfinished; one goes on with 'ecgfed train COHORT --out RUN --resume'.", quiet=False)
     for row in rows:
-        if row["problem"]:
-            note(row["problem"], quiet=False)
+        if row.problem:
+            note(row.problem, quiet=False)
+
+
+def _progress(progress: "RunProgress | None") -> list[str]:
+    if progress is None:
+        return ["unreadable", *["-"] * 5]
+    return [
+        progress.method,
+        f"{progress.rounds_done:,}/{progress.rounds:,}",
+        _number(progress.passes, ".1f"),
+        _number(progress.valid_T_g),
+        _number(progress.valid_T_p),
+        _minute(progress.saved),
+    ]
 
 
 @app.command("show")
-def show_run(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")],
-    json_output: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
+def show_run(run: RunArgument, json_output: JsonOption = False, quiet: QuietOption = False) -> None:
     """Show one run: settings, plan, cohort, scores so far, seconds a round and samples a second."""
     from ecgfed.runs.summary import describe_run
 
     about = describe_run(run)
     if json_output:
-        print_json(about)
+        print_json(about.as_json())
     elif not quiet:
         console.print(facts(_lines(about)))
 
 
-def _pairs(values: dict[str, Any]) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _speed(speed: dict[str, Any]) -> str:
-    if not speed["rounds_timed"]:
+def _speed(speed: "Speed") -> str:
+    if speed.seconds_a_round is None:
         return "-"
-    samples = _number(speed["samples_per_s"], ",.0f")
-    return f"{speed['seconds_a_round']:.2f} s a round (median of {speed['rounds_timed']}), {samples} samples/s"
+    samples = _number(speed.samples_per_s, ",.0f")
+    return f"{speed.seconds_a_round:.2f} s a round (median of {speed.rounds_timed}), {samples} samples/s"
 
 
-def _lines(about: dict[str, Any]) -> list[tuple[str, str]]:
-    cohort = about["cohort"]
-    passes = _number(about["passes"], ".1f")
+def _lines(about: "RunDescription") -> list[tuple[str, str]]:
+    document, progress = about.document, about.progress
+    passes = _number(progress.passes, ".1f")
     lines = [
-        ("run", about["run"]),
-        ("method", about["method"]),
-        ("settings", _pairs(about["settings"])),
-        ("plan", _pairs(about["plan"])),
-        ("net", _pairs(about["net"])),
+        ("run", str(document.path)),
+        ("method", document.method),
+        ("settings", _pairs(document.settings)),
+        ("plan", _pairs(document.plan)),
+        ("net", _pairs(document.net)),
         (
             "cohort",
-            f"{cohort['path']}: {cohort['clients']} clients, {len(cohort['classes'])} classes, "
-            f"fingerprint {cohort['fingerprint'][:12]}",
+            f"{document.cohort_path}: {len(document.clients)} clients, {len(document.classes)} classes, "
+            f"fingerprint {document.fingerprint[:12]}",
         ),
-        ("versions", _pairs(about["versions"])),
-        ("rounds", f"{about['rounds_done']} of {about['rounds']}, {passes} passes, {about['state']}"),
-        ("saved", about["saved"] or "never"),
+        ("versions", _pairs(document.versions)),
+        ("rounds", f"{progress.rounds_done} of {progress.rounds}, {passes} passes, {progress.state}"),
+        ("saved", progress.saved or "never"),
     ]
-    if about["losses"]:
-        lines.append(("loss", f"mean {about['losses']['loss_mean']:.3f}, worst {about['losses']['loss_max']:.3f}"))
-    for number, scores in list(about["valid"].items())[-5:]:
+    if about.losses:
+        lines.append(("loss", f"mean {about.losses['loss_mean']:.3f}, worst {about.losses['loss_max']:.3f}"))
+    for number, scores in list(about.valid.items())[-5:]:
         lines.append((f"valid, round {number}", _scores(scores)))
-    for split, scores in about["evaluations"].items():
+    for split, scores in about.evaluations.items():
         lines.append((f"evaluated on {split}", _scores(scores)))
-    return [*lines, ("speed", _speed(about["speed"])), ("speed lately", _speed(about["speed"]["recent"]))]
+    return [*lines, ("speed", _speed(about.speed)), ("speed lately", _speed(about.recent))]
 
 
-def _scores(scores: dict[str, Any]) -> str:
+def _scores(scores: Mapping[str, float]) -> str:
     return ", ".join(
         f"round {value}" if name == "round" else f"{name.removeprefix('valid_')} {_number(value)}"
         for name, value in scores.items()
@@ -134,15 +136,8 @@ def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUNS", help="Two runs or more, of one cohort; a folder of seeds is one.")
     ],
-    split: Annotated[
-        str, typer.Option(help="Which evaluation: test or valid.", autocompletion=choices("test", "valid"))
-    ] = "test",
-    leave_out: Annotated[
-        str,
-        typer.Option(
-            help="nothing or poor-quality: of which evaluation.", autocompletion=choices("nothing", "poor-quality")
-        ),
-    ] = "nothing",
+    split: ScoredSplitOption = "test",
+    leave_out: LeaveOutOption = "nothing",
     any_cohort: Annotated[bool, typer.Option("--any-cohort", help="Compare runs of different cohorts too.")] = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -220,7 +215,7 @@ def _spread(run: "ComparedRun", values: Mapping[str, float | None] | None, name:
     return f"{mean} ± {run.spread[name]:.3f}" if name in run.spread else mean
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -48,7 +48,7 @@ SYNOPSES = {
 class Group(TyperGroup):
     """A group that lists its commands in the order of ``SYNOPSES``, others after them."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # typer's own Context, or click's in older versions of typer
         """Return the commands' names in order."""
         order = [name.split()[-1] for name in SYNOPSES]
         return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))

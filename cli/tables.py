@@ -48,7 +48,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str 
     cells = [[shown(value) for value in row] for row in rows]
     numeric = [i > 0 and _is_numeric([row[i] for row in cells]) for i in range(len(heads))]
     widths = _fitted(heads, cells, numeric, width)
-    made = _as_lists(heads, cells, width) if widths is None else _as_table(heads, cells, widths, numeric)
+    if widths is None:
+        made = _as_list([pair for row in cells for pair in [*zip(heads, row, strict=True), ("", "")]][:-1], width)
+    else:
+        made = _as_table(heads, cells, widths, numeric)
     return Group(Text(safe_text(title), style="italic"), made) if title else made
 
 
@@ -63,13 +66,14 @@ def _as_table(heads: list[str], cells: list[list[str]], widths: list[int], numer
 
 def facts(pairs: Iterable[tuple[str, Cell]], *, width: int) -> Table:
     """Return names and values as a list without headings; long values go on below themselves."""
-    rows = [(safe_text(name), shown(value)) for name, value in pairs]
+    return _as_list([(safe_text(name), shown(value)) for name, value in pairs], width)
+
+
+def _as_list(pairs: list[tuple[str, str]], width: int) -> Table:
     made = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAP, 0, 0))
-    made.add_column(no_wrap=True)
-    made.add_column()
-    room = max(10, width - GAP - max((cell_len(name) for name, _ in rows), default=0))
-    for name, value in rows:
-        made.add_row(Text(name), _broken(value, room))
+    names = min(max((cell_len(name) for name, _ in pairs), default=0), width // 2)
+    for name, value in pairs:
+        made.add_row(_broken(name, names), _broken(value, width - GAP - names))
     return made
 
 
@@ -113,6 +117,7 @@ def _fitted(heads: list[str], cells: list[list[str]], numeric: list[bool], width
 
 def _broken(text: str, room: int) -> Text:
     """Return text in lines of at most ``room`` characters: whole words, longer ones broken at their joints."""
+    room = max(2, room)
     lines, line = [], ""
     for word in _WORDS.findall(text):
         for part in [word] if cell_len(word.rstrip()) <= room else _JOINTS.findall(word):
@@ -124,14 +129,3 @@ def _broken(text: str, room: int) -> Text:
             *full, line = chop_cells(part, room) if cell_len(part.rstrip()) > room else [part]
             lines += full
     return Text("\n".join([*lines, line.rstrip()]), no_wrap=True)
-
-
-def _as_lists(heads: list[str], cells: list[list[str]], width: int) -> Table:
-    made = facts([], width=width)
-    room = max(10, width - GAP - max(map(cell_len, heads)))
-    for i, row in enumerate(cells):
-        if i:
-            made.add_row("", "")
-        for head, cell in zip(heads, row, strict=True):
-            made.add_row(Text(head), _broken(cell, room))
-    return made

@@ -44,15 +44,27 @@ def closest(word: str, known: Iterable[str], count: int = 2) -> list[str]:
 
     Letter case, hyphens, underscores and spaces do not count; words that begin with ``word`` come first.
     """
-    plain: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in known:
-        plain.setdefault(_plain(name), name)
+        names.setdefault(_plain(name), name)
     wanted = _plain(word)
-    if wanted in plain:
-        return [plain[wanted]]
-    begun = [name for name in plain if len(wanted) > 1 and name.startswith(wanted)]
-    alike = difflib.get_close_matches(wanted, plain, n=count)
-    return [plain[name] for name in dict.fromkeys([*begun, *alike])][:count]
+    if wanted in names:
+        return [names[wanted]]
+    begun = [name for name in names if len(wanted) > 1 and name.startswith(wanted)]
+    alike = difflib.get_close_matches(wanted, names, n=count)
+    return [names[name] for name in dict.fromkeys([*begun, *alike])][:count]
+
+
+def same_name(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that ``word`` is, but for what ``closest`` does not count; None where there is none."""
+    names = list(known)
+    return word if word in names else next((name for name in names if _plain(name) == _plain(word)), None)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``did you mean ...?`` with the known word nearest to ``word``, or ``""`` where none is near."""
+    near = closest(word, known, count=1)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def _plain(word: str) -> str:

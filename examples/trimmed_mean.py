@@ -6,15 +6,16 @@ Every entry of the model is the mean of the clients' values without the smallest
 a few broken recordings cannot pull it away.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 
-from ecgfed.methods.base import Card, Returned, Tree
+from ecgfed.methods.base import Returned, Tree
+from ecgfed.methods.card import Card
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 
 
 @dataclass(frozen=True)
@@ -25,18 +26,14 @@ class TrimmedMeanSettings(FederatedSgdSettings):
         trim: share of the clients left out at either end (beta in the paper), below 1/2.
     """
 
-    trim: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("trim", self.trim, 0.0, 0.49)
+    trim: float = ranged(0.1, 0, 0.49)
 
 
 class TrimmedMean(FedAvg):
     """FedAvg that leaves the extremes out."""
 
     name: ClassVar[str] = "trimmed-mean"
-    card: ClassVar[Card] = Card("Trimmed mean", "Yin et al., ICML 2018", shared="whole model", stays="the recordings")
+    card: ClassVar[Card] = replace(FedAvg.card, title="Trimmed mean", reference="Yin et al., ICML 2018")
     settings_type: ClassVar[type] = TrimmedMeanSettings
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:

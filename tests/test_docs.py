@@ -67,6 +67,8 @@ def test_every_option_the_docs_name_exists() -> None:
         ("methods",),
         ("runs", "list"),
         ("runs", "show"),
+        ("runs", "compare"),
+        (),
     ]
     for command in commands:
         said = subprocess.run(
@@ -118,7 +120,7 @@ def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md"])
+@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md", "command-line.md"])
 def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:
     commands = lines_of(ROOT / "docs" / page)
     assert len(commands) >= 5
@@ -167,3 +169,12 @@ def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_pa
     (tmp_path / "cifar10").symlink_to(cifar10)
     run_all(lines_of(ROOT / "docs" / "cifar10.md"), tmp_path)
     assert (tmp_path / "cifar-bundle" / "manifest.json").is_file()
+
+
+def test_the_whole_path_in_python_is_ten_lines_and_runs(tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "README.md", "python")
+    assert len([line for line in block.splitlines() if line.strip()]) <= 10
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Predictions('demo01': " in done.stdout
+    assert sorted(path.suffix for path in (tmp_path / "predictions").iterdir()) == [".csv", ".ecgfed", ".json", ".png"]

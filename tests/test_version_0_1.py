@@ -40,7 +40,7 @@ def test_an_old_run_tells_its_speed() -> None:
     """``timing.jsonl`` says ``beats`` there."""
     timing = [json.loads(line) for line in (OLD / "run" / "timing.jsonl").read_text().splitlines()]
     speed = sum(line["beats"] for line in timing) / sum(line["seconds"] for line in timing)
-    assert describe_run(OLD / "run")["speed"]["samples_per_s"] == pytest.approx(speed)
+    assert describe_run(OLD / "run").speed.samples_per_s == pytest.approx(speed)
 
 
 def test_an_old_run_goes_on(ecgfed: Command, old: Path) -> None:

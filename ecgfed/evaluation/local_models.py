@@ -38,19 +38,11 @@ def local_models(
             some = trained[start : start + 2 * workers]
             work = [
                 client_work(
-                    method,
-                    data,
-                    run.plan,
-                    state,
-                    client,
-                    initial=initial,
-                    number=state.round + 1,
-                    progress=1.0,
-                    client_numbers=max(data.rows) + 1,
+                    method, data, run.plan, state, client, initial=initial, number=state.round + 1, progress=1.0
                 )
                 for client in some
             ]
-            for client, result in zip(some, engine.run(method, method.shared(state.server), work), strict=True):
+            for client, result in zip(some, engine.run(method, work), strict=True):
                 answer = method.local_answer(result.returned)
                 if answer is None:
                     return

@@ -106,10 +106,9 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
         initial=initial,
         number=state.round + 1,
         progress=1.0,
-        client_numbers=new + 1,
     )
     with ThreadEngine(data, plan, 1) as engine:
-        (result,) = engine.run(method, method.shared(state.server), [work])
+        (result,) = engine.run(method, [work])
     personal = run.method.personal_answer(state.server, result.kept)
     local = run.method.local_answer(result.returned)
     return local if local is not None and all(part.shared for part in personal.parts) else personal

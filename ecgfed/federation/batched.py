@@ -8,7 +8,7 @@ another order.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -117,35 +117,35 @@ class BatchedEngine:
     ) -> None:
         """Nothing to close."""
 
-    def run(self, method: Method, shared: Tree, work: Sequence[ClientWork]) -> list[ClientResult]:
+    def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
         """Run all clients of a round; results come in the order of ``work``, on the CPU.
 
         Raises:
             RunError: a loss or a parameter that is not finite, naming the client and the round.
         """
-        shared = _moved(shared, self.device)
+        move = _Mover(self.device)
         waiting = deque(sorted(range(len(work)), key=lambda i: -work[i].info.steps))
         results: dict[int, ClientResult] = {}
         first = [waiting.popleft() for _ in range(min(self.slots, len(waiting)))]
         slots: list[_Slot | None] = [self._open(method, i, work[i]) for i in first]
-        state = flatten(stack([self._begin(method, shared, work[i]) for i in first]))
+        state = flatten(stack([self._begin(method, move, work[i]) for i in first]))
         flight = _Flight(self._stacked_step(method), state)
         while any(slots):
             self._step(method, slots, flight)
             done = [k for k, slot in enumerate(slots) if slot and slot.t == slot.work.info.steps]
             if done:
                 results.update(self._close(method, slots, flight, done))
-                self._refill(method, shared, work, waiting, slots, flight, done)
+                self._refill(method, move, work, waiting, slots, flight, done)
         return [results[i] for i in range(len(work))]
 
     def _open(self, method: Method, position: int, work: ClientWork) -> _Slot:
         rows = local_rows(self.data, self.plan, work.info.index, work.seen, method.needs.batches_per_step)
         return _Slot(position, work, rows)
 
-    def _begin(self, method: Method, shared: Tree, work: ClientWork) -> Tree:
-        work = prepared(method, self.data, shared, work, self.device)
+    def _begin(self, method: Method, move: "_Mover", work: ClientWork) -> Tree:
+        work = prepared(method, self.data, replace(work, shared=move(work.shared)), self.device)
         with torch.device(self.device):  # what ``begin`` makes anew belongs beside the rest
-            begun = method.begin(shared, _moved(work.kept, self.device), work.info)
+            begun = method.begin(work.shared, _moved(work.kept, self.device), work.info)
         return _moved({METHOD: begun, COUNTS: work.info.class_counts}, self.device)
 
     def _close(
@@ -167,7 +167,7 @@ class BatchedEngine:
     def _refill(
         self,
         method: Method,
-        shared: Tree,
+        move: "_Mover",
         work: Sequence[ClientWork],
         waiting: deque[int],
         slots: list[_Slot | None],
@@ -181,7 +181,7 @@ class BatchedEngine:
                 continue
             i = waiting.popleft()
             slots[k] = self._open(method, i, work[i])
-            for path, leaf in flatten(self._begin(method, shared, work[i])).items():
+            for path, leaf in flatten(self._begin(method, move, work[i])).items():
                 flight.state[path][k] = leaf
             for value in flight.sums.values():
                 value[k] = 0.0
@@ -221,6 +221,23 @@ class BatchedEngine:
                 weight[k, j, : len(rows)] = 1.0
                 slot.beats += len(rows)
         return torch.from_numpy(places), torch.from_numpy(weight)
+
+
+class _Mover:
+    """Moves what the server sent to a device, a tensor that several clients get once; for the length of a round."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._there: dict[int, tuple[Tensor, Tensor]] = {}  # holds the original too: its number stays its own
+
+    def __call__(self, tree: Tree) -> Tree:
+        """Return a tree with the same leaves on the device."""
+        return unflatten({path: self._one(leaf) for path, leaf in flatten(tree).items()})
+
+    def _one(self, leaf: Tensor) -> Tensor:
+        if id(leaf) not in self._there:
+            self._there[id(leaf)] = (leaf, leaf.to(self.device))
+        return self._there[id(leaf)][1]
 
 
 def _moved(tree: Tree, device: torch.device) -> Tree:

@@ -23,11 +23,13 @@ class ClientWork:
 
     Attributes:
         info: the client and its round.
+        shared: what the server sent it; clients that get the same have the same tensors.
         kept: what it kept from its last round.
         seen: beats it has used in earlier rounds.
     """
 
     info: ClientInfo
+    shared: Tree
     kept: Tree
     seen: int
 
@@ -52,19 +54,19 @@ class ClientResult:
 class ClientEngine(Protocol):
     """Runs the clients of a round; results come in the order of ``work``."""
 
-    def run(self, method: Method, shared: Tree, work: Sequence[ClientWork]) -> list[ClientResult]:
+    def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
         """Run all clients of a round."""
 
 
-def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree, work: ClientWork) -> ClientResult:
+def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:
     """Run one client's round from ``begin`` to ``finish``.
 
     Raises:
         RunError: a loss or a parameter that is not finite, naming the client and the round.
     """
-    work = prepared(method, data, shared, work)
+    work = prepared(method, data, work)
     info = work.info
-    state = method.begin(shared, work.kept, info)
+    state = method.begin(work.shared, work.kept, info)
     zero = torch.zeros((), dtype=torch.float64)
     sums: dict[str, torch.Tensor] = {}
     beats = 0
@@ -78,16 +80,13 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, shared: Tree
     return close_client(method, data, work, state, means, beats)
 
 
-def prepared(
-    method: Method, data: TrainingData, shared: Tree, work: ClientWork, device: torch.device | None = None
-) -> ClientWork:
+def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch.device | None = None) -> ClientWork:
     """Return the work with what the method asks for before ``begin``: its survey, the validation beats.
 
     Args:
         method: the federated method.
         data: the training beats.
-        shared: what the server sent, on ``device``.
-        work: the client and its round.
+        work: the client and its round, what the server sent it on ``device``.
         device: where the survey runs and the beats are put; default the CPU.
     """
     info = work.info
@@ -101,7 +100,7 @@ def prepared(
             for start in range(0, len(rows), SURVEY_BATCH):
                 batch = data.batch(rows[start : start + SURVEY_BATCH])
                 batch = replace(batch, counts=info.class_counts).to(device)
-                for name, value in method.survey(shared, batch).items():
+                for name, value in method.survey(work.shared, batch).items():
                     sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
         info = replace(info, survey={name: value / len(rows) for name, value in sums.items()})
     return replace(work, info=info)

@@ -36,9 +36,8 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
             1,
             progress,
             survey={"loss": torch.ones((), dtype=torch.float64)},
-            client_numbers=client + 1,
         )
-        state = method.begin(method.shared(server), kept, info)
+        state = method.begin(method.shared(server, client), kept, info)
         with FlopCounterMode(display=False) as counter:
             method.step(state, [batch] * method.needs.batches_per_step, 0)
         found.append(counter.get_total_flops())

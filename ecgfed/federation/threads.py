@@ -15,7 +15,7 @@ from ecgfed.federation.client_round import ClientResult, ClientWork, run_client
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.memory import keep_freed_memory
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.methods.base import Method, Tree
+from ecgfed.methods.base import Method
 
 
 class ThreadEngine:
@@ -40,10 +40,10 @@ class ThreadEngine:
     ) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def run(self, method: Method, shared: Tree, work: Sequence[ClientWork]) -> list[ClientResult]:
+    def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
         """Run all clients, those with most steps first so that no core waits long at the end."""
         order = sorted(range(len(work)), key=lambda i: -work[i].info.steps)
-        run: Callable[[int], ClientResult] = lambda i: run_client(method, self.data, self.plan, shared, work[i])  # noqa: E731
+        run: Callable[[int], ClientResult] = lambda i: run_client(method, self.data, self.plan, work[i])  # noqa: E731
         futures = {i: self._pool.submit(run, i) for i in order}
         try:
             return [futures[i].result() for i in range(len(work))]

@@ -115,7 +115,6 @@ class _Session:
         self.initial = method.net.initial(plan.seed)
         self.train_examples = dict(zip(data.clients.tolist(), data.train_examples.tolist(), strict=True))
         self.total = sum(self.train_examples.values())
-        self.client_numbers = max(self.train_examples) + 1
 
     def run_round(self, state: State) -> RoundOutcome:
         """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
@@ -123,21 +122,13 @@ class _Session:
         chosen = [int(client) for client in participants(self.plan, self.data.clients, number)]
         work = [
             client_work(
-                self.method,
-                self.data,
-                self.plan,
-                state,
-                client,
-                initial=self.initial,
-                number=number,
-                progress=progress,
-                client_numbers=self.client_numbers,
+                self.method, self.data, self.plan, state, client, initial=self.initial, number=number, progress=progress
             )
             for client in chosen
         ]
-        results = self.engine.run(self.method, self.method.shared(state.server), work)
+        results = self.engine.run(self.method, work)
         del work
-        returned = _returned(chosen, results, self.train_examples, progress)
+        returned = self._returned(chosen, results, number, progress)
         state.server = self.method.aggregate(state.server, returned)
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
@@ -146,6 +137,21 @@ class _Session:
         record = _record(self.method, state, chosen, results, self.total)
         beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
+
+    def _returned(self, chosen: list[int], results: list[ClientResult], number: int, progress: float) -> Returned:
+        return Returned(
+            tree=stack([result.returned for result in results]),
+            losses={
+                name: torch.tensor([result.losses[name] for result in results], dtype=torch.float64)
+                for name in results[0].losses
+            },
+            train_examples=torch.tensor([self.train_examples[client] for client in chosen], dtype=torch.float64),
+            clients=torch.tensor(chosen),
+            progress=progress,
+            federation=len(self.train_examples),
+            round=number,
+            seed=self.plan.seed,
+        )
 
 
 def client_work(
@@ -158,9 +164,8 @@ def client_work(
     initial: Params,
     number: int,
     progress: float,
-    client_numbers: int,
 ) -> ClientWork:
-    """Return one client's part of round ``number``, going on from what it kept; ``client_start`` where that is nothing.
+    """Return one client's part of round ``number``: what the server sends it, and what it kept or begins with.
 
     Args:
         method: the federated method.
@@ -171,37 +176,12 @@ def client_work(
         initial: the run's first parameters.
         number: the round, from 1 on.
         progress: share of the run's rounds that are over.
-        client_numbers: every client's number is below it.
     """
     beats = len(data.rows[client])
-    info = ClientInfo(
-        client,
-        number,
-        beats,
-        data.class_counts(client),
-        plan.steps_for(beats),
-        progress,
-        seed=plan.seed,
-        client_numbers=client_numbers,
-    )
+    steps = plan.steps_for(beats)
+    info = ClientInfo(client, number, beats, data.class_counts(client), steps, progress, seed=plan.seed)
     kept = state.kept[client] if client in state.kept else method.client_start(initial)
-    return ClientWork(info, kept, state.seen.get(client, 0))
-
-
-def _returned(
-    chosen: list[int], results: list[ClientResult], train_examples: dict[int, int], progress: float
-) -> Returned:
-    return Returned(
-        tree=stack([result.returned for result in results]),
-        losses={
-            name: torch.tensor([result.losses[name] for result in results], dtype=torch.float64)
-            for name in results[0].losses
-        },
-        train_examples=torch.tensor([train_examples[client] for client in chosen], dtype=torch.float64),
-        clients=torch.tensor(chosen),
-        progress=progress,
-        federation=len(train_examples),
-    )
+    return ClientWork(info, method.shared(state.server, client), kept, state.seen.get(client, 0))
 
 
 def _record(method: Method, state: State, chosen: list[int], results: list[ClientResult], total: int) -> dict[str, Any]:

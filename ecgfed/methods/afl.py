@@ -11,7 +11,7 @@ last w. F_i is the loss over all of a client's training beats at the received w.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -19,10 +19,11 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Card, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card
 from ecgfed.methods.fedavg import LossFirst
 from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 
@@ -37,11 +38,7 @@ class AflSettings(SgdSettings):
     """
 
     momentum: float = 0.0
-    lambda_lr: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("lambda_lr", self.lambda_lr, 0.0, 1e4)
+    lambda_lr: float = ranged(0.1, 0, 1e4)
 
 
 def onto_simplex(point: Tensor) -> Tensor:
@@ -57,12 +54,7 @@ class AflFedAvg(LossFirst):
     """FedAvg weighted by AFL's mixture of clients."""
 
     name: ClassVar[str] = "afl-fedavg"
-    card: ClassVar[Card] = Card(
-        "AFL with local steps",
-        "Mohri et al., ICML 2019",
-        shared="whole model, a loss",
-        stays="nothing but the recordings",
-    )
+    card: ClassVar[Card] = replace(LossFirst.card, title="AFL with local steps", reference="Mohri et al., ICML 2019")
     settings_type: ClassVar[type] = AflSettings
     needs = Needs(survey=True, all_clients=True)
 
@@ -90,10 +82,7 @@ class Afl(AflFedAvg):
     """Agnostic federated learning as published."""
 
     name: ClassVar[str] = "afl"
-    card: ClassVar[Card] = Card(
-        "AFL", "Mohri et al., ICML 2019", shared="whole model, a loss", stays="nothing but the recordings"
-    )
-
+    card: ClassVar[Card] = replace(AflFedAvg.card, title="AFL")
     needs = Needs(survey=True, one_step=True, all_clients=True)
 
     def __init__(self, net: Net, settings: AflSettings) -> None:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.answers import Answer, Chain
+from ecgfed.methods.card import Card
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, Net
 
@@ -65,7 +66,6 @@ class ClientInfo:
         survey: means of ``survey`` over all the client's training beats, 0-d float64; empty unless the method needs it.
         validation: the client's validation beats; None unless the method needs them, or where it has none.
         seed: the run's, for choices a method draws itself.
-        client_numbers: every client's number of this federation is below it.
     """
 
     index: int
@@ -77,7 +77,6 @@ class ClientInfo:
     survey: Losses = field(default_factory=dict)
     validation: "Batch | None" = None
     seed: int = 0
-    client_numbers: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,8 @@ class Returned:
         clients: (m,) int64 client numbers, increasing.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for schedules.
         federation: number of clients of the federation, M, participants or not; 0 where nobody said.
+        round: the round they took part in, from 1 on.
+        seed: the run's, for choices the server draws itself.
     """
 
     tree: Tree
@@ -99,6 +100,8 @@ class Returned:
     clients: Tensor
     progress: float = 0.0
     federation: int = 0
+    round: int = 0
+    seed: int = 0
 
     @property
     def data_share(self) -> Tensor:
@@ -125,27 +128,10 @@ class Needs:
     all_clients: bool = False
 
 
-@dataclass(frozen=True)
-class Card:
-    """What ``ecgfed methods`` says about a method.
-
-    Attributes:
-        title: the method's name as papers write it.
-        reference: authors, venue, year.
-        shared: what travels.
-        stays: what never leaves a client.
-    """
-
-    title: str
-    reference: str
-    shared: str
-    stays: str
-
-
 class Method(ABC):
     """One federated algorithm.
 
-    A subclass sets ``name``, ``card``, ``settings_type`` (a frozen dataclass of its hyper-parameters) and, where the
+    A subclass sets ``name``, ``card``, ``settings_type`` (a frozen dataclass derived from ``Settings``) and, where the
     clients' models together are the only global answer, ``has_global_model = False``. It is found by its file being in
     ``ecgfed/methods``.
     """
@@ -169,8 +155,15 @@ class Method(ABC):
         """Return what a client keeps before its first round; ``{}`` where nothing is kept."""
 
     @abstractmethod
-    def shared(self, server: Tree) -> Tree:
-        """Return what the server sends to every participant."""
+    def shared(self, server: Tree, client: int) -> Tree:
+        """Return what the server sends to a participant.
+
+        What is the same for everybody is to be the same tensors for everybody: nothing is copied on the way.
+
+        Args:
+            server: the server's state.
+            client: the participant's number; one that the federation does not have is a newcomer's.
+        """
 
     def survey(self, shared: Tree, batch: Batch) -> Losses:
         """Return what to average over all training beats at the received model: means over the batch, 0-d."""

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree
+from ecgfed.methods.card import Card, Keeps, Reports
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.local_sgd import train_whole_model, zeros_like
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
 
 
@@ -31,20 +32,21 @@ class DittoSettings(FederatedSgdSettings):
         lam: pull towards the received global model (lambda); the paper uses 0.1 to 2.
     """
 
-    personal_lr: float = 5e-3
-    lam: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("personal_lr", self.personal_lr, 0.0, 100.0)
-        check_range("lam", self.lam, 0.0, 1e4)
+    personal_lr: float = ranged(5e-3, 0, 100)
+    lam: float = ranged(0.1, 0, 1e4)
 
 
 class Ditto(FedAvg):
     """FedAvg, and beside it a personal model with a pull towards the global one."""
 
     name: ClassVar[str] = "ditto"
-    card: ClassVar[Card] = Card("Ditto", "Li et al., ICML 2021", shared="whole model", stays="personal model")
+    card: ClassVar[Card] = replace(
+        FedAvg.card,
+        title="Ditto",
+        reference="Li et al., ICML 2021",
+        keeps=(Keeps("model", "personal model"), Keeps("velocity", "its momentum")),
+        reports=(Reports("personal_loss", "the personal model's loss"),),
+    )
     settings_type: ClassVar[type] = DittoSettings
 
     def client_start(self, initial: Params) -> Tree:

@@ -15,21 +15,23 @@ from a class mix alone. The personal model is the client's own :math:`\theta_m, 
 The generic branch is any generic method: FedAvg, FedProx, SCAFFOLD or FedDyn.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from ecgfed.errors import OptionError
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, cross_entropy, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, cross_entropy, weighted_mean
+from ecgfed.methods.card import Card, Keeps, Reports, Travels
 from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.feddyn import FedDyn
-from ecgfed.methods.fedprox import FedProx
+from ecgfed.methods.feddyn import FedDyn, FedDynSettings
+from ecgfed.methods.fedprox import FedProx, FedProxSettings
 from ecgfed.methods.local_sgd import SgdSettings, gradients, sgd_step, zeros_like
-from ecgfed.methods.scaffold import Scaffold
-from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.methods.scaffold import Scaffold, ScaffoldSettings
+from ecgfed.methods.settings import choice, ranged, settings_of
 from ecgfed.nets.hypernetwork import initial_hypernetwork, made_head
 from ecgfed.nets.layers import Params, linear
 from ecgfed.nets.net import Net
@@ -39,37 +41,53 @@ GENERIC: dict[str, type[FedAvg]] = {"fedavg": FedAvg, "fedprox": FedProx, "scaff
 HYPER_SEED = 20220425
 
 
-@dataclass(frozen=True)
-class FedRodSettings(SgdSettings):
-    """Settings of Fed-RoD.
+@dataclass(frozen=True, kw_only=True)
+class FedRodSettings(FedProxSettings, ScaffoldSettings, FedDynSettings):
+    """Settings of Fed-RoD, and with them every setting of the method that trains its generic branch.
+
+    A setting that this method does not have is refused unless it is left at its default.
 
     Attributes:
         risk: of the generic branch; ``bsm`` in the paper.
         generic: how the generic branch is trained: ``fedavg``, ``fedprox``, ``scaffold`` or ``feddyn``.
-        mu: of FedProx.
-        alpha: of FedDyn.
         hidden: hidden features of the hypernetwork; the paper uses 16 or 32.
     """
 
     risk: str = "bsm"
-    generic: str = "fedavg"
-    mu: float = 0.01
-    alpha: float = 0.01
-    hidden: int = 16
+    momentum: float = 0.9
+    generic: str = choice("fedavg", GENERIC)
+    hidden: int = ranged(16, 1, 4096)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("generic", self.generic, tuple(GENERIC))
-        check_range("hidden", self.hidden, 1, 4096)
+    def check_together(self) -> None:
         self.of_the_generic_branch()  # refuses what that method refuses
+        for name in _not_taken(self.generic):
+            if getattr(self, name) != _DEFAULTS[name]:
+                found = f"{getattr(self, name)}, which {self.generic} does not have"
+                raise OptionError(f"--set {name}", found, "nothing", "leave it out, or choose another generic")
 
     def of_the_generic_branch(self) -> SgdSettings:
         """The settings of the method that trains the generic branch."""
         kind = GENERIC[self.generic].settings_type
-        names = ("lr", "momentum", "weight_decay", "clip", "risk", "gamma", "meta_lr", "meta_beats", "mu", "alpha")
-        known = {field.name for field in fields(kind)}
-        made: SgdSettings = kind(**{name: getattr(self, name) for name in names if name in known})
+        made: SgdSettings = kind(**{setting.name: getattr(self, setting.name) for setting in settings_of(kind)})
         return made
+
+    @classmethod
+    def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        # version 0.1 took mu and alpha whatever the generic branch, and did nothing with them
+        idle = _not_taken(values.get("generic", "fedavg"))
+        return {name: value for name, value in values.items() if name not in idle}
+
+
+#: Fed-RoD's own defaults of the settings that are its own and of the generic methods'.
+_DEFAULTS = {setting.name: setting.default for setting in settings_of(FedRodSettings)}
+
+
+def _not_taken(generic: str) -> set[str]:
+    """Settings that some generic method has and this one has not."""
+    of_each = {
+        name: {setting.name for setting in settings_of(method.settings_type)} for name, method in GENERIC.items()
+    }
+    return set().union(*of_each.values()) - of_each.get(generic, set())
 
 
 class FedRod(Method):
@@ -77,7 +95,25 @@ class FedRod(Method):
 
     name: ClassVar[str] = "fed-rod"
     card: ClassVar[Card] = Card(
-        "Fed-RoD (linear)", "Chen and Chao, ICLR 2022", shared="generic model", stays="personal head, local model"
+        "Fed-RoD (linear)",
+        "Chen and Chao, ICLR 2022",
+        down=(
+            Travels("generic/model", "generic model"),
+            Travels("generic/variate", "control variate", "trainable", when=("generic=scaffold",)),
+        ),
+        up=(
+            Travels("generic/model", "local generic model"),
+            Travels("generic/change", "change of its control variate", "trainable", when=("generic=scaffold",)),
+        ),
+        keeps=(
+            Keeps("model", "local generic model", "as it is"),
+            Keeps("model/personal.weight", "personal head"),
+            Keeps("model/personal.bias", "personal head"),
+            Keeps("personal", "personal head"),
+            Keeps("generic/variate", "control variate", "in effect", ("generic=scaffold",)),
+            Keeps("generic/linear", "gradient of the regulariser", "in effect", ("generic=feddyn",)),
+        ),
+        reports=(Reports("personal_loss", "the personal model's loss"),),
     )
     settings_type: ClassVar[type] = FedRodSettings
 
@@ -100,8 +136,8 @@ class FedRod(Method):
     def newcomer(self, server: Tree, initial: Params) -> Tree:
         return self.client_start({**initial, **server["generic"]["model"]})
 
-    def shared(self, server: Tree) -> Tree:
-        return {"generic": self.generic.shared(server["generic"])}
+    def shared(self, server: Tree, client: int) -> Tree:
+        return {"generic": self.generic.shared(server["generic"], client)}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         own = self._personal_start(shared, kept)
@@ -164,8 +200,12 @@ class FedRodHyper(FedRod):
     """Fed-RoD (hyper): a shared hypernetwork makes the personal head from the class mix."""
 
     name: ClassVar[str] = "fed-rod-hyper"
-    card: ClassVar[Card] = Card(
-        "Fed-RoD (hyper)", "Chen and Chao, ICLR 2022", shared="generic model, hypernetwork", stays="local model"
+    card: ClassVar[Card] = replace(
+        FedRod.card,
+        title="Fed-RoD (hyper)",
+        down=(*FedRod.card.down, Travels("hyper", "hypernetwork", "net")),
+        up=(*FedRod.card.up, Travels("hyper", "local hypernetwork", "net")),
+        keeps=tuple(entry for entry in FedRod.card.keeps if entry.name != "personal"),
     )
 
     def server_start(self, initial: Params) -> Tree:
@@ -177,8 +217,8 @@ class FedRodHyper(FedRod):
     def client_start(self, initial: Params) -> Tree:
         return {"generic": self.generic.client_start(initial)}
 
-    def shared(self, server: Tree) -> Tree:
-        return {**super().shared(server), "hyper": server["hyper"]}
+    def shared(self, server: Tree, client: int) -> Tree:
+        return {**super().shared(server, client), "hyper": server["hyper"]}
 
     def _personal_start(self, shared: Tree, kept: Tree) -> Params:
         hyper: Params = shared["hyper"]

@@ -12,48 +12,42 @@ softmax; probabilities written beside them are the softmax of these logits and n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.errors import OptionError
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Tree, row_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree, row_mean
+from ecgfed.methods.card import Card, Keeps
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.local_sgd import gradients, sgd_step
 from ecgfed.methods.risks import is_label
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FedAbcSettings(FederatedSgdSettings):
     """Settings of FedABC; defaults are the paper's for CIFAR-10.
 
     Attributes:
+        risk: the one of its own; there is no other.
         m_p: positives less probable than this count (m_p).
         m_n: negatives of a present class more probable than this count (m_n).
         m_nn: the same for an absent class (m_nn).
         focus: power of the focal factor (sigma).
     """
 
+    risk: str = choice("ce", ("ce",))
     weight_decay: float = 1e-5
-    m_p: float = 0.85
-    m_n: float = 0.2
-    m_nn: float = 0.3
-    focus: float = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("m_p", "m_n", "m_nn"):
-            check_range(name, getattr(self, name), 0.0, 1.0)
-        check_range("focus", self.focus, 0.0, 10.0)
-        if self.risk != "ce":
-            raise OptionError("--set risk", f"{self.risk!r}", "nothing: fedabc has a risk of its own", "leave it out")
+    m_p: float = ranged(0.85, 0, 1)
+    m_n: float = ranged(0.2, 0, 1)
+    m_nn: float = ranged(0.3, 0, 1)
+    focus: float = ranged(2.0, 0, 10)
 
 
 def binary_risk(logits: Tensor, label: Tensor, counts: Tensor, settings: FedAbcSettings) -> Tensor:
@@ -73,7 +67,12 @@ class FedAbc(FedAvg):
     """FedAvg with a binary, under-sampled, focal loss for each class."""
 
     name: ClassVar[str] = "fedabc"
-    card: ClassVar[Card] = Card("FedABC", "Wang et al., AAAI 2023", shared="whole model", stays="personal model")
+    card: ClassVar[Card] = replace(
+        FedAvg.card,
+        title="FedABC",
+        reference="Wang et al., AAAI 2023",
+        keeps=(Keeps("model", "personal model", "as it is"),),
+    )
     settings_type: ClassVar[type] = FedAbcSettings
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:

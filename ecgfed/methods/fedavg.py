@@ -8,13 +8,15 @@ with :math:`p_i` client i's share of the participants' training beats (``fedavg`
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card, Travels
 from ecgfed.methods.local_sgd import train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
@@ -26,7 +28,10 @@ class FedAvg(Method):
 
     name: ClassVar[str] = "fedavg"
     card: ClassVar[Card] = Card(
-        "FedAvg", "McMahan et al., AISTATS 2017", shared="whole model", stays="nothing but the recordings"
+        "FedAvg",
+        "McMahan et al., AISTATS 2017",
+        down=(Travels("model", "global model"),),
+        up=(Travels("model", "local model"),),
     )
     settings_type: ClassVar[type] = FederatedSgdSettings
 
@@ -36,7 +41,7 @@ class FedAvg(Method):
     def client_start(self, initial: Params) -> Tree:
         return {}
 
-    def shared(self, server: Tree) -> Tree:
+    def shared(self, server: Tree, client: int) -> Tree:
         return {"model": server["model"]}
 
     def survey(self, shared: Tree, batch: Batch) -> Losses:
@@ -73,9 +78,7 @@ class FedAvgUniform(FedAvg):
     """FedAvg with every participant weighted the same."""
 
     name: ClassVar[str] = "fedavg-uniform"
-    card: ClassVar[Card] = Card(
-        "FedAvg, unweighted", "McMahan et al., AISTATS 2017", shared="whole model", stays="nothing but the recordings"
-    )
+    card: ClassVar[Card] = replace(FedAvg.card, title="FedAvg, unweighted")
 
     def weights(self, returned: Returned) -> torch.Tensor:
         """Aggregation weights (m,): 1/m each."""
@@ -89,6 +92,7 @@ class LossFirst(FedAvg):
     """
 
     name: ClassVar[str] = ""
+    card: ClassVar[Card] = replace(FedAvg.card, up=(*FedAvg.card.up, Travels("loss", "loss before training", "number")))
     needs = Needs(survey=True)
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:

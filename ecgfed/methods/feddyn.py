@@ -12,16 +12,17 @@ participants' mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card, Keeps
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, trainable
 
 
@@ -33,19 +34,18 @@ class FedDynSettings(SgdSettings):
         alpha: strength of the dynamic regulariser (alpha); the paper uses 0.1, 0.01 or 0.001.
     """
 
-    alpha: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("alpha", self.alpha, 1e-6, 1e4)
+    alpha: float = ranged(0.01, 1e-6, 1e4)
 
 
 class FedDyn(FedAvgUniform):
     """FedAvg with a regulariser that moves the clients' optima onto the global one."""
 
     name: ClassVar[str] = "feddyn"
-    card: ClassVar[Card] = Card(
-        "FedDyn", "Acar et al., ICLR 2021", shared="whole model", stays="gradient of the regulariser"
+    card: ClassVar[Card] = replace(
+        FedAvgUniform.card,
+        title="FedDyn",
+        reference="Acar et al., ICLR 2021",
+        keeps=(Keeps("linear", "gradient of the regulariser", "in effect"),),
     )
     settings_type: ClassVar[type] = FedDynSettings
 

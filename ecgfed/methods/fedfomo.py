@@ -7,9 +7,12 @@ validation beats:
     w_n = \max\left(0, \frac{L_i(\theta_i) - L_i(\theta_n)}{\lVert \theta_n - \theta_i \rVert}\right), \qquad
     \theta_i \leftarrow \theta_i + \sum_n \frac{w_n}{\sum_k w_k} (\theta_n - \theta_i)  \tag{5, 6}
 
-then local training. The server offers a few models a round: those of highest affinity (the sum of past w_n), each with
+then local training. The server keeps every client's last model and the matrix of affinities (section 3.3: the sums of
+past w_n, which the clients send it), and sends a client a few models a round: those of highest affinity, each with
 probability epsilon a random one instead; epsilon falls by ``epsilon_decay`` a round. There is no global model. A client
 without validation beats mixes nothing.
+
+So a patient's model goes to others as it is, without its number, and the server learns whose models serve whom.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,10 +24,11 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, square_length
 from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Needs, Returned, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Needs, Returned, Tree
+from ecgfed.methods.card import Card, Keeps, Travels
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, trainable
 
 
@@ -38,15 +42,9 @@ class FedFomoSettings(SgdSettings):
         epsilon_decay: how much epsilon falls a round.
     """
 
-    candidates: int = 5
-    epsilon: float = 0.3
-    epsilon_decay: float = 0.05
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("candidates", self.candidates, 1, 10_000)
-        check_range("epsilon", self.epsilon, 0.0, 1.0)
-        check_range("epsilon_decay", self.epsilon_decay, 0.0, 1.0)
+    candidates: int = ranged(5, 1, 10_000)
+    epsilon: float = ranged(0.3, 0, 1)
+    epsilon_decay: float = ranged(0.05, 0, 1)
 
 
 def mixed(
@@ -73,7 +71,13 @@ class FedFomo(Method):
     """Personal models as mixtures of others'."""
 
     name: ClassVar[str] = "fedfomo"
-    card: ClassVar[Card] = Card("FedFomo", "Zhang et al., ICLR 2021", shared="others' models", stays="whole model")
+    card: ClassVar[Card] = Card(
+        "FedFomo",
+        "Zhang et al., ICLR 2021",
+        down=(Travels("models", "some others' models", "models", "another"),),
+        up=(Travels("model", "local model"), Travels("gain", "how much those models helped", "numbers")),
+        keeps=(Keeps("model", "personal model", "as it is"),),
+    )
     settings_type: ClassVar[type] = FedFomoSettings
     has_global_model: ClassVar[bool] = False
     needs = Needs(validation=True)
@@ -89,34 +93,37 @@ class FedFomo(Method):
         mean = {name: torch.stack([one[name] for one in models]).mean(0) for name in models[0]} if models else initial
         return self.client_start(mean)
 
-    def shared(self, server: Tree) -> Tree:
-        return {"models": server.get("models", {})}
+    def shared(self, server: Tree, client: int) -> Tree:
+        models, offered = server.get("models", {}), self._offered(server, client)
+        return {"models": {str(place): models[str(other)] for place, other in enumerate(offered)}}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        affinity = kept.get("affinity", torch.zeros(info.client_numbers, dtype=torch.float64)).cpu().clone()
-        offered = self._offered(shared.get("models", {}), affinity, info)  # an empty branch is no branch
+        offered = shared.get("models", {})  # an empty branch is no branch
+        others: list[Params] = [offered[place] for place in sorted(offered, key=int)]
         model: Params = kept["model"]
-        if offered and info.validation is not None:
-            others = [shared["models"][client] for client in offered]
+        gain = torch.zeros(self.settings.candidates, dtype=torch.float64)
+        if others and info.validation is not None:
             own_loss, *losses = (self._loss(one, info.validation) for one in (model, *others))
             model, raw = mixed(model, others, own_loss, losses)
-            for client, w in zip(offered, raw, strict=True):
-                affinity[int(client)] += w
-        return {"model": model, "velocity": zeros_like(model), "affinity": affinity}
+            gain[: len(raw)] = torch.tensor(raw, dtype=torch.float64)
+        return {"model": model, "velocity": zeros_like(model), "gain": gain}
 
     def _loss(self, model: Params, validation: Batch) -> Tensor:
         with torch.no_grad():
             return risk(self.net.logits(model, validation.inputs), validation, self.settings)
 
-    def _offered(self, models: dict[str, Params], affinity: Tensor, info: ClientInfo) -> list[str]:
-        """The other clients whose models this one gets in this round."""
-        others = sorted((client for client in models if client != str(info.index)), key=int)
-        draw = torch.Generator().manual_seed((info.seed * 1_000_003 + info.round) * 1_000_003 + info.index)
-        best = sorted(others, key=lambda client: (-float(affinity[int(client)]), int(client)))
-        epsilon = max(0.0, self.settings.epsilon - self.settings.epsilon_decay * (info.round - 1))
-        chosen: list[str] = []
+    def _offered(self, server: Tree, client: int) -> list[int]:
+        """The other clients whose models this one gets in the next round, in the order of the choice."""
+        others = sorted(int(other) for other in server.get("models", {}) if int(other) != client)
+        affinity = server.get("affinity", torch.zeros(0, 0))
+        own = dict(enumerate(affinity[client].tolist())) if client < len(affinity) else {}
+        seed, number = int(server.get("seed", 0)), int(server.get("round", 0)) + 1
+        draw = torch.Generator().manual_seed(((seed * 1_000_003 + number) * 1_000_003 + client) % 2**64)
+        best = sorted(others, key=lambda other: (-own.get(other, 0.0), other))
+        epsilon = max(0.0, self.settings.epsilon - self.settings.epsilon_decay * (number - 1))
+        chosen: list[int] = []
         for _ in range(min(self.settings.candidates, len(others))):
-            left = [client for client in best if client not in chosen]
+            left = [other for other in best if other not in chosen]
             at_random = float(torch.rand((), generator=draw, device="cpu")) < epsilon
             place = int(torch.randint(len(left), (), generator=draw, device="cpu")) if at_random else 0
             chosen.append(left[place])
@@ -127,14 +134,27 @@ class FedFomo(Method):
         return {**state, **trained}, losses
 
     def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
-        return {"model": state["model"]}, {"model": state["model"], "affinity": state["affinity"]}
+        return {"model": state["model"], "gain": state["gain"]}, {"model": state["model"]}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         sent = {
             str(int(client)): {name: value[k] for name, value in returned.tree["model"].items()}
             for k, client in enumerate(returned.clients)
         }
-        return {"models": {**server.get("models", {}), **sent}}
+        models: dict[str, Params] = {**server.get("models", {}), **sent}
+        before = server.get("affinity", torch.zeros(0, 0))
+        numbers, known = max(int(client) for client in models) + 1, len(before)
+        affinity = torch.zeros(numbers, numbers, dtype=torch.float64)
+        affinity[:known, :known] = before
+        for client, gain in zip(returned.clients.tolist(), returned.tree["gain"], strict=True):
+            offered = self._offered(server, client)  # once more what it was sent
+            affinity[client, offered] += gain[: len(offered)]
+        return {
+            "models": models,
+            "affinity": affinity,
+            "round": torch.tensor(returned.round),
+            "seed": torch.tensor(returned.seed),
+        }
 
     def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
         return together([self.personal_answer(server, client) for client in kept], protocol)

@@ -10,7 +10,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card, Keeps, Travels
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.nets.layers import Params
 from ecgfed.nets.parts import extractor_of, head_of
@@ -20,7 +21,13 @@ class FedPer(Method):
     """Shared extractor, personal heads."""
 
     name: ClassVar[str] = "fedper"
-    card: ClassVar[Card] = Card("FedPer", "Arivazhagan et al., 2019", shared="extractor", stays="classifier head")
+    card: ClassVar[Card] = Card(
+        "FedPer",
+        "Arivazhagan et al., 2019",
+        down=(Travels("extractor", "extractor", "extractor"),),
+        up=(Travels("extractor", "extractor", "extractor"),),
+        keeps=(Keeps("head", "classifier head"),),
+    )
     settings_type: ClassVar[type] = SgdSettings
     has_global_model: ClassVar[bool] = False
 
@@ -33,7 +40,7 @@ class FedPer(Method):
     def newcomer(self, server: Tree, initial: Params) -> Tree:
         return self.client_start(initial)  # nobody has a head to give
 
-    def shared(self, server: Tree) -> Tree:
+    def shared(self, server: Tree, client: int) -> Tree:
         return {"extractor": server["extractor"]}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:

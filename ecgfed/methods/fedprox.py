@@ -7,17 +7,18 @@ r"""FedProx (Li et al., MLSys 2020, arXiv 1812.06127): FedAvg with a proximal te
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree
+from ecgfed.methods.card import Card
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.local_sgd import train_whole_model
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 
 
 @dataclass(frozen=True)
@@ -28,20 +29,14 @@ class FedProxSettings(FederatedSgdSettings):
         mu: strength of the proximal term (mu).
     """
 
-    mu: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("mu", self.mu, 0.0, 1e4)
+    mu: float = ranged(0.01, 0, 1e4)
 
 
 class FedProx(FedAvg):
     """FedAvg whose local models are held near the received one."""
 
     name: ClassVar[str] = "fedprox"
-    card: ClassVar[Card] = Card(
-        "FedProx", "Li et al., MLSys 2020", shared="whole model", stays="nothing but the recordings"
-    )
+    card: ClassVar[Card] = replace(FedAvg.card, title="FedProx", reference="Li et al., MLSys 2020")
     settings_type: ClassVar[type] = FedProxSettings
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:

@@ -6,16 +6,17 @@ since neither may go without.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Tree
+from ecgfed.methods.card import Card
 from ecgfed.methods.fedper import FedPer
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,14 @@ class FedRepSettings(SgdSettings):
             step is left to each.
     """
 
-    head_share: float = 10 / 11
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("head_share", self.head_share, 0.0, 1.0)
+    head_share: float = ranged(10 / 11, 0, 1)
 
 
 class FedRep(FedPer):
     """Shared extractor and personal heads, trained in turns."""
 
     name: ClassVar[str] = "fedrep"
-    card: ClassVar[Card] = Card("FedRep", "Collins et al., ICML 2021", shared="extractor", stays="classifier head")
+    card: ClassVar[Card] = replace(FedPer.card, title="FedRep", reference="Collins et al., ICML 2021")
     settings_type: ClassVar[type] = FedRepSettings
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:

@@ -26,11 +26,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, row_mean, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, row_mean, weighted_mean
+from ecgfed.methods.card import Card, Keeps, Reports, Travels
 from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
-from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
 from ecgfed.nets.layers import Params
 from ecgfed.nets.parts import extractor_of, head_of
@@ -39,6 +40,8 @@ from ecgfed.nets.parts import extractor_of, head_of
 SMALLEST_LOSS = 1e-8
 #: The discriminator's own seed; every client starts from the same one.
 DISCRIMINATOR_SEED = 20210712
+#: Conditions on the settings under which there is a personal part.
+PERSONAL = ("personalise=true", "personal_start<1")
 
 
 @dataclass(frozen=True)
@@ -71,37 +74,21 @@ class GrpFedSettings(FederatedSgdSettings):
     server_lr: float = 0.01
     server_momentum: float = 0.9
     server_schedule: str = "cosine"
-    local_lr: float = 5e-3
-    beta: float = 0.5
-    q0: float = 1.0
-    eta_q: float = 0.5
-    share_mix: float = 0.0
-    loss_memory: float = 0.5
-    discriminator_loss: str = "bce"
-    regulariser: str = "non-saturating"
-    head: str = "received"
-    features: str = "received"
-    gradient_penalty: float = 10.0
+    local_lr: float = ranged(5e-3, 0, 100)
+    beta: float = ranged(0.5, 0, 1)
+    q0: float = ranged(1.0, 0, 100)
+    eta_q: float = ranged(0.5, 0, 100)
+    share_mix: float = ranged(0.0, 0, 1)
+    loss_memory: float = ranged(0.5, 0, 0.9999)
+    discriminator_loss: str = choice("bce", ("printed", "bce"))
+    regulariser: str = choice("non-saturating", ("printed", "non-saturating"))
+    head: str = choice("received", ("received", "trained"))
+    features: str = choice("received", ("received", "trained"))
+    gradient_penalty: float = ranged(10.0, 0, 1e6)
     keep_velocity: bool = True
-    anchor: float = 0.0
-    personal_start: float = 0.8
+    anchor: float = ranged(0.0, 0, 1)
+    personal_start: float = ranged(0.8, 0, 1)
     personalise: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("local_lr", self.local_lr, 0.0, 100.0)
-        check_range("beta", self.beta, 0.0, 1.0)
-        check_range("q0", self.q0, 0.0, 100.0)
-        check_range("eta_q", self.eta_q, 0.0, 100.0)
-        check_range("share_mix", self.share_mix, 0.0, 1.0)
-        check_range("loss_memory", self.loss_memory, 0.0, 0.9999)
-        check_range("anchor", self.anchor, 0.0, 1.0)
-        check_range("gradient_penalty", self.gradient_penalty, 0.0, 1e6)
-        check_range("personal_start", self.personal_start, 0.0, 1.0)
-        check_choice("discriminator_loss", self.discriminator_loss, ("printed", "bce"))
-        check_choice("regulariser", self.regulariser, ("printed", "non-saturating"))
-        check_choice("head", self.head, ("received", "trained"))
-        check_choice("features", self.features, ("received", "trained"))
 
 
 def next_power(q: Tensor, sigma: Tensor, sigma_before: Tensor, eta_q: float) -> Tensor:
@@ -143,7 +130,19 @@ class GrpFed(Method):
 
     name: ClassVar[str] = "grp-fed"
     card: ClassVar[Card] = Card(
-        "GRP-FED", "Chou et al., 2021", shared="global extractor, head, a loss", stays="local extractor, discriminator"
+        "GRP-FED",
+        "Chou et al., 2021",
+        down=(Travels("model", "global model"),),
+        up=(Travels("model", "local model"), Travels("loss", "remembered loss", "number")),
+        keeps=(
+            Keeps("loss", "remembered loss", "as it is"),
+            Keeps("local", "personal extractor, discriminator", when=PERSONAL),
+            Keeps("local/head", "head it trained against", "as it is", (*PERSONAL, "head=trained")),
+        ),
+        reports=(
+            Reports("local_loss", "the personal extractor's loss", PERSONAL),
+            Reports("discriminator_loss", "the discriminator's loss", (*PERSONAL, "beta<1")),
+        ),
     )
     settings_type: ClassVar[type] = GrpFedSettings
 
@@ -159,7 +158,7 @@ class GrpFed(Method):
     def client_start(self, initial: Params) -> Tree:
         return {"loss": torch.full((), -1.0, dtype=torch.float64)}
 
-    def shared(self, server: Tree) -> Tree:
+    def shared(self, server: Tree, client: int) -> Tree:
         return {"model": server["model"]}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
@@ -308,10 +307,5 @@ class GrpFedPrinted(GrpFed):
     """GRP-FED as Algorithm 1 prints it: unbounded L_D, saturating L_R, q0 = 10, plain aggregation."""
 
     name: ClassVar[str] = "grp-fed-printed"
-    card: ClassVar[Card] = Card(
-        "GRP-FED as printed",
-        "Chou et al., 2021, Algorithm 1",
-        shared="global extractor, head, a loss",
-        stays="local extractor, discriminator",
-    )
+    card: ClassVar[Card] = replace(GrpFed.card, title="GRP-FED as printed", reference="Chou et al., 2021, Algorithm 1")
     settings_type: ClassVar[type] = PrintedSettings

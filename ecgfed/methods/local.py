@@ -13,7 +13,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree
+from ecgfed.methods.card import Card, Keeps
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.nets.layers import Params
 
@@ -22,7 +23,9 @@ class Local(Method):
     """Every client trains a model of its own."""
 
     name: ClassVar[str] = "local"
-    card: ClassVar[Card] = Card("Local", "baseline", shared="nothing", stays="whole model")
+    card: ClassVar[Card] = Card(
+        "Local", "baseline", keeps=(Keeps("model", "whole model"), Keeps("velocity", "its momentum"))
+    )
     settings_type: ClassVar[type] = SgdSettings
     has_global_model: ClassVar[bool] = False
 
@@ -32,7 +35,7 @@ class Local(Method):
     def client_start(self, initial: Params) -> Tree:
         return {"model": initial, "velocity": zeros_like(initial)}
 
-    def shared(self, server: Tree) -> Tree:
+    def shared(self, server: Tree, client: int) -> Tree:
         return {}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:

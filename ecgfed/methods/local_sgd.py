@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ecgfed.methods.base import Batch, Losses, Tree
 from ecgfed.methods.risks import RiskSettings, risk
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, is_mapped, trainable
 from ecgfed.nets.net import Net
 
@@ -28,17 +28,10 @@ class SgdSettings(RiskSettings):
         clip: largest norm of a step's gradient; a longer one is scaled down to it (Pascanu et al. 2013). 0 is off.
     """
 
-    lr: float = 5e-3
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    clip: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("lr", self.lr, 0.0, 100.0)
-        check_range("momentum", self.momentum, 0.0, 0.9999)
-        check_range("weight_decay", self.weight_decay, 0.0, 1.0)
-        check_range("clip", self.clip, 0.0, 1e6)
+    lr: float = ranged(5e-3, 0, 100)
+    momentum: float = ranged(0.9, 0, 0.9999)
+    weight_decay: float = ranged(0.0, 0, 1)
+    clip: float = ranged(0.0, 0, 1e6)
 
 
 def zeros_like(params: Params) -> Params:

@@ -75,10 +75,10 @@ class MetaBalanced(Method):
         start = first_balance(self.settings.gamma, next(iter(initial.values())))
         return {**self.method.newcomer(server, initial), BALANCE: start}
 
-    def shared(self, server: Tree) -> Tree:
+    def shared(self, server: Tree, client: int) -> Tree:
         inputs = self.meta_set.inputs
         meta = {"examples": inputs.examples, "label": self.meta_set.label}
-        return {**self.method.shared(server), META: meta if inputs.rr is None else {**meta, "rr": inputs.rr}}
+        return {**self.method.shared(server, client), META: meta if inputs.rr is None else {**meta, "rr": inputs.rr}}
 
     def survey(self, shared: Tree, batch: Batch) -> Losses:
         # what this client has learned is not at hand here, so every client's survey is with the first gamma and weights

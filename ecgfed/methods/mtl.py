@@ -8,8 +8,11 @@ W has a column for each client. ``relation=mean`` takes :math:`\Omega = (I - 11^
 near the mean of all: :math:`\sum_j \Omega_{ij} w_j = w_i - \bar w`. ``relation=learned`` takes
 :math:`\Omega = (\Sigma + \epsilon I)^{-1}` with
 :math:`\Sigma = (W^\top W)^{1/2} / \operatorname{tr}((W^\top W)^{1/2})` of the models the server last saw (Zhang and
-Yeung 2010), scaled so that its mean diagonal is 1. In a round the others' columns are those of its start. The server
-holds what a patient trains, so here more than a mean travels. Running statistics stay with the client.
+Yeung 2010), scaled so that its mean diagonal is 1. In a round the others' columns are those of its start.
+
+The server learns what a patient trains. All start from one model, and a patient sends all that a round changed in its
+own: their sum is its model. With ``relation=learned`` it sends the model too, and gets the others' summed by its row of
+:math:`\Omega`, which is one other patient's model, scaled, where only two have been seen. Running statistics stay.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,13 +24,16 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus, times
 from ecgfed.methods.answers import Answer, Chain, Part, together
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card, Keeps, Travels
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
-from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
 
 #: Added to the relation's diagonal before it is inverted.
 RIDGE = 1e-3
+#: Condition on the settings under which the server learns a relation.
+LEARNED = ("relation=learned",)
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,8 @@ class MtlSettings(SgdSettings):
         relation: ``mean`` or ``learned``.
     """
 
-    lam: float = 0.01
-    relation: str = "mean"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("lam", self.lam, 0.0, 1e4)
-        check_choice("relation", self.relation, ("mean", "learned"))
+    lam: float = ranged(0.01, 0, 1e4)
+    relation: str = choice("mean", ("mean", "learned"))
 
 
 def learned_relation(columns: Tensor) -> Tensor:
@@ -59,12 +60,38 @@ def learned_relation(columns: Tensor) -> Tensor:
     return scaled
 
 
+def _by_number(models: dict[str, Params]) -> dict[str, Params]:
+    """The models in the order of their clients' numbers."""
+    return {client: models[client] for client in sorted(models, key=int)}
+
+
+def _relation_of(models: dict[str, Params]) -> Tensor:
+    """Omega of clients' models, in their order."""
+    flat = [torch.cat([model[name].flatten() for name in sorted(model)]) for model in models.values()]
+    return learned_relation(torch.stack(flat))
+
+
 class Mtl(Method):
     """A model each, held together by a relation between them."""
 
     name: ClassVar[str] = "mtl"
     card: ClassVar[Card] = Card(
-        "MTL", "Smith et al., NeurIPS 2017", shared="relation to the others", stays="whole model"
+        "MTL",
+        "Smith et al., NeurIPS 2017",
+        down=(
+            Travels("mean", "mean of all models", "trainable"),
+            Travels("others", "sum of the others' models", "trainable", "addressee", LEARNED),
+            Travels("own", "weight of its own model", "number", "addressee", LEARNED),
+        ),
+        up=(
+            Travels("change", "change of its own model", "trainable"),
+            Travels("model", "its own model", "trainable", when=LEARNED),
+        ),
+        keeps=(
+            Keeps("model", "own model", "in effect", ("relation=mean",)),
+            Keeps("model", "own model", "as it is", LEARNED),
+            Keeps("velocity", "its momentum"),
+        ),
     )
     settings_type: ClassVar[type] = MtlSettings
     has_global_model: ClassVar[bool] = False
@@ -79,25 +106,23 @@ class Mtl(Method):
     def newcomer(self, server: Tree, initial: Params) -> Tree:
         return self.client_start({**initial, **server["mean"]})
 
-    def shared(self, server: Tree) -> Tree:
-        if self.settings.relation == "mean" or len(server.get("models", {})) < 2:
+    def shared(self, server: Tree, client: int) -> Tree:
+        models = _by_number(server.get("models", {}))
+        if len(models) < 2 or str(client) not in models:
             return {"mean": server["mean"]}
-        models: dict[str, Params] = {client: server["models"][client] for client in sorted(server["models"], key=int)}
-        flat = {
-            client: torch.cat([model[name].flatten() for name in sorted(model)]) for client, model in models.items()
-        }
-        omega = learned_relation(torch.stack(list(flat.values())))
-        rest = omega - torch.diag(omega.diagonal())
+        # computed in ``aggregate``, once for all; a checkpoint of version 0.1 does not have it
+        omega = server["relation"] if "relation" in server else _relation_of(models)
+        k = list(models).index(str(client))
+        weights = omega[k].clone()
+        weights[k] = 0.0
         names = list(next(iter(models.values())))
         stacked = {name: torch.stack([model[name] for model in models.values()]) for name in names}
-        others = {client: weighted_mean(stacked, rest[k]) for k, client in enumerate(models)}
-        own = {client: omega[k, k] for k, client in enumerate(models)}
-        return {"mean": server["mean"], "others": others, "own": own}
+        return {"mean": server["mean"], "others": weighted_mean(stacked, weights), "own": omega[k, k].clone()}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
-        client, kept = str(info.index), {**kept, "before": trainable(kept["model"])}
-        if client in shared.get("others", {}):
-            return {**kept, "others": shared["others"][client], "own": shared["own"][client]}
+        kept = {**kept, "before": trainable(kept["model"])}
+        if "others" in shared:
+            return {**kept, "others": shared["others"], "own": shared["own"]}
         # w_i minus the mean: the fixed relation, and where the server has not seen this client yet
         return {**kept, "others": times(shared["mean"], -1.0), "own": torch.ones((), dtype=torch.float64)}
 
@@ -125,7 +150,9 @@ class Mtl(Method):
                 str(int(client)): {name: value[k] for name, value in returned.tree["model"].items()}
                 for k, client in enumerate(returned.clients)
             }
-            new["models"] = {**server.get("models", {}), **seen}
+            new["models"] = _by_number({**server.get("models", {}), **seen})
+            if len(new["models"]) > 1:
+                new["relation"] = _relation_of(new["models"])
         return new
 
     def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:

@@ -11,7 +11,7 @@ received, on the first batch of that round.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -19,12 +19,13 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus, times
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Needs, Tree
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Needs, Tree
+from ecgfed.methods.card import Card, Keeps, Reports
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import gradients, sgd_step
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings
-from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
 from ecgfed.nets.net import Net
 
@@ -41,23 +42,21 @@ class PerFedAvgSettings(FederatedSgdSettings):
     """
 
     momentum: float = 0.0
-    alpha: float = 0.01
-    form: str = "fo"
-    delta: float = 1e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("alpha", self.alpha, 0.0, 100.0)
-        check_choice("form", self.form, ("fo", "hf"))
-        check_range("delta", self.delta, 1e-8, 1.0)
+    alpha: float = ranged(0.01, 0, 100)
+    form: str = choice("fo", ("fo", "hf"))
+    delta: float = ranged(1e-3, 1e-8, 1)
 
 
 class PerFedAvg(FedAvgUniform):
     """A global start for personal models (MAML over clients)."""
 
     name: ClassVar[str] = "per-fedavg"
-    card: ClassVar[Card] = Card(
-        "per-FedAvg", "Fallah et al., NeurIPS 2020", shared="whole model", stays="personal model"
+    card: ClassVar[Card] = replace(
+        FedAvgUniform.card,
+        title="per-FedAvg",
+        reference="Fallah et al., NeurIPS 2020",
+        keeps=(Keeps("personal", "personal model"),),
+        reports=(Reports("inner_loss", "its loss after the step of alpha"),),
     )
     settings_type: ClassVar[type] = PerFedAvgSettings
 

@@ -11,7 +11,7 @@ keep what they have. Running statistics are those :math:`\theta_i` has seen.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -19,11 +19,12 @@ from torch import Tensor
 
 from ecgfed.methods.algebra import minus, plus
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card, Keeps
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import gradients
 from ecgfed.methods.risks import RiskSettings, risk
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
 
@@ -39,26 +40,23 @@ class PFedMeSettings(RiskSettings):
         beta: how far the server goes towards the mean (beta).
     """
 
-    lr: float = 5e-3
-    lam: float = 15.0
-    inner_steps: int = 5
-    personal_lr: float = 0.02
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("lr", self.lr, 0.0, 100.0)
-        check_range("lam", self.lam, 0.0, 1e4)
-        check_range("inner_steps", self.inner_steps, 1, 1000)
-        check_range("personal_lr", self.personal_lr, 0.0, 100.0)
-        check_range("beta", self.beta, 0.0, 10.0)
+    lr: float = ranged(5e-3, 0, 100)
+    lam: float = ranged(15.0, 0, 1e4)
+    inner_steps: int = ranged(5, 1, 1000)
+    personal_lr: float = ranged(0.02, 0, 100)
+    beta: float = ranged(1.0, 0, 10)
 
 
 class PFedMe(FedAvgUniform):
     """Global model of the clients' w_i, personal models theta_i near them."""
 
     name: ClassVar[str] = "pfedme"
-    card: ClassVar[Card] = Card("pFedMe", "Dinh et al., NeurIPS 2020", shared="whole model", stays="personal model")
+    card: ClassVar[Card] = replace(
+        FedAvgUniform.card,
+        title="pFedMe",
+        reference="Dinh et al., NeurIPS 2020",
+        keeps=(Keeps("personal", "personal model, but for BatchNorm's statistics"),),
+    )
     settings_type: ClassVar[type] = PFedMeSettings
 
     def server_start(self, initial: Params) -> Tree:

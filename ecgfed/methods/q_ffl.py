@@ -13,16 +13,17 @@ L is 1/eta for plain SGD. Momentum m makes :math:`w - w_i` up to 1/(1 - m) times
 L is (1 - m)/eta. Running statistics are no direction to step along: they are averaged with weights u.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 
 from ecgfed.methods.algebra import plus
-from ecgfed.methods.base import Card, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card
 from ecgfed.methods.fedavg import LossFirst
 from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.settings import check_range
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
 #: A loss below this counts as this, so that its logarithm and inverse are finite.
@@ -37,21 +38,15 @@ class QFflSettings(SgdSettings):
         q: power of the losses; 0 is the unweighted mean of the clients' models.
     """
 
-    q: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("q", self.q, 0.0, 100.0)
-        check_range("lr", self.lr, 1e-9, 100.0)
+    lr: float = ranged(5e-3, 1e-9, 100)
+    q: float = ranged(1.0, 0, 100)
 
 
 class QFfl(LossFirst):
     """Losses to the power q decide how far each client is followed."""
 
     name: ClassVar[str] = "q-ffl"
-    card: ClassVar[Card] = Card(
-        "q-FFL", "Li et al., ICLR 2020", shared="whole model, a loss", stays="nothing but the recordings"
-    )
+    card: ClassVar[Card] = replace(LossFirst.card, title="q-FFL", reference="Li et al., ICLR 2020")
     settings_type: ClassVar[type] = QFflSettings
 
     def server_start(self, initial: Params) -> Tree:

@@ -11,7 +11,9 @@ from functools import cache
 import ecgfed.methods
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Method
+from ecgfed.methods.card import Card
 from ecgfed.plugins import entries, load_code, load_entry, names_code, origin_of
+from ecgfed.text import did_you_mean, same_name
 
 ENTRY_POINTS = "ecgfed.methods"
 
@@ -26,7 +28,7 @@ def methods() -> dict[str, type[Method]]:
                 found[value.name] = value
     for entry in entries(ENTRY_POINTS).values():
         kind = _checked(load_entry(entry), f"entry point {entry.value}")
-        if kind.name in found:
+        if same_name(kind.name, found):
             raise OptionError(f"entry point {entry.value}", f"a second method named {kind.name!r}", "a name of its own")
         found[kind.name] = kind
     return dict(sorted(found.items()))
@@ -36,16 +38,19 @@ def method_by_name(name: str) -> type[Method]:
     """Return a method's class.
 
     Args:
-        name: of a registered method, or ``path/to/file.py:ClassName``, or ``package.module:ClassName``.
+        name: of a registered method, but for case, hyphens and underscores; or ``path/to/file.py:ClassName``, or
+            ``package.module:ClassName``.
 
     Raises:
-        OptionError: no such method, or what is there is none; the known names are listed.
+        OptionError: no such method, or what is there is none; the known names are listed, the nearest is suggested.
     """
     if names_code(name):
         return _checked(load_code(name, "--method").value, f"--method {name}")
-    if name not in methods():
-        raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", "or your own as FILE.py:CLASS")
-    return methods()[name]
+    known = same_name(name, methods())
+    if known is None:
+        action = did_you_mean(name, methods()) or "or your own as FILE.py:CLASS"
+        raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", action)
+    return methods()[known]
 
 
 def name_of(kind: type[Method]) -> str:
@@ -63,4 +68,6 @@ def _checked(value: object, where: str) -> type[Method]:
         raise OptionError(
             where, f"{value.__name__} lacks {', '.join(missing)}", "all of a method", "see docs/training.md"
         )
+    if not isinstance(value.card, Card):
+        raise OptionError(where, f"{value.__name__}'s card is {value.card!r}", "an ecgfed.methods.card.Card")
     return value

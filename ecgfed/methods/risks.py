@@ -22,14 +22,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.base import Batch, cross_entropy, row_mean
-from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.methods.settings import Settings, choice, ranged
 from ecgfed.nets.layers import Params, linear
 
 RISKS = ("ce", "ir", "ldam", "cdt", "bsm", "meta-bsm")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskSettings:
+class RiskSettings(Settings):
     """The risk of the local training.
 
     Attributes:
@@ -40,16 +40,10 @@ class RiskSettings:
         meta_beats: beats of each class in its meta set, where there are so many.
     """
 
-    risk: str = "ce"
-    gamma: float = 1.0
-    meta_lr: float = 0.01
-    meta_beats: int = 10
-
-    def __post_init__(self) -> None:
-        check_choice("risk", self.risk, RISKS)
-        check_range("gamma", self.gamma, 0.0, 100.0)
-        check_range("meta_lr", self.meta_lr, 0.0, 100.0)
-        check_range("meta_beats", self.meta_beats, 1, 1000)
+    risk: str = choice("ce", RISKS)
+    gamma: float = ranged(1.0, 0, 100)
+    meta_lr: float = ranged(0.01, 0, 100)
+    meta_beats: int = ranged(10, 1, 1000)
 
 
 def is_label(label: Tensor, classes: int) -> Tensor:

@@ -11,7 +11,7 @@ much, and the method can diverge. So momentum is 0 here unless option I is chose
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -19,12 +19,13 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.algebra import minus, plus, times
-from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
+from ecgfed.methods.card import Card, Keeps, Travels
 from ecgfed.methods.fedavg import FedAvgUniform
 from ecgfed.methods.local_sgd import gradients, train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
-from ecgfed.methods.settings import check_choice
+from ecgfed.methods.settings import choice
 from ecgfed.nets.layers import Params, trainable
 
 
@@ -38,11 +39,9 @@ class ScaffoldSettings(FederatedSgdSettings):
     """
 
     momentum: float = 0.0
-    option: str = "II"
+    option: str = choice("II", ("I", "II"))
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("option", self.option, ("I", "II"))
+    def check_together(self) -> None:
         if self.option == "II" and self.momentum:
             raise OptionError(
                 "--set momentum",
@@ -56,8 +55,13 @@ class Scaffold(FedAvgUniform):
     """FedAvg with control variates against client drift."""
 
     name: ClassVar[str] = "scaffold"
-    card: ClassVar[Card] = Card(
-        "SCAFFOLD", "Karimireddy et al., ICML 2020", shared="whole model, control variate", stays="control variate"
+    card: ClassVar[Card] = replace(
+        FedAvgUniform.card,
+        title="SCAFFOLD",
+        reference="Karimireddy et al., ICML 2020",
+        down=(*FedAvgUniform.card.down, Travels("variate", "control variate", "trainable")),
+        up=(*FedAvgUniform.card.up, Travels("change", "change of its control variate", "trainable")),
+        keeps=(Keeps("variate", "control variate", "in effect"),),
     )
     settings_type: ClassVar[type] = ScaffoldSettings
 
@@ -67,7 +71,7 @@ class Scaffold(FedAvgUniform):
     def client_start(self, initial: Params) -> Tree:
         return {"variate": zeros_like(initial)}
 
-    def shared(self, server: Tree) -> Tree:
+    def shared(self, server: Tree, client: int) -> Tree:
         return {"model": server["model"], "variate": server["variate"]}
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:

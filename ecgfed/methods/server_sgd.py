@@ -22,7 +22,7 @@ import torch
 
 from ecgfed.methods.base import Tree
 from ecgfed.methods.local_sgd import SgdSettings, zeros_like
-from ecgfed.methods.settings import check_choice, check_range
+from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
 
 
@@ -40,21 +40,12 @@ class FederatedSgdSettings(SgdSettings):
             (Loshchilov and Hutter, ICLR 2017, without restarts).
     """
 
-    server_lr: float = 1.0
-    server_momentum: float = 0.0
-    server_optimizer: str = "sgd"
-    server_beta2: float = 0.99
-    server_tau: float = 1e-5
-    server_schedule: str = "constant"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range("server_lr", self.server_lr, 0.0, 1000.0)
-        check_range("server_momentum", self.server_momentum, 0.0, 0.9999)
-        check_choice("server_optimizer", self.server_optimizer, ("sgd", "adam"))
-        check_choice("server_schedule", self.server_schedule, ("constant", "cosine"))
-        check_range("server_beta2", self.server_beta2, 0.0, 0.999999)
-        check_range("server_tau", self.server_tau, 1e-12, 1.0)
+    server_lr: float = ranged(1.0, 0, 1000)
+    server_momentum: float = ranged(0.0, 0, 0.9999)
+    server_optimizer: str = choice("sgd", ("sgd", "adam"))
+    server_beta2: float = ranged(0.99, 0, 0.999999)
+    server_tau: float = ranged(1e-5, 1e-12, 1)
+    server_schedule: str = choice("constant", ("constant", "cosine"))
 
 
 def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:

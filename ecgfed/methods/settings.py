@@ -1,51 +1,247 @@
-"""Reading a method's settings from ``NAME=VALUE`` and from a TOML table, by the types of its dataclass."""
+"""A method's settings: frozen dataclasses whose fields say what they may be, read from ``NAME=VALUE`` and from TOML.
+
+    @dataclass(frozen=True)
+    class MySettings(Settings):  # its docstring says under "Attributes:" what each field means
+        mu: float = ranged(0.01, 0, 1e4)
+        form: str = choice("fo", ("fo", "hf"))
+
+Types and ranges are checked in one place when an object is made, and help prints them. A subclass that gives a field
+another default (``mu: float = 0.1``) keeps its range.
+"""
 
 import dataclasses
+import inspect
+import math
 import types
 import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from ecgfed.errors import OptionError
+from ecgfed.text import did_you_mean, same_name
 
 T = TypeVar("T")
+Number = TypeVar("Number", int, float)
+#: Where a field's range or choices lie in its metadata.
+_LIMITS = "limits"
+_TEXT_OF_BOOL = {"true": True, "false": False}
+#: what a value of each kind has to be; numpy's numbers are numbers
+_BASIC: dict[type, type] = {float: Real, int: Integral, bool: bool, str: str}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some words."""
+
+    options: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(self.options)
+
+
+def ranged(default: Number, low: float, high: float) -> Number:
+    """Return a dataclass field for a number from ``low`` to ``high``, both included."""
+    return dataclasses.field(default=default, metadata={_LIMITS: Range(low, high)})
+
+
+def choice(default: str, options: Iterable[str]) -> str:
+    """Return a dataclass field for one of some words."""
+    return dataclasses.field(default=default, metadata={_LIMITS: Choice(tuple(options))})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of one setting.
+
+    Attributes:
+        name: of the field.
+        kind: ``float``, ``int``, ``bool`` or ``str``.
+        optional: whether it may be None.
+        default: the field's.
+        limits: its range or choices, or None where it has none.
+        meaning: what its class says of it under ``Attributes:``, on one line.
+    """
+
+    name: str
+    kind: type
+    optional: bool
+    default: Any
+    limits: Range | Choice | None
+    meaning: str
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, for people."""
+        of_its_kind = "true, false" if self.kind is bool else f"a value of type {self.kind.__name__}"
+        text = of_its_kind if self.limits is None else str(self.limits)
+        return f"{text} or none" if self.optional else text
+
+    def read(self, value: Any) -> Any:
+        """Return text or a TOML value as this setting's type; raises OptionError where it is of another one."""
+        if self.optional and value in (None, "none"):
+            return None
+        try:
+            if self.kind is bool:
+                return _TEXT_OF_BOOL[str(value).lower()]
+            if isinstance(value, bool) and self.kind in (int, float):
+                raise ValueError
+            if self.kind is int and isinstance(value, float) and value != int(value):
+                raise ValueError
+            return self.kind(value)
+        except (ValueError, KeyError, TypeError, OverflowError):
+            raise self._of_another_type(value) from None
+
+    def check(self, value: Any) -> None:
+        """Raise OptionError unless a value is of this setting's type, finite, and within its limits."""
+        if self.optional and value is None:
+            return
+        if not self._is_of_kind(value):
+            raise self._of_another_type(value)
+        if isinstance(self.limits, Range):
+            check_range(self.name, value, self.limits.low, self.limits.high)
+        elif isinstance(self.limits, Choice):
+            check_choice(self.name, value, self.limits.options)
+        elif isinstance(value, Real) and not math.isfinite(value):
+            raise OptionError(f"--set {self.name}", f"{value}", "a finite number")
+
+    def _is_of_kind(self, value: object) -> bool:
+        if isinstance(value, bool):  # which Python counts among the numbers
+            return self.kind is bool
+        return isinstance(value, _BASIC.get(self.kind, object))
+
+    def _of_another_type(self, value: Any) -> OptionError:
+        return OptionError(f"--set {self.name}", f"{value!r}", f"a value of type {self.kind.__name__}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Raise OptionError unless ``low <= value <= high``."""
+    """Raise OptionError unless ``low <= value <= high``; a value that is no number is in no range."""
     if not low <= value <= high:
-        raise OptionError(f"--set {name}", f"{value}", f"{low:g} to {high:g}")
+        raise OptionError(f"--set {name}", f"{value}", str(Range(low, high)))
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise OptionError unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise OptionError(f"--set {name}", f"{value!r}", f"one of {', '.join(choices)}")
+        raise OptionError(f"--set {name}", f"{value!r}", f"one of {', '.join(choices)}", did_you_mean(value, choices))
 
 
-def _convert(name: str, value: Any, hint: Any) -> Any:
-    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    if type(None) in options and value in (None, "none"):
-        return None
-    kind = next(option for option in options if option is not type(None))
-    try:
-        if kind is bool:
-            return {"true": True, "false": False}[str(value).lower()]
-        if kind is int and isinstance(value, float) and value != int(value):
-            raise ValueError
-        return kind(value)
-    except (ValueError, KeyError, TypeError):
-        raise OptionError(f"--set {name}", f"{value!r}", f"a value of type {kind.__name__}") from None
+@dataclass(frozen=True)
+class Settings:
+    """Base of a method's hyper-parameters: whoever makes one with a wrong value gets an OptionError."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Raise OptionError where values do not go together; nothing by default. Each of them is within its limits."""
+
+    @classmethod
+    def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a stored run's values as this version takes them."""
+        return dict(values)
 
 
-def make_settings(settings_type: type[T], values: dict[str, Any]) -> T:
+def settings_of(settings_type: type) -> tuple[Setting, ...]:
+    """Return what is known of each setting of a dataclass, in the order of its fields."""
+    if settings_type not in _KNOWN:  # asked for each time settings are made, in some methods at every step
+        _KNOWN[settings_type] = _settings_of(settings_type)
+    return _KNOWN[settings_type]
+
+
+_KNOWN: dict[type, tuple[Setting, ...]] = {}
+
+
+def _settings_of(settings_type: type) -> tuple[Setting, ...]:
+    hints, meanings = typing.get_type_hints(settings_type), _meanings(settings_type)
+    found = []
+    for field in dataclasses.fields(settings_type):
+        hint = hints[field.name]
+        options = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+        kind = next(option for option in options if option is not type(None))
+        optional, limits = type(None) in options, _limits(settings_type, field.name)
+        found.append(Setting(field.name, kind, optional, field.default, limits, meanings.get(field.name, "")))
+    return tuple(found)
+
+
+def _limits(settings_type: type, name: str) -> Range | Choice | None:
+    """The limits of the nearest class that gives the field some."""
+    for base in settings_type.__mro__:
+        field = base.__dict__.get("__dataclass_fields__", {}).get(name)
+        if field is not None and _LIMITS in field.metadata:
+            limits: Range | Choice = field.metadata[_LIMITS]
+            return limits
+    return None
+
+
+def _meanings(settings_type: type) -> dict[str, str]:
+    """What a class and its bases say of their fields under ``Attributes:``; the nearest word counts."""
+    found: dict[str, str] = {}
+    for base in reversed(settings_type.__mro__):
+        _, _, attributes = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("\nAttributes:\n")
+        name = ""
+        for line in attributes.splitlines():
+            if line and not line.startswith("    "):
+                break
+            if line.startswith("     "):
+                found[name] += f" {line.strip()}"
+            elif line:
+                name, _, text = line.strip().partition(": ")
+                found[name] = text
+    return found
+
+
+def _check(made: Any) -> None:
+    for setting in settings_of(type(made)):
+        setting.check(getattr(made, setting.name))
+
+
+def named_values(pairs: Iterable[str]) -> dict[str, str]:
+    """Return what ``NAME=VALUE`` pairs say, the last of a name; raises OptionError where one is no such pair."""
+    values = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def make_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
     """Build a method's settings from names and values (text or TOML types).
+
+    Case, hyphens and underscores of a name make no difference; of a setting named twice the last value counts.
 
     Raises:
         OptionError: a name the method does not have, a value of another type or out of range.
     """
-    hints = typing.get_type_hints(settings_type)
-    names = [f.name for f in dataclasses.fields(settings_type)]  # type: ignore[arg-type]
-    for name in values:
-        if name not in names:
-            raise OptionError(f"--set {name}", "is no setting of this method", f"one of {', '.join(names)}")
-    return settings_type(**{name: _convert(name, value, hints[name]) for name, value in values.items()})
+    known = {setting.name: setting for setting in settings_of(settings_type)}
+    read = {}
+    for asked, value in values.items():
+        name = same_name(asked, known)
+        if name is None:
+            wanted = f"one of {', '.join(known)}"
+            raise OptionError(f"--set {asked}", "is no setting of this method", wanted, did_you_mean(asked, known))
+        read[name] = known[name].read(value)
+    made = settings_type(**read)
+    _check(made)  # a dataclass of somebody's own may not have our base
+    return made
+
+
+def stored_settings(settings_type: type[T], values: Mapping[str, Any]) -> T:
+    """Build settings from what a run has stored, of this version or an earlier one; raises OptionError."""
+    migrate = getattr(settings_type, "of_earlier_versions", dict)
+    return make_settings(settings_type, migrate(values))

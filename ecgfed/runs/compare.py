@@ -208,9 +208,9 @@ def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:
 
 def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
     progress = [progress_of(document) for document in side.documents]
-    done, rounds = min(one["rounds_done"] for one in progress), max(document.rounds for document in side.documents)
+    done, rounds = min(one.rounds_done for one in progress), max(document.rounds for document in side.documents)
     scored = min((result.round for result in side.found), default=None)
-    passes = [one["passes"] for one in progress]
+    passes = [one.passes for one in progress if one.passes is not None]
     scores = {name: _over_seeds([result.scores.get(name) for result in side.found]) for name in SCORES}
     worst = {name: _over_seeds([_worst_tenth(result, name) for result in side.found]) for name in ANSWERS}
     return ComparedRun(
@@ -219,7 +219,7 @@ def _run(side: _Side, split: str, leave_out: str) -> ComparedRun:
         side.documents[0].method,
         done,
         rounds,
-        None if None in passes else statistics.fmean(passes),
+        statistics.fmean(passes) if len(passes) == len(progress) else None,
         scored,
         side.found[0].protocol if side.found else None,
         {name: mean for name, (mean, _) in scores.items()} if side.found else None,

@@ -18,7 +18,7 @@ from ecgfed.federation.state import State
 from ecgfed.files import read_folder_document, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name, name_of
-from ecgfed.methods.settings import make_settings
+from ecgfed.methods.settings import stored_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.runs.checkpoint import CheckpointStore
@@ -182,7 +182,7 @@ def open_run(path: Path | str) -> Run:
     try:
         kind = method_by_name(meta["method"])
         net = make_net(NetSpec.from_json(meta["net"]))
-        method = kind(net, make_settings(kind.settings_type, meta["settings"]))
+        method = kind(net, stored_settings(kind.settings_type, meta["settings"]))
         return Run(
             path,
             method,

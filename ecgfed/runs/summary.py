@@ -2,6 +2,7 @@
 
 import os
 import statistics
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,40 +35,125 @@ def find_runs(folder: Path) -> list[Path]:
     return found
 
 
-def summarise_run(path: Path) -> dict[str, Any]:
-    """Return one row of ``ecgfed runs list``, JSON-ready.
+@dataclass(frozen=True)
+class RunProgress:
+    """How far a run is.
 
-    Returns:
-        ``run`` (path), ``method``, ``rounds_done``, ``rounds``, ``passes``, ``valid_T_g`` and ``valid_T_p`` (the last
-        ones, or None), ``state`` (``finished``, ``unfinished`` or ``unreadable``), ``saved`` (ISO time of the last
-        checkpoint, UTC, or None) and ``problem`` (why it is unreadable, or None).
+    Attributes:
+        method: its method's name, or where that lies.
+        rounds_done: rounds of the last checkpoint.
+        rounds: rounds asked for.
+        passes: over the training beats, or None where the history lacks its lines.
+        valid_T_g: the last one on the validation split, or None.
+        valid_T_p: likewise.
+        state: ``finished`` or ``unfinished``.
+        saved: ISO time of the last checkpoint, UTC, or None.
     """
-    row: dict[str, Any] = dict.fromkeys(
-        ("method", "rounds_done", "rounds", "passes", "valid_T_g", "valid_T_p", "state", "saved", "problem")
-    )
+
+    method: str
+    rounds_done: int
+    rounds: int
+    passes: float | None
+    valid_T_g: float | None  # noqa: N815 (the paper's name)
+    valid_T_p: float | None  # noqa: N815
+    state: str
+    saved: str | None
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One row of ``ecgfed runs list``: a run's path, and how far it is, or the problem why nobody can tell."""
+
+    run: Path
+    progress: RunProgress | None
+    problem: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it JSON-ready, flat; ``state`` is ``unreadable`` and the rest null where there is a problem."""
+        empty = {**dict.fromkeys(field.name for field in fields(RunProgress)), "state": "unreadable"}
+        found = empty if self.progress is None else asdict(self.progress)
+        return {"run": str(self.run), **found, "problem": self.problem}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Median seconds a round and samples a second, over so many rounds; None where timing.jsonl does not say."""
+
+    rounds_timed: int
+    seconds_a_round: float | None
+    samples_per_s: float | None
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """All that ``ecgfed runs show`` says.
+
+    Attributes:
+        document: what was asked for.
+        progress: how far it is.
+        losses: ``loss_mean`` and ``loss_max`` of the last round; empty before the first.
+        valid: round -> validation scores by name.
+        evaluations: split, with what was left out -> round and scores of 'ecgfed evaluate'.
+        speed: over all rounds.
+        recent: over the last 20.
+    """
+
+    document: RunDocument
+    progress: RunProgress
+    losses: dict[str, float]
+    valid: dict[int, dict[str, float]]
+    evaluations: dict[str, dict[str, float]]
+    speed: Speed
+    recent: Speed
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it JSON-ready."""
+        document = self.document
+        return {
+            "run": str(document.path),
+            **asdict(self.progress),
+            "settings": document.settings,
+            "plan": document.plan,
+            "net": document.net,
+            "cohort": {
+                "path": document.cohort_path,
+                "fingerprint": document.fingerprint,
+                "clients": len(document.clients),
+                "classes": list(document.classes),
+            },
+            "versions": document.versions,
+            "losses": self.losses or None,
+            "valid": self.valid,
+            "evaluations": self.evaluations,
+            "speed": {**asdict(self.speed), "recent": asdict(self.recent)},
+        }
+
+
+def summarise_run(path: Path) -> RunRow:
+    """Return one row of ``ecgfed runs list``; a damaged run is a row too."""
     try:
-        row |= progress_of(read_document(path))
+        return RunRow(path, progress_of(read_document(path)), None)
     except EcgfedError as problem:
-        row |= {"state": "unreadable", "problem": str(problem)}
-    return {"run": str(path), **row}
+        return RunRow(path, None, str(problem))
 
 
-def progress_of(document: RunDocument) -> dict[str, Any]:
-    """Return how far a run is, without ``run`` and ``problem`` of ``summarise_run``; raises RunError."""
-    path = document.path
-    done = finished_rounds(path, document.identity)
-    lines = read_lines(path / HISTORY, done)
-    scores = {"valid_T_g": None, "valid_T_p": None, **last_scores(lines, path / HISTORY)}
-    passes = typed(lines[-1], "passes", float, path / HISTORY, _RESTORE) if lines else None
-    return {
-        "method": document.method,
-        "rounds_done": done,
-        "rounds": document.rounds,
-        "passes": passes if done else 0.0,
-        **scores,
-        "state": "finished" if done >= document.rounds else "unfinished",
-        "saved": _saved(path / CHECKPOINT / PROGRESS) if done else None,
-    }
+def progress_of(document: RunDocument) -> RunProgress:
+    """Return how far a run is; raises RunError."""
+    history = document.path / HISTORY
+    done = finished_rounds(document.path, document.identity)
+    lines = read_lines(history, done)
+    scores = last_scores(lines, history)
+    passes = typed(lines[-1], "passes", float, history, _RESTORE) if lines else None
+    return RunProgress(
+        document.method,
+        done,
+        document.rounds,
+        passes if done else 0.0,
+        scores.get("valid_T_g"),
+        scores.get("valid_T_p"),
+        "finished" if done >= document.rounds else "unfinished",
+        _saved(document.path / CHECKPOINT / PROGRESS) if done else None,
+    )
 
 
 def _saved(file: Path) -> str | None:
@@ -85,45 +171,28 @@ def last_scores(lines: list[dict[str, Any]], where: Path) -> dict[str, float]:
     return found
 
 
-def describe_run(path: Path) -> dict[str, Any]:
-    """Return all that ``ecgfed runs show`` says, JSON-ready.
-
-    Returns:
-        What ``summarise_run`` returns, and ``settings``, ``plan``, ``net``, ``cohort`` (path, fingerprint, clients,
-        classes), ``versions``, ``losses`` (mean and worst of the last round), ``valid`` (round -> scores),
-        ``evaluations`` (split, with what was left out -> scores of 'ecgfed evaluate') and ``speed``:
-        ``seconds_a_round`` (median), ``samples_per_s`` and ``rounds_timed``, over all rounds and, as ``recent``,
-        over the last 20.
-
-    Raises:
-        RunError: it is no run, or cannot be read.
-    """
+def describe_run(path: Path) -> RunDescription:
+    """Return all that ``ecgfed runs show`` says; raises RunError where it is no run, or cannot be read."""
     document = read_document(path)
     progress = progress_of(document)
-    history, done = path / HISTORY, progress["rounds_done"]
+    history, done = path / HISTORY, progress.rounds_done
     lines, timing = read_lines(history, done), read_lines(path / TIMING, done)
-    losses = {name: typed(line, name, float, history, _RESTORE) for line in lines[-1:] for name in _LOSSES}
-    return {
-        "run": str(path),
-        **progress,
-        "settings": document.settings,
-        "plan": document.plan,
-        "net": document.net,
-        "cohort": {
-            "path": document.cohort_path,
-            "fingerprint": document.fingerprint,
-            "clients": len(document.clients),
-            "classes": list(document.classes),
+    return RunDescription(
+        document,
+        progress,
+        {
+            name: typed(line, name, float, history, _RESTORE)
+            for line in lines[-1:]
+            for name in ("loss_mean", "loss_max")
         },
-        "versions": document.versions,
-        "losses": losses or None,
-        "valid": {line["round"]: scores for line in lines if (scores := last_scores([line], history))},
-        "evaluations": _evaluations(path),
-        "speed": {**_speed(timing, path), "recent": _speed(timing[-WINDOW:], path)},
-    }
+        {line["round"]: scores for line in lines if (scores := last_scores([line], history))},
+        _evaluations(path),
+        _speed(timing, path),
+        _speed(timing[-WINDOW:], path),
+    )
 
 
-def _evaluations(path: Path) -> dict[str, Any]:
+def _evaluations(path: Path) -> dict[str, dict[str, float]]:
     found = {}
     for split in SPLITS:
         for leave_out, suffix in LEFT_OUT.items():
@@ -132,18 +201,13 @@ def _evaluations(path: Path) -> dict[str, Any]:
     return found
 
 
-def _speed(timing: list[dict[str, Any]], path: Path) -> dict[str, Any]:
-    """Return seconds a round and samples a second; None where timing.jsonl does not say."""
+def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:
     if not timing:
-        return {"rounds_timed": 0, "seconds_a_round": None, "samples_per_s": None}
+        return Speed(0, None, None)
     seconds = [typed(line, "seconds", float, path / TIMING, _RESTORE) for line in timing]
     examples = [_examples(line, path / TIMING) for line in timing]
     elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds that say both
-    return {
-        "rounds_timed": len(timing),
-        "seconds_a_round": statistics.median(seconds),
-        "samples_per_s": sum(examples) / elapsed if elapsed else None,
-    }
+    return Speed(len(timing), statistics.median(seconds), sum(examples) / elapsed if elapsed else None)
 
 
 def _examples(line: dict[str, Any], where: Path) -> float:

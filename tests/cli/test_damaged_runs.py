@@ -206,7 +206,7 @@ values = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
 @given(data=st.data())
 def test_any_value_anywhere(ecgfed: Command, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Some entry of some file replaced by anything: exit code 0 or one line, whatever it is."""

@@ -122,7 +122,7 @@ def test_hooks_mapped_over_clients_mean_the_same(name: str, norm: str, progress:
     net = ResNet1d(NetSpec(3, width=0.35, norm=norm))
     method = kind(net, make_settings(kind.settings_type, {"lr": 0.05}))
     initial = net.initial(0)
-    shared = method.shared(method.server_start(initial))
+    shared = method.shared(method.server_start(initial), 0)
     torch.manual_seed(0)
     steps, each = 1 if method.needs.one_step else 3, method.needs.batches_per_step
     windows, labels = torch.randn(2, steps, each, 8, 1, 256), torch.randint(0, 3, (2, steps, each, 8))

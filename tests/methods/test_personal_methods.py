@@ -93,7 +93,7 @@ def test_fedreps_frozen_body_keeps_its_normalisation_statistics() -> None:
     method = FedRep(net, FedRepSettings(head_share=0.5, momentum=0.9, lr=0.1))
     initial = net.initial(0)
     info = ClientInfo(0, 1, 16, torch.ones(3), 4)
-    state = method.begin(method.shared(method.server_start(initial)), method.client_start(initial), info)
+    state = method.begin(method.shared(method.server_start(initial), 0), method.client_start(initial), info)
     torch.manual_seed(0)
     for t in range(4):
         before = dict(state["model"])

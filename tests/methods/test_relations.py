@@ -1,6 +1,8 @@
-"""MTL and FedFomo by hand on two clients of two parameters."""
+"""MTL and FedFomo by hand on two clients of two parameters; what is sent to whom."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,11 +10,17 @@ import tiny
 import torch
 
 from ecgfed.federation.data import TrainingData
+from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
+from ecgfed.federation.trees import flatten
+from ecgfed.methods.base import Returned
 from ecgfed.methods.fedfomo import FedFomo, FedFomoSettings, mixed
+from ecgfed.methods.lg_fedavg import LgFedAvg, LgFedAvgSettings
 from ecgfed.methods.local import Local
-from ecgfed.methods.mtl import RIDGE, Mtl, learned_relation
+from ecgfed.methods.mtl import RIDGE, Mtl, MtlSettings, learned_relation
+from ecgfed.runs.callbacks import SaveCheckpoint
+from ecgfed.runs.checkpoint import CheckpointStore
 
 ETA, STEPS, ROUNDS = 0.3, 2, 2
 
@@ -124,7 +132,7 @@ def test_fedfomo_by_hand() -> None:
     state, _ = _run(tiny.PLAN, rows)
     for i in (0, 1):
         assert tiny.pair(state.kept[i]["model"]) == pytest.approx(w[i], abs=1e-12)  # type: ignore[attr-defined]
-        assert float(state.kept[i]["affinity"][1 - i]) != 0.0  # type: ignore[attr-defined]
+        assert float(state.server["affinity"][i, 1 - i]) != 0.0  # type: ignore[attr-defined]
 
 
 def test_fedfomo_without_validation_beats_is_local() -> None:
@@ -135,17 +143,100 @@ def test_fedfomo_without_validation_beats_is_local() -> None:
         assert found == pytest.approx(tiny.pair(local.kept[i]["model"]), abs=1e-14)
 
 
-def test_candidates_are_those_of_highest_affinity_or_random_ones() -> None:
-    from ecgfed.methods.base import ClientInfo
+def _server(round_number: int) -> dict[str, Any]:
+    """Eight clients' models, told apart by their numbers; what client 2 thinks of them."""
+    affinity = torch.zeros(8, 8, dtype=torch.float64)
+    affinity[2] = torch.tensor([0.0, 5, 1, 0, 4, 0, 3, 0])
+    models = {str(client): {"w": torch.tensor([float(client)])} for client in range(8)}
+    return {"models": models, "affinity": affinity, "round": torch.tensor(round_number - 1), "seed": torch.tensor(3)}
 
-    models = {str(i): {} for i in range(8)}
-    affinity = torch.tensor([0.0, 5, 1, 0, 4, 0, 3, 0], dtype=torch.float64)
-    info = ClientInfo(2, 40, 10, torch.ones(2), 1, seed=3, client_numbers=8)
-    greedy = FedFomo(tiny.TinyNet(), FedFomoSettings(candidates=3))._offered(models, affinity, info)  # type: ignore[arg-type]
-    assert greedy == ["1", "4", "6"]  # epsilon has fallen to 0 by round 40
-    first = replace(info, round=1)
+
+def _offered(method: FedFomo, server: dict[str, Any], client: int) -> list[int]:
+    sent = method.shared(server, client)["models"]
+    return [int(sent[place]["w"]) for place in sorted(sent, key=int)]
+
+
+def test_candidates_are_those_of_highest_affinity_or_random_ones_and_no_more_travel() -> None:
+    greedy = FedFomo(tiny.TinyNet(), FedFomoSettings(candidates=3))  # type: ignore[arg-type]
+    assert _offered(greedy, _server(40), 2) == [1, 4, 6]  # epsilon has fallen to 0 by round 40
+    assert _offered(greedy, _server(40), 99) == [0, 1, 2]  # a newcomer, of whom nothing is known
     always = FedFomo(tiny.TinyNet(), FedFomoSettings(candidates=3, epsilon=1.0))  # type: ignore[arg-type]
-    draws = {tuple(always._offered(models, affinity, replace(first, index=i))) for i in range(8)}
-    assert len(draws) > 3
-    assert always._offered(models, affinity, first) == always._offered(models, affinity, first)
-    assert all(len(set(d)) == 3 for d in draws)
+    draws = {client: _offered(always, _server(1), client) for client in range(8)}
+    assert len({tuple(draw) for draw in draws.values()}) > 3
+    assert draws == {client: _offered(always, _server(1), client) for client in range(8)}
+    assert all(len(set(draw)) == 3 and client not in draw for client, draw in draws.items())
+    assert _offered(always, _server(2), 0) != draws[0]  # another round, another draw
+
+
+def test_a_large_seed_draws_too() -> None:
+    server = {**_server(1), "seed": torch.tensor(2**63 - 1)}
+    always = FedFomo(tiny.TinyNet(), FedFomoSettings(candidates=3, epsilon=1.0))  # type: ignore[arg-type]
+    assert len(set(_offered(always, server, 0))) == 3
+
+
+def test_the_server_adds_what_a_client_says_to_the_affinity_of_what_it_was_sent() -> None:
+    """Section 3.3: p_i <- p_i + w_i, for the models that client i was offered, in their order."""
+    method = FedFomo(tiny.TinyNet(), FedFomoSettings(candidates=2))  # type: ignore[arg-type]
+    server = _server(40)
+    gain = torch.tensor([[0.5, -0.25], [0.0, 0.0]], dtype=torch.float64)
+    tree = {"model": {"w": torch.tensor([[2.5], [9.0]])}, "gain": gain}
+    clients = torch.tensor([2, 9])  # the second one is new: matrix and models grow
+    returned = Returned(tree, {}, torch.ones(2).double(), clients, round=40, seed=3)
+    after = method.aggregate(server, returned)
+    assert after["affinity"].shape == (10, 10)
+    assert after["affinity"][2].tolist() == [0, 5.5, 1, 0, 3.75, 0, 3, 0, 0, 0]
+    assert server["affinity"][2, 1] == 5.0  # what was is left alone
+    assert (float(after["models"]["2"]["w"]), float(after["models"]["9"]["w"])) == (2.5, 9.0)
+    assert (int(after["round"]), int(after["seed"])) == (40, 3)
+
+
+def test_fedfomo_goes_on_from_a_checkpoint_with_the_draws_it_would_have_made(tmp_path: Path) -> None:
+    x = np.linspace(-1, 1, 12)
+    points = tuple((x[2 * k : 2 * k + 2], np.array([k % 2, 1])) for k in range(6))
+    data = tiny.data(points)
+    data = replace(data, valid_rows=data.rows)
+    settings = FedFomoSettings(lr=ETA, momentum=0.0, candidates=1, epsilon=0.6, epsilon_decay=0.0)
+    method, plan = FedFomo(tiny.TinyNet(), settings), replace(tiny.PLAN, rounds=5, seed=8)  # type: ignore[arg-type]
+    with ThreadEngine(data, plan, 1) as engine:
+        whole = train(method, data, plan, engine, initial_state(method, plan))
+        for _ in range(5):
+            store = CheckpointStore(tmp_path)
+            state = store.load() if store.exists() else initial_state(method, plan)
+            train(method, data, plan, engine, state, [SaveCheckpoint(store)], should_stop=lambda: True)
+    loaded = CheckpointStore(tmp_path).load()
+    one, two = flatten(loaded.server), flatten(whole.server)
+    assert all(torch.equal(one[path], two[path]) for path in two)
+    other = train_with_seed(method, data, replace(plan, seed=9))
+    assert not torch.equal(other["affinity"], whole.server["affinity"])
+
+
+def train_with_seed(method: FedFomo, data: TrainingData, plan: TrainPlan) -> dict[str, Any]:
+    with ThreadEngine(data, plan, 1) as engine:
+        return train(method, data, plan, engine, initial_state(method, plan)).server
+
+
+def test_mtl_sends_a_client_its_own_row_of_the_relation_and_a_newcomer_the_mean() -> None:
+    method = Mtl(tiny.TinyNet(), MtlSettings(relation="learned"))  # type: ignore[arg-type]
+    rng = np.random.default_rng(2)
+    models = {c: {"a": torch.tensor(rng.normal(size=3)), "b": torch.tensor(rng.normal(size=2))} for c in (0, 3, 11)}
+    server = {"mean": {}, "models": {str(c): models[c] for c in (11, 0, 3)}}  # as a checkpoint may have them
+    columns = torch.stack([torch.cat([models[c]["a"], models[c]["b"]]) for c in (0, 3, 11)])
+    omega = learned_relation(columns)
+    sent = method.shared(server, 3)
+    assert sent["others"]["a"].numpy() == pytest.approx((omega[1, 0] * columns[0] + omega[1, 2] * columns[2])[:3])
+    assert float(sent["own"]) == float(omega[1, 1])
+    assert method.shared(server, 4).keys() == {"mean"}
+
+
+def test_lg_fedavg_sends_a_patient_with_an_extractor_the_head_alone() -> None:
+    method = LgFedAvg(tiny.TinyNet(), LgFedAvgSettings())  # type: ignore[arg-type]
+    net = tiny.TinyNet().initial(0)
+    assert method.shared({"model": net}, 1).keys() == {"model"}
+    returned = Returned({"head": {"head.b": torch.ones(2, 1)}}, {}, torch.ones(2).double(), torch.tensor([1, 4]))
+    server = method.aggregate({"model": net, "personal": torch.tensor([4, 7])}, returned)
+    assert server["personal"].tolist() == [1, 4, 7]
+    assert {client: list(method.shared(server, client)) for client in (0, 1, 7)} == {
+        0: ["model"],
+        1: ["head"],
+        7: ["head"],
+    }

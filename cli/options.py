@@ -1,0 +1,23 @@
+"""Options and arguments that several commands share, beside those for reading recordings (``reading``) and for printing
+(``output``).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .complete import choices
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")]
+ScoredSplitOption = Annotated[
+    str, typer.Option("--split", help="test or valid.", autocompletion=choices("test", "valid"))
+]
+LeaveOutOption = Annotated[
+    str,
+    typer.Option(
+        "--leave-out",
+        help="nothing or poor-quality: beats in bad stretches.",
+        autocompletion=choices("nothing", "poor-quality"),
+    ),
+]

@@ -9,12 +9,12 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import ecgfed
-from ecgfed.errors import OptionError, RunError
+from ecgfed.errors import EcgfedError, OptionError, RunError
 from ecgfed.files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -148,6 +148,16 @@ def save(given: argparse.Namespace, results: dict[str, Any]) -> None:
         StorageError: the disk refuses; the file is as it was.
     """
     write_json(given.results, {"command": command(given), **results})
+
+
+def script(main: Callable[[], None]) -> NoReturn:
+    """Run a script; what its user can cause is said in one line, exit code 2."""
+    try:
+        main()
+    except EcgfedError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2)
+    sys.exit()
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, scored, trained
+from common import parser, prepared, print_table, save, scored, script, trained
 from measure import measured
 
 WORK = ({"local_epochs": 1}, {"local_steps": 4})
@@ -80,4 +80,4 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

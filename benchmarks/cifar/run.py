@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, save, scored, trained
+from common import parser, prepared, save, scored, script, trained
 
 from ecgfed import Cohort
 from ecgfed.errors import EcgfedError
@@ -72,4 +72,4 @@ def row_of(name: str, cohort: Cohort, given: argparse.Namespace) -> dict[str, An
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS2, PACED, SAME_SERVER, compared, parser, prepared, save, trained
+from common import DS2, PACED, SAME_SERVER, compared, parser, prepared, save, script, trained
 
 from ecgfed import Cohort, export, predict
 from ecgfed.evaluation.ec57 import CLASSES, MATCH_S, aggregate
@@ -70,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

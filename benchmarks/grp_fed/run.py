@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, print_table, save, scored, trained
+from common import SAME_SERVER, parser, prepared, print_table, save, scored, script, trained
 
 from ecgfed import Run, open_run
 from ecgfed.errors import RunError
@@ -103,4 +103,4 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, save, scored, trained
+from common import parser, prepared, save, scored, script, trained
 
 from ecgfed import Cohort
 from ecgfed.methods.registry import method_by_name, methods
@@ -67,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

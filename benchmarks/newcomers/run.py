@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, save, trained
+from common import SAME_SERVER, parser, prepared, save, script, trained
 
 from ecgfed import Cohort, Run
 from ecgfed.beats.path import BeatOptions, read_beats
@@ -99,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

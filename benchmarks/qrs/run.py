@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS2, PACED, compared, parser, print_table, save
+from common import DS2, PACED, compared, parser, print_table, save, script
 
 from ecgfed import Annotation, EcgfedError, Recording, read_recording
 from ecgfed.cohort.mitbih import record_names
@@ -168,4 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -6,6 +6,7 @@ Minutes on one core. Writes ``results.json`` beside this file (or ``--results``)
 
 - ``records``: seconds by reason on the lead MLII (else the first) of each record, beside the seconds its ``~`` marks
   call noisy (annot(5): subtype bit n, channel n noisy; bit n + 4, unreadable; -1, all unreadable);
+- ``beats``: beats of the 46 clients whose window overlaps a bad stretch;
 - ``indices``: area under the ROC curve of the noise criterion and of three published indices, lead MLII, 2 s each;
 - ``detector``: beats that ours (all leads) and xqrs miss (not within 150 ms) and find in excess, inside bad stretches
   and outside;
@@ -31,10 +32,12 @@ from scipy.stats import kurtosis
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import PACED, save
+from common import PACED, save, script
 
 from ecgfed import Recording, read_annotation
-from ecgfed.beats.extract import match_peaks
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, match_peaks
+from ecgfed.beats.labels import BUILT_IN
+from ecgfed.beats.path import BeatOptions, cut_beats
 from ecgfed.errors import RecordError
 from ecgfed.record.reader import read_every_lead
 from ecgfed.signal.around_gaps import detect_around_gaps
@@ -113,6 +116,13 @@ def of_record(recording: Recording, quality: LeadQuality, noisy: NDArray[np.bool
         "bad_in_marked_s": round((bad & noisy).sum() / FS, 1),
         "bad_unmarked_s": round((bad & ~noisy).sum() / FS, 1),
     }
+
+
+def beats_in_bad_stretches(recordings: list[Recording]) -> dict[str, int]:
+    """Count the beats of a cohort's 46 clients, and those of them that are flagged."""
+    options, labels = BeatOptions(("MLII",), "annotated"), BUILT_IN["mitbih12"]
+    flags = [cut_beats(one, options).labelled(labels).windows.flags for one in recordings if one.lead == "MLII"]
+    return {"beats": sum(map(len, flags)), "flagged": sum(int((one & FLAG_POOR_QUALITY != 0).sum()) for one in flags)}
 
 
 def count_errors(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> Signal:
@@ -305,6 +315,7 @@ def main() -> None:
         beats = read_annotation(recording).beats().sample
         result["pacing"][name] = [round(narrow_wave(signal, beats), 3) for signal in recording.signals_mv]
         print(name, result["records"][name], flush=True)
+    result["beats"] = beats_in_bad_stretches(recordings)
     result["indices"] = indices(list(zip(recordings, marks, strict=True)))
     result["noise_share"] = NOISE_SHARE
     result["detector"] = {detector: rates(counted) for detector, counted in errors.items()}
@@ -318,4 +329,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

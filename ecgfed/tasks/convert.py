@@ -107,7 +107,7 @@ def convert(
     Example:
         >>> import ecgfed
         >>> ecgfed.convert("cohort-records/demo01", "converted")
-        Conversion('demo01': MLII, V1; 60.0 s; 73 annotations)
+        Conversion('demo01': MLII, V1; 60.0 s; 71 annotations)
     """
     source = recording.path if isinstance(recording, Recording) else Path(recording)
     if not isinstance(recording, Recording):

@@ -9,10 +9,11 @@ from ecgfed.cohort.build import PrepareOptions, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import SplitKind
 from ecgfed.errors import OptionError
+from ecgfed.extras import require
 from ecgfed.files import replacing_folder
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions
-from ecgfed.signal.detectors import OURS
+from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.watch import NOBODY, Watch
 
 Told = Callable[[str, int, int], None]
@@ -30,11 +31,12 @@ def _options(
     seed: int,
     *,
     peaks: str = "annotated",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     annotator: str = "atr",
     how: ReadOptions | None = None,
 ) -> PrepareOptions:
-    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions())
+    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions(), mains_hz)
     labels = load_label_map(classes) if isinstance(classes, str) else classes
     return PrepareOptions(beats, labels, split, tuple(holdout), seed)
 
@@ -49,7 +51,8 @@ def prepare_mitbih(
     by: str = "record",
     classes: str | LabelMap = "mitbih12",
     peaks: str = "annotated",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII",),
     seed: int = 0,
@@ -69,7 +72,8 @@ def prepare_mitbih(
         by: ``record`` (46 clients) or ``patient`` (201 and 202, one person, joined).
         classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
         peaks: ``annotated`` or ``detected`` R peaks.
-        detector: for detected peaks.
+        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
         holdout: client ids to keep out of training.
         leads: lead names in order of preference.
         seed: decides the random split.
@@ -85,8 +89,9 @@ def prepare_mitbih(
     from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
 
     source, out = Path(source), Path(out)
-    options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector)
+    options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz)
     if download:
+        require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, progress=_telling(watch, "download"))
     sources, without = mitbih_sources(source, options, by)
     check = count_check(sources, options)
@@ -119,7 +124,8 @@ def prepare_folder(
     split: SplitKind = "random",
     classes: str | LabelMap = "mitbih12",
     peaks: str = "annotated",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII", "II"),
     seed: int = 0,
@@ -142,6 +148,7 @@ def prepare_folder(
         classes: see there.
         peaks: see there.
         detector: see there.
+        mains_hz: see there.
         holdout: see there.
         leads: see there.
         seed: see there.
@@ -162,7 +169,16 @@ def prepare_folder(
 
     out = Path(out)
     options = _options(
-        leads, classes, split, holdout, seed, peaks=peaks, detector=detector, annotator=annotator, how=how
+        leads,
+        classes,
+        split,
+        holdout,
+        seed,
+        peaks=peaks,
+        detector=detector,
+        mains_hz=mains_hz,
+        annotator=annotator,
+        how=how,
     )
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import synthetic_signal
 from support import change_json, copied, exported
 
 import ecgfed
@@ -21,6 +22,7 @@ class Table(html.parser.HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.rows: list[list[str]] = []
+        self.items: list[str] = []
         self.caption, self.tags, self.titles = "", set[str](), dict[str, str]()
         self.feed(text)
         self.close()
@@ -34,6 +36,8 @@ class Table(html.parser.HTMLParser):
             self.rows.append([])
         elif tag in ("td", "th"):
             self.rows[-1].append("")
+        elif tag == "li":
+            self.items.append("")
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -41,6 +45,8 @@ class Table(html.parser.HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open[-1] == "caption":
             self.caption += data
+        elif self.open[-1] == "li":
+            self.items[-1] += data
         else:
             self.rows[-1][-1] += data
             if self.title:
@@ -60,9 +66,24 @@ def hostile_recording(leads: int) -> ecgfed.Recording:
     return ecgfed.Recording(HOSTILE * 20, Path(HOSTILE), names[-1], names, 360.0, np.zeros((leads, 720)), ())
 
 
+def bad_recording() -> ecgfed.Recording:
+    """A heart for half a minute, and names that nobody's should be."""
+    signal, _ = synthetic_signal("N" * 40, seed=3)
+    signals, leads = np.stack([signal, np.where(np.arange(len(signal)) < 1000, np.nan, signal)]), (HOSTILE, "V1")
+    return ecgfed.Recording(HOSTILE, Path("nowhere"), HOSTILE, leads, 360.0, signals, (f"Paced, {HOSTILE}",))
+
+
+class Silent(ecgfed.Watch):
+    def warn(self, text: str) -> None:
+        pass
+
+
 @pytest.fixture(scope="module")
-def objects(cohort_path: Path, fedavg_run: Path, records: Path) -> dict[str, list[object]]:
+def objects(
+    cohort_path: Path, fedavg_run: Path, records: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[object]]:
     """One or more of every type that the front door offers."""
+    place = tmp_path_factory.mktemp("objects")
     bundle = ecgfed.open_bundle(exported(fedavg_run))
     recording = ecgfed.read_recording(records / "p1", "MLII")
     predicted = ecgfed.predict(bundle, records / "p1", peaks="annotated")
@@ -76,8 +97,12 @@ def objects(cohort_path: Path, fedavg_run: Path, records: Path) -> dict[str, lis
         "Bundle": [bundle],
         "Classifier": [bundle.classifier(), bundle.classifier("p1")],
         "Cohort": [ecgfed.open_cohort(cohort_path)],
+        "Conversion": [ecgfed.convert(records / "p1", place), ecgfed.convert(bad_recording(), place, watch=Silent())],
+        "Detections": [ecgfed.detect(records / "p1"), ecgfed.detect([recording, bad_recording()], place)],
+        "Ec57Scores": [ecgfed.score_ec57(records / "p1", "atr", start=10)],
         "EcgfedError": [ecgfed.EcgfedError("here", "is one\nthing", "another", "do\nthat")],
         "EcgfedWarning": [ecgfed.EcgfedWarning("keep in mind")],
+        "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
         "PersonalModel": [ecgfed.PersonalModel(*model), ecgfed.PersonalModel(*model[:3], {"beats": 0}, *model[4:])],
         "Predictions": [predicted, bundle.classifier().classify(windows()), ecgfed.Predictions(*ones, many)],
@@ -172,9 +197,47 @@ def test_predictions_in_a_notebook(objects: dict[str, list[object]]) -> None:
     assert Table(predicted._repr_html_()).rows == [["class", "beats"], *counted]
 
 
+def rows_by_hand(name: str, one: Any, late: int) -> list[list[str]]:
+    """What a notebook's table has to hold, below its head; ``late`` beats of p1, of N and V, come after 10 s."""
+    if name == "Inspection":
+        seconds = {lead: found.seconds() for lead, found in one.quality.items()}
+        return [
+            [
+                lead,
+                f"{found.usable_s:.1f} s",
+                f"{100 * found.usable_s / one.recording.duration_s:.2f}%",
+                ", ".join(f"{reason} {total:.1f} s" for reason, total in seconds[lead].items()),
+            ]
+            for lead, found in one.quality.items()
+        ]
+    if name == "Detections":
+        return [[peaks.record, peaks.lead, str(len(peaks.sample))] for peaks in one.records]
+    if name == "Conversion":
+        return [
+            [w.name, f"{w.gain:g}", f"{1000 / w.gain:g} µV", f"{w.max_error_mv * 1000:.3g} µV", f"{w.gaps:,}"]
+            for w in one.leads
+        ]
+    counted = (("p1", f"{late:,}"), ("gross", f"{late:,}"), ("average", ""))
+    return [[record, beats, *["100.00"] * 4, "-", "-"] for record, beats in counted]
+
+
+@pytest.mark.parametrize("name", ["Inspection", "Detections", "Conversion", "Ec57Scores"])
+def test_recordings_in_a_notebook(name: str, objects: dict[str, list[Any]]) -> None:
+    late = int((objects["Annotation"][0].sample >= 10 * 360).sum())
+    for one in objects[name]:
+        shown = one._repr_html_()
+        assert "<b>" not in shown
+        table = Table(shown)
+        assert table.tags <= {"table", "caption", "tr", "td", "th", "ul", "li"}
+        assert table.rows[1:] == rows_by_hand(name, one, late)
+        assert table.items == ([finding.text for finding in one.findings] if name == "Inspection" else [])
+
+
 def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     with_one = {name for name, some in objects.items() if hasattr(some[0], "to_dict")}
-    assert {"Scores", "Predictions", "PersonalModel"} <= with_one
+    assert with_one == {
+        *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion")
+    }
     for name in with_one:
         for one in objects[name]:
             told = one.to_dict()

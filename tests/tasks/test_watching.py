@@ -83,6 +83,17 @@ def train_seeds(place: dict[str, Path], watch: ecgfed.Watch) -> object:
     return ecgfed.train_seeds(place["cohort"], [3, 4], place["out"], method="fedavg", rounds=1, watch=watch, **less)
 
 
+def score_ec57(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    peaks = place["more"] / "peaks"
+    ecgfed.detect(place["records"] / "p1", peaks)
+    return ecgfed.score_ec57(place["records"], "qrs", test_folder=peaks, start=5, watch=watch)
+
+
+def convert(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    record = write_record(place["more"] / "in", "r1", "N" * 20, annotate=False)
+    return ecgfed.convert(record, place["out"], watch=watch)
+
+
 def personalize(place: dict[str, Path], watch: ecgfed.Watch) -> object:
     record = place["records"] / "p1"
     return ecgfed.personalize(place["run"], place["out"], record=record, minutes=0.3, epochs=1, watch=watch)
@@ -115,6 +126,9 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         ("lead V1 is not MLII",),
     ),
     "personalize": (personalize, set(), (), ("p1 took part in training",)),
+    "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
+    "score_ec57": (score_ec57, set(), (), ("not scored, without .qrs: p2, p3, p4",)),
+    "convert": (convert, set(), (), ("no annotation beside it",)),
 }
 
 

@@ -2,21 +2,20 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.files import check_free
-
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
-from .reading import ColumnsOption, FsOption, RecordArgument, UnitsOption, lead_names, read_options
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
+from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.record.recording import Annotation, Recording
+    from ecgfed.tasks.convert import Conversion
 
 
 def convert_command(
-    record: RecordArgument,
+    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.hea, RECORD.dat and RECORD.atr.")],
     lead: Annotated[
         str, typer.Option(help="The lead whose sampling frequency the record gets; default: the first.")
@@ -33,72 +32,31 @@ def convert_command(
     quiet: QuietOption = False,
 ) -> None:
     """Write a recording and its annotation as a WFDB record of 16 bits: EDF, CSV, NumPy or WFDB in."""
-    from ecgfed.files import write_together
-    from ecgfed.record.reader import read_recording
-    from ecgfed.record.wfdb_writer import record_bytes, record_name
+    from ecgfed.tasks.convert import convert
 
     started = time.perf_counter()
-    leads = lead_names(lead) if lead else ()
-    recording = read_recording(record, leads, every_lead=True, how=read_options(fs, units, columns))
-    annotation = _annotation(recording, annotator)
-    name = record_name(recording.name)
-    suffixes = ("hea", "dat", "atr") if annotation is not None else ("hea", "dat")
-    targets = [out / f"{name}.{suffix}" for suffix in suffixes]
-    check_free(targets, recording.files, overwrite=overwrite)
-    files, written = record_bytes(recording, name, annotation)
-    write_together(dict(zip(targets, files.values(), strict=True)))
-    for channel in recording.left_out:
-        warn(f"left out: {channel}", quiet=quiet)
-    if annotation is None:
-        warn("no annotation beside it: name one with --annotator", quiet=quiet)
-    summary = {
-        "record": name,
-        "from": str(record),
-        "fs_hz": recording.fs_hz,
-        "duration_s": round(recording.duration_s, 3),
-        "leads": [
-            {
-                "name": one.name,
-                "gain_per_mv": one.gain,
-                "zero": one.zero,
-                "step_uv": one.step_uv,
-                "max_error_uv": round(one.max_error_mv * 1000, 6),
-                "gaps": one.gaps,
-            }
-            for one in written
-        ],
-        "annotations": None if annotation is None else len(annotation.sample),
-        "left_out": list(recording.left_out),
-        "files": [str(target) for target in targets],
-        "seconds": round(time.perf_counter() - started, 2),
-    }
-    if json_output:
-        print_json(summary)
-    elif not quiet:
-        _print(summary)
-
-
-def _annotation(recording: "Recording", annotator: str | None) -> "Annotation | None":
-    """Return the annotation asked for, or the one there is, or None."""
-    from ecgfed.record.reader import has_annotation, read_annotation
-
-    if annotator is None and not has_annotation(recording):
-        return None
-    return read_annotation(recording, annotator or "atr")
-
-
-def _print(summary: dict[str, Any]) -> None:
-    note(f"Record {summary['record']}, {summary['fs_hz']:g} Hz, {seconds(summary['duration_s'])}:", quiet=False)
-    rows = [
-        (
-            lead["name"],
-            f"{lead['gain_per_mv']:g}",
-            f"{lead['step_uv']:g} uV",
-            f"{lead['max_error_uv']:.3g} uV",
-            lead["gaps"],
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        made = convert(
+            record,
+            out,
+            leads=lead_names(lead) if lead else (),
+            annotator=annotator,
+            how=read_options(fs, units, columns),
+            overwrite=overwrite,
+            watch=watch,
         )
-        for lead in summary["leads"]
+    if json_output:
+        print_json({**made.to_dict(), "seconds": round(time.perf_counter() - started, 2)})
+    elif not quiet:
+        _print(made)
+
+
+def _print(made: "Conversion") -> None:
+    note(f"Record {made.record}, {made.fs_hz:g} Hz, {seconds(made.duration_s)}:", quiet=False)
+    rows = [
+        (lead.name, f"{lead.gain:g}", f"{lead.step_uv:g} uV", f"{1000 * lead.max_error_mv:.3g} uV", lead.gaps)
+        for lead in made.leads
     ]
     console.print(table(("lead", "steps a mV", "a step", "largest error", "gaps"), rows))
-    marks = "no annotation" if summary["annotations"] is None else f"{summary['annotations']:,} annotations"
-    note(f"{marks}; read back and compared: {', '.join(summary['files'])}", quiet=False)
+    marks = "no annotation" if made.annotations is None else f"{made.annotations:,} annotations"
+    note(f"{marks}; read back and compared: {', '.join(map(str, made.files))}", quiet=False)

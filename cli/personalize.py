@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
-from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, as_typed, lead_names, read_options
+from .reading import (
+    AnnotatorOption,
+    ColumnsOption,
+    FsOption,
+    UnitsOption,
+    as_typed,
+    lead_names,
+    named_detector,
+    read_options,
+)
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -30,6 +39,10 @@ def personalize_command(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the first minutes' beats.")] = 10,
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the cohort's.")] = None,
+    detector: Annotated[
+        str | None,
+        typer.Option(help="Who finds the R peaks where the cohort's were detected; default as there."),
+    ] = None,
     annotator: AnnotatorOption = "atr",
     cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
     fs: FsOption = None,
@@ -53,6 +66,7 @@ def personalize_command(
             epochs=epochs,
             patient=patient,
             leads=None if lead is None else lead_names(lead),
+            detector=None if detector is None else named_detector(detector),
             annotator=annotator,
             cohort=cohort_path,
             how=read_options(fs, units, columns),

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .reading import (
+    RECORD_HELP,
+    ColumnsOption,
+    DetectorOption,
+    FsOption,
+    MainsOption,
+    UnitsOption,
+    lead_names,
+    named_detector,
+    read_options,
+)
 from .watch import watching
 
 
@@ -18,7 +28,8 @@ def predict_command(
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the bundle's.")] = None,
     peaks: Annotated[str, typer.Option(help="detected or annotated R peaks.")] = "detected",
-    detector: Annotated[str, typer.Option(help="For detected peaks: ecgfed, xqrs, ... (docs/qrs.md).")] = "ecgfed",
+    detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
     annotator: Annotated[str, typer.Option(help="Suffix of the annotation file, for annotated peaks.")] = "atr",
     strip: Annotated[bool, typer.Option("--strip", help="Also draw 10 s on ECG paper, RECORD.png.")] = False,
     strip_at: Annotated[
@@ -42,7 +53,8 @@ def predict_command(
             patient=patient,
             leads=None if lead is None else lead_names(lead),
             peaks=peaks,
-            detector=detector,
+            detector=named_detector(detector),
+            mains_hz=mains,
             annotator=annotator,
             how=read_options(fs, units, columns),
             watch=watch,

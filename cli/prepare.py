@@ -10,7 +10,17 @@ from ecgfed.errors import OptionError
 
 from .cohort_report import report_cohort
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
-from .reading import AnnotatorOption, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .reading import (
+    AnnotatorOption,
+    ColumnsOption,
+    DetectorOption,
+    FsOption,
+    MainsOption,
+    UnitsOption,
+    lead_names,
+    named_detector,
+    read_options,
+)
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -22,9 +32,6 @@ OutOption = Annotated[Path, typer.Option("--out", help="The cohort folder to mak
 SplitOption = Annotated[str, typer.Option(help="random (stratified by class) or chronological.")]
 ClassesOption = Annotated[str, typer.Option(help="mitbih12, aami5, aami5-bxb, or a JSON or TOML file.")]
 PeaksOption = Annotated[str, typer.Option(help="annotated or detected R peaks.")]
-DetectorOption = Annotated[
-    str, typer.Option(help="For detected peaks: ecgfed, xqrs, gqrs, sleepecg, neurokit or a NeuroKit method (docs).")
-]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
 LeadsOption = Annotated[str, typer.Option("--lead", help="Lead names in order of preference, separated by commas.")]
 PackOption = Annotated[
@@ -48,6 +55,7 @@ def mitbih(
     classes: ClassesOption = "mitbih12",
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
     holdout: HoldoutOption = "",
     lead: LeadsOption = "MLII",
     seed: SeedOption = 0,
@@ -73,7 +81,8 @@ def mitbih(
             by=by,
             classes=classes,
             peaks=peaks,
-            detector=detector,
+            detector=named_detector(detector),
+            mains_hz=mains,
             holdout=_names(holdout),
             leads=lead_names(lead),
             seed=seed,
@@ -105,6 +114,7 @@ def folder(
     classes: ClassesOption = "mitbih12",
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
     holdout: HoldoutOption = "",
     lead: LeadsOption = "MLII,II",
     seed: SeedOption = 0,
@@ -130,7 +140,8 @@ def folder(
             split=cast("SplitKind", split),
             classes=classes,
             peaks=peaks,
-            detector=detector,
+            detector=named_detector(detector),
+            mains_hz=mains,
             holdout=_names(holdout),
             leads=lead_names(lead),
             seed=seed,

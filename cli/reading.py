@@ -12,6 +12,7 @@ from .complete import detector_names
 
 if TYPE_CHECKING:
     from ecgfed.record.recording import ReadOptions
+    from ecgfed.signal.detectors import Detector
 
 RECORD_HELP = "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy or .npz."
 RecordArgument = Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)]
@@ -55,6 +56,13 @@ def lead_names(text: str) -> tuple[str, ...]:
     if not names:
         raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
     return names
+
+
+def named_detector(text: str) -> "Detector":
+    """Return the detector that ``--detector`` names, loading a person's own; raises OptionError."""
+    from ecgfed.signal.detectors import detector_option
+
+    return detector_option(text)
 
 
 def read_options(fs: float | None, units: str | None, columns: str | None) -> "ReadOptions":

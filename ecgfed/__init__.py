@@ -1,8 +1,9 @@
 """ecgfed: federated, personalised arrhythmia classifiers, from recordings to ONNX models for a device.
 
 The verbs: ``prepare_mitbih`` (``prepare_folder``, ``prepare_demo``, ``prepare_cifar10``), ``train``, ``evaluate``,
-``export``, ``predict``, ``personalize``. What they take and give: a recording, a cohort, a run, scores, a bundle,
-predictions. Everything is loaded when it is first used. Research software, not a medical device.
+``export``, ``predict``, ``personalize``; for recordings ``inspect_recording``, ``detect``, ``score_ec57``, ``convert``.
+What they take and give: a recording, a cohort, a run, scores, a bundle, predictions. Everything is loaded when it is
+first used. Research software, not a medical device.
 """
 
 from typing import TYPE_CHECKING
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
     from ecgfed.record.reader import read_annotation, read_recording
     from ecgfed.record.recording import Annotation, ReadOptions, Recording
     from ecgfed.runs.run import Run, open_run
+    from ecgfed.tasks.convert import Conversion, convert
+    from ecgfed.tasks.detect import Detections, detect
+    from ecgfed.tasks.ec57 import Ec57Scores, score_ec57
     from ecgfed.tasks.evaluate import evaluate
     from ecgfed.tasks.export import export
+    from ecgfed.tasks.inspect import Inspection, inspect_recording
     from ecgfed.tasks.personalize import PersonalModel, personalize
     from ecgfed.tasks.predict import predict
     from ecgfed.tasks.prepare import prepare_cifar10, prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
@@ -40,6 +45,10 @@ _WHERE = {
     "export": "tasks.export",
     "predict": "tasks.predict",
     "personalize": "tasks.personalize",
+    "inspect_recording": "tasks.inspect",
+    "detect": "tasks.detect",
+    "score_ec57": "tasks.ec57",
+    "convert": "tasks.convert",
     "read_recording": "record.reader",
     "read_annotation": "record.reader",
     "open_cohort": "cohort.cohort",
@@ -49,8 +58,12 @@ _WHERE = {
     "Bundle": "device.bundle",
     "Classifier": "device.bundle",
     "Cohort": "cohort.cohort",
+    "Conversion": "tasks.convert",
+    "Detections": "tasks.detect",
+    "Ec57Scores": "tasks.ec57",
     "EcgfedError": "errors",
     "EcgfedWarning": "tasks.watch",
+    "Inspection": "tasks.inspect",
     "LabelMap": "beats.labels",
     "PersonalModel": "tasks.personalize",
     "Predictions": "device.predictions",
@@ -66,8 +79,12 @@ __all__ = [
     "Bundle",
     "Classifier",
     "Cohort",
+    "Conversion",
+    "Detections",
+    "Ec57Scores",
     "EcgfedError",
     "EcgfedWarning",
+    "Inspection",
     "LabelMap",
     "PersonalModel",
     "Predictions",
@@ -76,8 +93,11 @@ __all__ = [
     "Run",
     "Scores",
     "Watch",
+    "convert",
+    "detect",
     "evaluate",
     "export",
+    "inspect_recording",
     "open_bundle",
     "open_cohort",
     "open_run",
@@ -89,6 +109,7 @@ __all__ = [
     "prepare_mitbih",
     "read_annotation",
     "read_recording",
+    "score_ec57",
     "train",
     "train_seeds",
     "unpack_cohort",

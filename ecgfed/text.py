@@ -23,6 +23,12 @@ def safe_text(text: str) -> str:
     return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), _LINE_ENDS.sub(" ", text))
 
 
+def shortened(text: str, most: int = 100) -> str:
+    """Return text that is safe (``safe_text``) and at most ``most`` characters long, for a ``repr``."""
+    shown = safe_text(text)
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
 def safe_json(text: str) -> str:
     """Return a JSON document that means the same, with what ``_HIDDEN`` names escaped; its own line ends stay."""
     return _HIDDEN.sub(lambda found: found[0] if found[0] in "\n\r\t" else _json_escape(found[0]), text)

@@ -100,8 +100,7 @@ def exported(run: Path) -> Path:
     return bundle
 
 
-@pytest.fixture
-def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def trace_once(patch: pytest.MonkeyPatch) -> None:
     """Trace each role of a net once for all tests: for exports whose graphs are not what is tested."""
     import ecgfed.bundles.export as module
 
@@ -111,7 +110,13 @@ def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
             _TEMPLATES[key] = GraphTemplate(net, role, params)
         return _TEMPLATES[key]
 
-    monkeypatch.setattr(module, "GraphTemplate", template)
+    patch.setattr(module, "GraphTemplate", template)
+
+
+@pytest.fixture
+def traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See ``trace_once``."""
+    trace_once(monkeypatch)
 
 
 def other_cohort(folder: Path) -> Path:

@@ -2,94 +2,82 @@
 
     python benchmarks/baselines/run.py --source MITDB --work DIR [--passes 20] [--seed 0]
 
-Writes ``results.json`` beside this file and prints the table. A combination that DIR already holds is not run again.
+Writes ``results.json`` beside this file (or ``--results``) and prints the table. A combination that DIR already holds
+is not run again. Training and scoring are each a process of their own, because their time and memory are asked for.
 """
 
 import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from measure import measure
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import parser, prepared, print_table, save, scored, script, trained
+from measure import measured
 
-HERE = Path(__file__).parent
-ECGFED = str(Path(sys.executable).with_name("ecgfed"))
+WORK = ({"local_epochs": 1}, {"local_steps": 4})
+SCORES = ("T_g", "T_p", "T_r", "T_l", "T_l_clients")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", required=True)
-    parser.add_argument("--work", required=True, type=Path)
-    parser.add_argument("--passes", default="20")
-    parser.add_argument("--seed", default="0")
-    options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
-    cohort = options.work / "cohort"
-    if not cohort.is_dir():
-        measure([ECGFED, "prepare", "mitbih", "--source", options.source, "--out", str(cohort), "--quiet"])
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--passes", type=float, default=20)
+    arguments.add_argument("--seed", type=int, default=0)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work).path
     rows = []
     for method in ("fedavg", "local"):
-        for work in ("--local-epochs=1", "--local-steps=4"):
+        for work in WORK:
             for norm in ("group", "batch"):
-                rows.append(one(options, cohort, method, work, norm))
+                rows.append(one(given, cohort, method, work, norm))
                 print(json.dumps(rows[-1]), flush=True)
-    (HERE / "results.json").write_text(json.dumps({"passes": options.passes, "rows": rows}, indent=1) + "\n")
-    print("| method | local work a round | norm | rounds | T_g | T_p | T_r | T_l | T_l, patients | train s | peak MB |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for row in rows:
-        scores = " | ".join(f"{row['scores'][k]:.3f}" for k in ("T_g", "T_p", "T_r", "T_l", "T_l_clients"))
-        print(
-            f"| {row['method']} | {row['work']} | {row['norm']} | {row['rounds']} | {scores} "
-            f"| {row['train_s']:.0f} | {row['train_peak_mb']} |"
-        )
+    save(given, {"passes": given.passes, "rows": rows})
+    columns = ("method", "local work a round", "norm", "rounds", "T_g", "T_p", "T_r", "T_l", "T_l, patients")
+    print_table((*columns, "train s", "peak MB"), map(cells, rows))
 
 
-def one(options: argparse.Namespace, cohort: Path, method: str, work: str, norm: str) -> dict[str, object]:
-    run = options.work / f"{method}{work.replace('=', '')}-{norm}-seed{options.seed}"
+def one(given: argparse.Namespace, cohort: Path, method: str, work: dict[str, int], norm: str) -> dict[str, Any]:
+    (kind, amount), *_ = work.items()
+    run = given.work / f"{method}-{kind}-{amount}-{norm}-seed{given.seed}"
+    options = {"method": method, "passes": given.passes, "norm": norm, "seed": given.seed, "rr": False, **work}
     done = run / "benchmark.json"
     if done.is_file():
         return dict(json.loads(done.read_text()))
-    trained = measure(
-        [
-            ECGFED,
-            "train",
-            str(cohort),
-            "--method",
-            method,
-            "--out",
-            str(run),
-            "--passes",
-            options.passes,
-            work,
-            "--norm",
-            norm,
-            "--seed",
-            options.seed,
-            "--no-rr",
-            "--json",
-            "--quiet",
-        ]
-    )
-    scored = measure([ECGFED, "evaluate", str(run), "--json", "--quiet"])
-    result = json.loads(scored["output"])
+    rounds, training = measured(rounds_of_training, cohort, run, options)
+    result, scoring = measured(scores_of, run)
     row = {
         "method": method,
-        "work": work.strip("-").replace("=", " "),
+        "work": f"{kind.replace('_', '-')} {amount}",
         "norm": norm,
-        "seed": int(options.seed),
-        "rounds": json.loads(trained["output"])["rounds"],
-        "scores": result["scores"],
-        "scores_truth": result["scores_truth"],
-        "accuracy": result["accuracy"],
-        "train_s": trained["wall_s"],
-        "train_cpu_s": trained["cpu_s"],
-        "train_peak_mb": trained["peak_mb"],
-        "evaluate_s": scored["wall_s"],
-        "evaluate_peak_mb": scored["peak_mb"],
+        "seed": given.seed,
+        "rounds": rounds,
+        **{key: result[key] for key in ("scores", "scores_truth", "accuracy")},
+        "train_s": training["wall_s"],
+        "train_cpu_s": training["cpu_s"],
+        "train_peak_mb": training["peak_mb"],
+        "evaluate_s": scoring["wall_s"],
+        "evaluate_peak_mb": scoring["peak_mb"],
     }
     done.write_text(json.dumps(row))
     return row
 
 
+def rounds_of_training(cohort: Path, run: Path, options: dict[str, Any]) -> int:
+    return trained(cohort, run, **options).plan.rounds
+
+
+def scores_of(run: Path) -> dict[str, Any]:
+    from ecgfed import open_run
+
+    return scored(open_run(run))
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    scores = [f"{row['scores'][key]:.3f}" for key in SCORES]
+    what = [str(row[key]) for key in ("method", "work", "norm", "rounds")]
+    return [*what, *scores, f"{row['train_s']:.0f}", str(row["train_peak_mb"])]
+
+
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -1,4 +1,4 @@
-"""Does every registered method train on CIFAR-10? Two rounds of each on a subset, by the command line.
+"""Does every registered method train on CIFAR-10? Two rounds of each on a subset.
 
     python benchmarks/cifar/run.py --source CIFAR --work DIR [--net resnet30] [--images 1000] [--clients 10]
 
@@ -10,92 +10,61 @@ Writes ``results.json`` beside this file (or ``--results``). A method that DIR a
 import argparse
 import json
 import math
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-ECGFED = str(Path(sys.executable).with_name("ecgfed"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import parser, prepared, save, scored, script, trained
+
+from ecgfed import Cohort
+from ecgfed.errors import EcgfedError
+from ecgfed.methods.registry import method_by_name, methods
+from ecgfed.runs.history import HISTORY, read_lines
+
 SCORES = ("T_g", "T_p", "T_r", "T_l", "T_p_global")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", required=True)
-    parser.add_argument("--work", required=True, type=Path)
-    parser.add_argument("--net", default="resnet30")
-    parser.add_argument("--images", type=int, default=1000)
-    parser.add_argument("--clients", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=HERE / "results.json")
-    options = parser.parse_args()
-    cohort = options.work / f"cohort-{options.images}-{options.clients}"
-    if not cohort.is_dir():
-        done = ecgfed(
-            "prepare",
-            "cifar10",
-            "--source",
-            options.source,
-            "--out",
-            cohort,
-            "--limit",
-            options.images,
-            "--clients",
-            options.clients,
-            "--quiet",
-        )
-        if done.returncode:
-            sys.exit(done.stderr)
-    names = [method["name"] for method in json.loads(ecgfed("methods", "--json").stdout)]
+    arguments = parser(__doc__, __file__, source="folder with CIFAR-10, or an official archive")
+    arguments.add_argument("--net", default="resnet30")
+    arguments.add_argument("--images", type=int, default=1000)
+    arguments.add_argument("--clients", type=int, default=10)
+    arguments.add_argument("--rounds", type=int, default=2)
+    arguments.add_argument("--workers", type=int, default=1)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work, verb="prepare_cifar10", limit=given.images, clients=given.clients)
     rows = []
-    for name in names:
-        rows.append(trained(name, cohort, options))
+    for name in methods():
+        rows.append(row_of(name, cohort, given))
         print(json.dumps(rows[-1]), flush=True)
-    meta = json.loads((cohort / "cohort.json").read_text())
-    result = {
-        "command": f"python benchmarks/cifar/run.py --net {options.net} --images {options.images} "
-        f"--clients {options.clients} --rounds {options.rounds}",
-        "partition": meta["partition"],
-        "seed": meta["seed"],
-        "official": meta["source"]["official"],
-        "tool_version": meta["tool_version"],
+    about = {
+        "partition": cohort.meta["partition"],
+        "seed": cohort.meta["seed"],
+        "official": cohort.meta["source"]["official"],
+        "tool_version": cohort.meta["tool_version"],
         "finite": all(row["finite"] for row in rows),
-        "methods": rows,
     }
-    options.results.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"{sum(row['finite'] for row in rows)} of {len(rows)} methods finite; wrote {options.results}")
+    save(given, {**about, "methods": rows})
+    print(f"{sum(row['finite'] for row in rows)} of {len(rows)} methods finite; wrote {given.results}")
 
 
-def ecgfed(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([ECGFED, *map(str, arguments)], capture_output=True, text=True, check=False)
-
-
-def trained(name: str, cohort: Path, options: argparse.Namespace) -> dict[str, Any]:
+def row_of(name: str, cohort: Cohort, given: argparse.Namespace) -> dict[str, Any]:
     """Train and score one method: its losses and scores, or the line it stopped with."""
-    run = options.work / f"{options.net}-{name}"
-    workers = ("--workers", options.workers)
-    if not (run / "evaluation-test" / "scores.json").is_file():
-        given = ("--method", name, "--net", options.net, "--rounds", options.rounds, "--eval-every", 0, "--quiet")
-        done = ecgfed("train", cohort, "--out", run, *given, *workers)
-        if "--local-steps" in done.stderr:  # defined for one local step a round only
-            done = ecgfed("train", cohort, "--out", run, *given, *workers, "--local-steps", 1)
-        if not done.returncode:
-            done = ecgfed("evaluate", run, "--quiet", *workers)
-        if done.returncode:
-            return {"method": name, "finite": False, "reason": done.stderr.strip()}
-    result = json.loads((run / "evaluation-test" / "scores.json").read_text())
-    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    losses = [[line["loss_mean"], line["loss_max"]] for line in history]
+    work = {"local_steps": 1} if method_by_name(name).needs.one_step else {"local_epochs": 1}
+    plan = {"method": name, "net": given.net, "rounds": given.rounds, "eval_every": 0, "seed": 0}
+    try:
+        run = trained(cohort, given.work / f"{given.net}-{name}", workers=given.workers, **plan, **work)
+        result = scored(run, workers=given.workers)
+    except EcgfedError as problem:
+        return {"method": name, "finite": False, "reason": str(problem)}
+    losses = [(line["loss_mean"], line["loss_max"]) for line in read_lines(run.path / HISTORY)]
     scores = {key: result["scores"][key] for key in SCORES}
-    finite = all(math.isfinite(value) for value in (*scores.values(), *(v for pair in losses for v in pair)))
-    plan = json.loads((run / "run.json").read_text())["plan"]
     return {
         "method": name,
-        "finite": finite,
+        "finite": all(math.isfinite(value) for value in (*scores.values(), *(v for pair in losses for v in pair))),
         "rounds": result["round"],
-        "local_steps": plan["local_steps"],
+        "local_steps": run.plan.local_steps,
         **{key: round(value, 4) for key, value in scores.items()},
         "accuracy": round(result["accuracy"], 4),
         "loss_mean_by_round": [round(mean, 4) for mean, _ in losses],
@@ -103,4 +72,4 @@ def trained(name: str, cohort: Path, options: argparse.Namespace) -> dict[str, A
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -1,115 +1,73 @@
 """Inter-patient AAMI classification: trained on the DS1 patients, scored on DS2 as EC57 asks (de Chazal et al. 2004).
 
-    python benchmarks/ec57/run.py --source MITDB --work DIR [--passes 20] [--out results.json]
+    python benchmarks/ec57/run.py --source MITDB --work DIR [--passes 20] [--peaks detected]
 
-The 22 DS1 records are the federation, the DS2 records and the paced ones are held out; ``ecgfed predict`` reads every
-DS2 record with detected peaks, and ``ecgfed ec57`` compares its annotations with the reference. The
-whole record counts here (``--start 0``), as in the papers this protocol comes from; EC57's own 5:00 is beside it.
+The 22 DS1 records are the federation, the DS2 records and the paced ones are held out; ``predict`` reads every DS2
+record with detected peaks, and its annotations are compared with the reference as ``ecgfed ec57`` does it. The whole
+record counts here (``--start 0``), as in the papers this protocol comes from; EC57's own 5:00 is beside it.
 """
 
 import argparse
 import json
-import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-DS2 = [
-    "100",
-    "103",
-    "105",
-    "111",
-    "113",
-    "117",
-    "121",
-    "123",
-    "200",
-    "202",
-    "210",
-    "212",
-    "213",
-    "214",
-    "219",
-    "221",
-    "222",
-    "228",
-    "231",
-    "232",
-    "233",
-    "234",
-]
-PACED = ["107", "217"]
-SERVER = {"server_optimizer": "adam", "server_lr": "0.01", "server_momentum": "0.9", "server_schedule": "cosine"}
-METHODS = {"fedavg": {"lr": "0.02", **SERVER}, "grp-fed": {}}
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import DS2, PACED, SAME_SERVER, compared, parser, prepared, save, script, trained
+
+from ecgfed import Cohort, export, predict
+from ecgfed.evaluation.ec57 import CLASSES, MATCH_S, aggregate
+from ecgfed.record.wfdb_files import read_annotation_file
+
+METHODS = {"fedavg": SAME_SERVER, "grp-fed": {}}
+ABOUT = {"reference": "atr", "test": "ecgfed", "mapping": "aami5"}
 #: 201 (DS1) and 202 (DS2) are one person; 232 holds half of all S beats of DS2.
 WITHOUT = ("202", "232")
 
 
-def ecgfed(*arguments: object) -> str:
-    command = [sys.executable, "-m", "ecgfed_cli.main", *map(str, arguments)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+def predictions(method: str, cohort: Cohort, given: argparse.Namespace) -> Path:
+    """Train a method and annotate the DS2 records with its global model; return the annotations' folder."""
+    plan = {"local_steps": 4, "passes": given.passes, "eval_every": 0, "seed": 0, "rr": True}
+    run = trained(cohort, given.work / method, method=method, settings=METHODS[method], **plan)
+    bundle = export(run, given.work / f"{method}-bundle", overwrite=True)
+    out = given.work / f"{method}-{given.peaks}"
+    for name in DS2:
+        predict(bundle, given.source / name, peaks=given.peaks).save(out, overwrite=True)
+    return out
 
 
-def trained(method: str, cohort: Path, run: Path, passes: float) -> None:
-    settings = [part for key, value in METHODS[method].items() for part in ("--set", f"{key}={value}")]
-    if (run / "run.json").exists():
-        ecgfed("train", cohort, "--out", run, "--resume", "--quiet")
-    else:
-        plan = ("--local-steps", 4, "--passes", passes, "--eval-every", 0, "--seed", 0, "--rr")
-        ecgfed("train", cohort, "--method", method, *plan, "--out", run, "--quiet", *settings)
-
-
-def scored(source: Path, predictions: Path, start: str, names: list[str]) -> dict[str, Any]:
-    records = [source / name for name in names]
-    told = json.loads(
-        ecgfed("ec57", *records, "--test", "ecgfed", "--test-folder", predictions, "--start", start, "--json")
-    )
-    return {key: value for key, value in told.items() if key not in ("records", "not_scored")}
+def scores(source: Path, folder: Path, start_s: float, names: Sequence[str]) -> dict[str, Any]:
+    comparisons = [
+        compared(source / name, read_annotation_file(folder / f"{name}.{ABOUT['test']}"), start_s=start_s)
+        for name in names
+    ]
+    total = aggregate(comparisons).as_json()
+    return {**ABOUT, "start_s": start_s, "match_s": MATCH_S, "classes": list(CLASSES), **total}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--passes", type=float, default=20)
-    parser.add_argument("--peaks", choices=("detected", "annotated"), default="detected")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results.json"))
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    cohort = given.work / "cohort"
-    if not cohort.exists():
-        held = ",".join([*DS2, *PACED])
-        ecgfed("prepare", "mitbih", "--source", given.source, "--out", cohort, "--classes", "aami5", "--holdout", held)
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--passes", type=float, default=20)
+    arguments.add_argument("--peaks", choices=("detected", "annotated"), default="detected")
+    given = arguments.parse_args()
+    held_out = (*DS2, *(name for name in PACED if name in ("107", "217")))  # 102 and 104 have no MLII: no clients
+    cohort = prepared(given.source, given.work, classes=ABOUT["mapping"], holdout=held_out)
     results: dict[str, Any] = {}
     for method in METHODS:
-        run, bundle, predictions = (given.work / f"{method}{part}" for part in ("", "-bundle", f"-{given.peaks}"))
-        trained(method, cohort, run, given.passes)
-        if not bundle.exists():
-            ecgfed("export", run, "--out", bundle, "--quiet")
-        for name in DS2:
-            ecgfed(
-                "predict",
-                bundle,
-                given.source / name,
-                "--peaks",
-                given.peaks,
-                "--out",
-                predictions,
-                "--overwrite",
-                "--quiet",
-            )
+        folder = predictions(method, cohort, given)
         results[method] = {
-            "whole_records": scored(given.source, predictions, "0", DS2),
-            "from_5_minutes": scored(given.source, predictions, "5:00", DS2),
+            "whole_records": scores(given.source, folder, 0.0, DS2),
+            "from_5_minutes": scores(given.source, folder, 300.0, DS2),
             **{
-                f"without_{name}": scored(given.source, predictions, "0", [n for n in DS2 if n != name])
+                f"without_{name}": scores(given.source, folder, 0.0, [other for other in DS2 if other != name])
                 for name in WITHOUT
             },
         }
         print(method, json.dumps(results[method]["whole_records"]), flush=True)
-        about = {"command": f"benchmarks/ec57/run.py --passes {given.passes:g} --peaks {given.peaks}"}
-        given.out.write_text(json.dumps({**about, "methods": results}, indent=1) + "\n")
+        save(given, {"methods": results})
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -9,7 +9,8 @@ there), a third while a checkpoint is half written (files that ``progress.json``
 end is compared, file by file (timing.jsonl apart), with the run that was never killed, and a new one begins, until
 all kills are done; the last one goes on to its end. Prints one JSON object; exit code 1 where an end differs.
 
-Each session is a process forked from one that has imported torch, so that fifty take minutes.
+The command line is the question here: what is killed is the process of ``ecgfed train``, its checkpoints and all. Each
+session is forked from a process that has imported torch, so that fifty take minutes.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -187,20 +189,8 @@ def main() -> None:
         work = Path(folder)
         cohort = options.cohort or work / "cohort"
         if options.cohort is None:
-            import subprocess
-
-            made = [
-                sys.executable,
-                "-m",
-                "ecgfed_cli.main",
-                "prepare",
-                "demo",
-                "--out",
-                cohort,
-                "--records",
-                work / "r",
-            ]
-            subprocess.run([*map(str, made), "--minutes", "2", "--quiet"], check=True)
+            made = ["prepare", "demo", "--out", cohort, "--records", work / "r", "--minutes", "2", "--quiet"]
+            subprocess.run([sys.executable, "-m", "ecgfed_cli.main", *map(str, made)], check=True)
         result = measure(work, cohort, options)
     print(json.dumps(result, indent=1))
     raise SystemExit(result["bit_equal"] != result["ends"])

@@ -9,144 +9,98 @@ only gathers those that are there. A run that stops by itself, as the printed lo
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).parent
-ECGFED = str(Path(sys.executable).with_name("ecgfed"))
-#: FedAvg with the server step GRP-FED has, so that the weights are the only difference of their global models
-SAME_SERVER = ("lr=0.02", "server_optimizer=adam", "server_momentum=0.9", "server_lr=0.01", "server_schedule=cosine")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import SAME_SERVER, parser, prepared, print_table, save, scored, script, trained
+
+from ecgfed import Run, open_run
+from ecgfed.errors import RunError
+from ecgfed.runs.history import HISTORY, TIMING, read_lines
+
 #: name -> (method, settings)
-RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "grp": ("grp-fed", ()),
-    "fedavg-adam": ("fedavg", SAME_SERVER),
-    "fedavg": ("fedavg", ("lr=0.02",)),
-    "local": ("local", ()),
-    "printed": ("grp-fed-printed", ()),
-    "printed-bce": ("grp-fed-printed", ("discriminator_loss=bce", "regulariser=non-saturating")),
-    "grp-beta.9": ("grp-fed", ("beta=0.9",)),
-    "grp-beta.1": ("grp-fed", ("beta=0.1",)),
-    "grp-beta1": ("grp-fed", ("beta=1",)),
-    "grp-q1": ("grp-fed", ("eta_q=0",)),
+RUNS: dict[str, tuple[str, dict[str, float | str]]] = {
+    "grp": ("grp-fed", {}),
+    "fedavg-adam": ("fedavg", {**SAME_SERVER}),
+    "fedavg": ("fedavg", {"lr": 0.02}),
+    "local": ("local", {}),
+    "printed": ("grp-fed-printed", {}),
+    "printed-bce": ("grp-fed-printed", {"discriminator_loss": "bce", "regulariser": "non-saturating"}),
+    "grp-beta.9": ("grp-fed", {"beta": 0.9}),
+    "grp-beta.1": ("grp-fed", {"beta": 0.1}),
+    "grp-beta1": ("grp-fed", {"beta": 1.0}),
+    "grp-q1": ("grp-fed", {"eta_q": 0.0}),
 }
+TEST_SCORES = ("T_g", "T_p", "T_p_global", "T_r", "T_l")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source")
-    parser.add_argument("--work", required=True, type=Path)
-    parser.add_argument("--passes", default="60")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
-    parser.add_argument("--only", nargs="+", default=list(RUNS), choices=list(RUNS))
-    parser.add_argument("--collect", action="store_true")
-    parser.add_argument("--results", type=Path, default=HERE / "results.json")
-    options = parser.parse_args()
-    cohort = options.work / "cohort"
-    if not options.collect and not cohort.is_dir():
-        if not options.source:
-            parser.error("--source is needed to prepare the cohort")
-        ecgfed("prepare", "mitbih", "--source", options.source, "--out", str(cohort), "--quiet")
-    rows, stopped = [], []
-    for seed in options.seeds:
-        for name in options.only:
-            run = options.work / f"{name}-s{seed}"
-            if not options.collect and not (run / "evaluation-test" / "scores.json").is_file():
-                reason = train_and_score(run, cohort, name, seed, options.passes)
-                run.with_name(f"{run.name}.stopped").write_text(reason)
-            if reason := stop_reason(run):
-                stopped.append({"name": name, "seed": seed, "reason": reason})
+    arguments = parser(__doc__, __file__, required=False)
+    arguments.add_argument("--passes", type=float, default=60)
+    arguments.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    arguments.add_argument("--only", nargs="+", default=list(RUNS), choices=list(RUNS))
+    arguments.add_argument("--collect", action="store_true")
+    given = arguments.parse_args()
+    rows: list[dict[str, Any]] = []
+    stopped: list[dict[str, Any]] = []
+    for seed in given.seeds:
+        for name in given.only:
+            run, reason = given.work / f"{name}-s{seed}", given.work / f"{name}-s{seed}.stopped"
+            if not given.collect:
+                reason.write_text(train(run, name, seed, given))
+            if reason.is_file() and (text := reason.read_text()):
+                stopped.append({"name": name, "seed": seed, "reason": text})
                 print(json.dumps(stopped[-1]), flush=True)
-            if (run / "evaluation-test" / "scores.json").is_file():
-                rows.append(row_of(run, name, seed))
+            elif (run / "evaluation-test" / "scores.json").is_file():
+                rows.append(row_of(open_run(run), name, seed))
                 print(json.dumps(rows[-1]), flush=True)
-    options.results.write_text(json.dumps({"rows": rows, "stopped": stopped}, indent=1) + "\n")
-    table(rows)
+    save(given, {"rows": rows, "stopped": stopped})
+    columns = ("run", "seed", "valid T_g", "T_g", "T_p", "T_p of the global model", "T_r", "T_l")
+    print_table((*columns, "effective clients", "worst loss"), map(cells, rows))
 
 
-def ecgfed(*arguments: str) -> str:
-    """Run a command; return its one line on standard error where it stopped with exit code 2."""
-    done = subprocess.run([ECGFED, *arguments], stderr=subprocess.PIPE, text=True)
-    if done.returncode not in (0, 2):
-        raise SystemExit(done.stderr)
-    return done.stderr.strip() if done.returncode else ""
-
-
-def train_and_score(run: Path, cohort: Path, name: str, seed: int, passes: str) -> str:
-    """Train and evaluate; return why it stopped, or an empty text."""
+def train(run: Path, name: str, seed: int, given: argparse.Namespace) -> str:
+    """Train and evaluate; return why it stopped by itself, or an empty text."""
+    cohort = prepared(given.source, given.work)
     method, settings = RUNS[name]
-    given = [part for setting in settings for part in ("--set", setting)]
-    resume = ["--resume"] if (run / "run.json").is_file() else []
-    reason = ecgfed(
-        "train",
-        str(cohort),
-        "--method",
-        method,
-        "--local-steps",
-        "4",
-        "--passes",
-        passes,
-        "--no-rr",
-        "--seed",
-        str(seed),
-        "--checkpoint-every",
-        "20",
-        "--out",
-        str(run),
-        "--quiet",
-        *given,
-        *resume,
-    )
-    for split in ("valid", "test"):
-        reason = reason or ecgfed("evaluate", str(run), "--split", split, "--quiet")
-    return reason
+    plan = {"local_steps": 4, "passes": given.passes, "rr": False, "seed": seed, "checkpoint_every": 20}
+    try:
+        done = trained(cohort, run, method=method, settings=settings, **plan)
+        for split in ("valid", "test"):
+            scored(done, split)
+    except RunError as problem:
+        return str(problem)
+    return ""
 
 
-def stop_reason(run: Path) -> str:
-    file = run.with_name(f"{run.name}.stopped")
-    return file.read_text() if file.is_file() else ""
-
-
-def row_of(run: Path, name: str, seed: int) -> dict[str, object]:
-    scores = {s: json.loads((run / f"evaluation-{s}" / "scores.json").read_text()) for s in ("valid", "test")}
-    lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    seconds = [json.loads(line)["seconds"] for line in (run / "timing.jsonl").read_text().splitlines()]
-    meta = json.loads((run / "run.json").read_text())
+def row_of(run: Run, name: str, seed: int) -> dict[str, Any]:
+    valid, test = (scored(run, split) for split in ("valid", "test"))
+    lines, seconds = (read_lines(run.path / file, run.plan.rounds) for file in (HISTORY, TIMING))
     effective = [line["effective_clients"] for line in lines if "effective_clients" in line]
     return {
         "name": name,
-        "method": meta["method"],
-        "settings": meta["settings"],
+        "method": run.meta["method"],
+        "settings": run.meta["settings"],
         "seed": seed,
         "rounds": len(lines),
         "passes": round(lines[-1]["passes"], 2),
-        "valid": scores["valid"]["scores"],
-        "test": scores["test"]["scores"],
-        "test_truth": scores["test"]["scores_truth"],
-        "T_p_variants": scores["test"]["T_p_variants"],
+        "valid": valid["scores"],
+        "test": test["scores"],
+        "test_truth": test["scores_truth"],
+        "T_p_variants": test["T_p_variants"],
         "loss_max": lines[-1]["loss_max"],
         "q_last": lines[-1].get("q"),
         "effective_clients": [round(min(effective), 1), round(max(effective), 1)] if effective else None,
-        "train_s": round(sum(seconds)),
+        "train_s": round(sum(line["seconds"] for line in seconds)),
     }
 
 
-def table(rows: list[dict[str, object]]) -> None:
-    print(
-        "| run | seed | valid T_g | T_g | T_p | T_p of the global model | T_r | T_l | effective clients | worst loss |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for row in rows:
-        test, valid = row["test"], row["valid"]
-        assert isinstance(test, dict)
-        assert isinstance(valid, dict)
-        cells = [f"{test[key]:.3f}" for key in ("T_g", "T_p", "T_p_global", "T_r", "T_l")]
-        effective = row["effective_clients"] or "-"
-        print(
-            f"| {row['name']} | {row['seed']} | {valid['T_g']:.3f} | {' | '.join(cells)} | {effective} "
-            f"| {row['loss_max']:.2f} |"
-        )
+def cells(row: dict[str, Any]) -> list[str]:
+    scores = [f"{row['valid']['T_g']:.3f}", *(f"{row['test'][key]:.3f}" for key in TEST_SCORES)]
+    return [row["name"], str(row["seed"]), *scores, str(row["effective_clients"] or "-"), f"{row['loss_max']:.2f}"]
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -1,30 +1,33 @@
 """Every method on the 46 real clients: ten rounds, the same local work, test scores.
 
-    python benchmarks/methods/run.py --source MITDB --work DIR [--rounds 10] [--local-steps 8] [--out results.json]
+    python benchmarks/methods/run.py --source MITDB --work DIR [--rounds 10] [--local-steps 8]
 
 It shows that all of them run and are scored, not which is best: ten rounds are few, and settings are the defaults.
 Methods that are there already in DIR are not trained again.
 """
 
 import argparse
-import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from ecgfed.methods.registry import methods
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import parser, prepared, save, scored, script, trained
 
+from ecgfed import Cohort
+from ecgfed.methods.registry import method_by_name, methods
+
+Settings = dict[str, float | str]
 #: Beside every registered method: GRP-FED's ablations, learned risks. Rounds are few, so local steps begin at once.
-EARLY = {"personal_start": "0"}
-MORE: dict[str, tuple[str, dict[str, str]]] = {
-    "grp-fed, beta .9": ("grp-fed", {**EARLY, "beta": "0.9"}),
-    "grp-fed, no discriminator (beta 1)": ("grp-fed", {**EARLY, "beta": "1"}),
-    "grp-fed, fixed q": ("grp-fed", {**EARLY, "eta_q": "0"}),
+EARLY: Settings = {"personal_start": 0.0}
+MORE: dict[str, tuple[str, Settings]] = {
+    "grp-fed, beta .9": ("grp-fed", {**EARLY, "beta": 0.9}),
+    "grp-fed, no discriminator (beta 1)": ("grp-fed", {**EARLY, "beta": 1.0}),
+    "grp-fed, fixed q": ("grp-fed", {**EARLY, "eta_q": 0.0}),
     "fedavg, bsm": ("fedavg", {"risk": "bsm"}),
     "fedavg, meta-bsm": ("fedavg", {"risk": "meta-bsm"}),
     "fed-rod-hyper, meta-bsm": ("fed-rod-hyper", {"risk": "meta-bsm"}),
-    "fed-rod, generic scaffold": ("fed-rod", {"generic": "scaffold", "momentum": "0"}),
+    "fed-rod, generic scaffold": ("fed-rod", {"generic": "scaffold", "momentum": 0.0}),
     "fed-rod, generic feddyn": ("fed-rod", {"generic": "feddyn"}),
     "fed-rod, generic fedprox": ("fed-rod", {"generic": "fedprox"}),
     "per-fedavg, hf": ("per-fedavg", {"form": "hf"}),
@@ -32,22 +35,12 @@ MORE: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def ecgfed(*arguments: object) -> str:
-    command = [sys.executable, "-m", "ecgfed_cli.main", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def measured(run: Path, cohort: Path, name: str, settings: dict[str, str], given: argparse.Namespace) -> dict[str, Any]:
+def measured(run: Path, cohort: Cohort, name: str, settings: Settings, given: argparse.Namespace) -> dict[str, Any]:
     """Train and evaluate one method; return its test scores."""
-    if not (run / "evaluation-test" / "scores.json").exists():
-        steps = 1 if name == "afl" else given.local_steps
-        pairs = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        again = ("--resume",) if (run / "run.json").exists() else ()
-        plan = ("--method", name, "--rounds", given.rounds, "--local-steps", steps, "--no-rr", "--eval-every", 0)
-        ecgfed("train", cohort, *plan, "--seed", 0, "--out", run, "--quiet", *pairs, *again)
-        ecgfed("evaluate", run, "--quiet")
-    scores = json.loads((run / "evaluation-test" / "scores.json").read_text())
-    last = json.loads((run / "history.jsonl").read_text().splitlines()[-1])
+    steps = 1 if method_by_name(name).needs.one_step else given.local_steps
+    plan = {"rounds": given.rounds, "local_steps": steps, "rr": False, "eval_every": 0, "seed": 0}
+    done = trained(cohort, run, method=name, settings=settings, **plan)
+    scores, last = scored(done), done.last_record()
     row = {"settings": settings, "loss_mean": last["loss_mean"], "loss_max": last["loss_max"]}
     row |= {key: scores["scores"][key] for key in ("T_g", "T_p", "T_r", "T_l")}
     row |= {key: scores["accuracies"][key] for key in ("G_FL", "P_FL_split", "P_FL_expected", "drift")}
@@ -58,27 +51,20 @@ def measured(run: Path, cohort: Path, name: str, settings: dict[str, str], given
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--local-steps", type=int, default=8)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results.json"))
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    cohort = given.work / "cohort"
-    if not cohort.exists():
-        ecgfed("prepare", "mitbih", "--source", given.source, "--out", cohort, "--quiet")
-    asked = {**{name: (name, EARLY if name == "grp-fed" else {}) for name in methods()}, **MORE}
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--rounds", type=int, default=10)
+    arguments.add_argument("--local-steps", type=int, default=8)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work)
+    asked: dict[str, tuple[str, Settings]] = {name: (name, EARLY if name == "grp-fed" else {}) for name in methods()}
     results = {}
-    for title, (name, settings) in asked.items():
+    for title, (name, settings) in {**asked, **MORE}.items():
         run = given.work / title.replace(", ", "-").replace(" ", "-").replace("(", "").replace(")", "")
         results[title] = measured(run, cohort, name, settings, given)
-        rounded = {k: v if v is None or isinstance(v, dict) else round(v, 4) for k, v in results[title].items()}
+        rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in results[title].items()}
         print(title, rounded, flush=True)
-        about = {"command": f"benchmarks/methods/run.py --rounds {given.rounds} --local-steps {given.local_steps}"}
-        given.out.write_text(json.dumps({**about, "methods": results}, indent=1) + "\n")
+        save(given, {"methods": results})
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

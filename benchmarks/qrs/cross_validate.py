@@ -4,20 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from common import compared
 
-from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
-from ecgfed.record.recording import Annotation
-from ecgfed.record.wfdb_files import read_annotation, read_recording
+from ecgfed import Annotation, read_recording
+from ecgfed.evaluation.ec57 import Comparison, aggregate
 from ecgfed.signal import qrs
 
 THRESHOLDS = (0.4, 0.0, -0.4, -0.8, -1.2)
 FS_HZ = 360.0
-
-
-def score(source: Path, record: str, peaks: np.ndarray) -> Comparison:
-    """Compare peaks with a record's reference annotation, as EC57 has it."""
-    found = Annotation(peaks, np.full(len(peaks), "N"))
-    return compare(read_annotation(source / record), found, FS_HZ, samples=650_000, record=record)
 
 
 def line(name: str, comparisons: list[Comparison]) -> str:
@@ -30,6 +24,10 @@ def line(name: str, comparisons: list[Comparison]) -> str:
         f"offset {np.median(offset):+.1f} sd {offset.std():.1f} middle {_robust(offset):.1f} ms; worst "
         + ", ".join(f"{one.record} {one.qrs_f1:.2f}" for one in worst)
     )
+
+
+def _scored(record: Path, peaks: np.ndarray) -> Comparison:
+    return compared(record, Annotation(peaks, np.full(len(peaks), "N")))
 
 
 def _robust(offset: np.ndarray) -> float:
@@ -49,6 +47,6 @@ def report(source: Path, made: list, records: Sequence[str], folds: int, fit: Ca
             for qrs.THRESHOLD in THRESHOLDS:
                 for leads, shown, lead in (("both leads", both, reference), ("channel 0", both[:1], 0)):
                     peaks = qrs.detect_qrs(shown, FS_HZ, lead=lead)
-                    found.setdefault((leads, qrs.THRESHOLD), []).append(score(source, name, peaks))
+                    found.setdefault((leads, qrs.THRESHOLD), []).append(_scored(source / name, peaks))
     for (leads, threshold), comparisons in sorted(found.items()):
         print(line(f"{leads} {threshold:+.1f}", comparisons), flush=True)

@@ -15,52 +15,26 @@ import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
-import argparse
-import json
 import platform
+import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import DS2, PACED, compared, parser, print_table, save, script
+
+from ecgfed import Annotation, EcgfedError, Recording, read_recording
 from ecgfed.cohort.mitbih import record_names
-from ecgfed.errors import EcgfedError
-from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
-from ecgfed.record.recording import Annotation, Recording
-from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.record.wfdb_header import read_header
+from ecgfed.evaluation.ec57 import Comparison, aggregate
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
-DS2 = (
-    "100",
-    "103",
-    "105",
-    "111",
-    "113",
-    "117",
-    "121",
-    "123",
-    "200",
-    "202",
-    "210",
-    "212",
-    "213",
-    "214",
-    "219",
-    "221",
-    "222",
-    "228",
-    "231",
-    "232",
-    "233",
-    "234",
-)
-PACED = ("102", "104", "107", "217")
-HERE = Path(__file__).parent
 
 
 def find(detector: str, recording: Recording) -> tuple[np.ndarray, float]:
@@ -88,11 +62,9 @@ def kept(detector: str, source: Path, work: Path, records: list[str]) -> dict[st
     for record in records:
         file = folder / f"{record}.npz"
         if not file.exists():
-            first = str(read_header(source / record).sig_name[0])
-            recording = read_recording(source / record, (first,), every_lead=True)
+            recording = read_recording(source / record, every_lead=True)
             if not warm:  # so that loading packages is not counted
-                shortened = Recording(**{**recording.__dict__, "signals_mv": recording.signals_mv[:, :7200]})
-                find(detector, shortened)
+                find(detector, replace(recording, signals_mv=recording.signals_mv[:, :7200]))
                 warm = True
             peaks, seconds = find(detector, recording)
             partial = folder / f".{record}.npz"
@@ -105,13 +77,10 @@ def kept(detector: str, source: Path, work: Path, records: list[str]) -> dict[st
 
 def score(source: Path, found: dict[str, tuple[np.ndarray, float]], shift: int = 0) -> dict[str, Comparison]:
     """Compare each record's peaks, moved by some samples, with its reference."""
-    out = {}
-    for record, (peaks, _) in found.items():
-        header = read_header(source / record)
-        marks = Annotation(peaks + shift, np.full(len(peaks), "N"))
-        reference = read_annotation(source / record)
-        out[record] = compare(reference, marks, float(header.fs), samples=int(header.sig_len), record=record)
-    return out
+    return {
+        record: compared(source / record, Annotation(peaks + shift, np.full(len(peaks), "N")))
+        for record, (peaks, _) in found.items()
+    }
 
 
 def summary(comparisons: list[Comparison], aligned: list[Comparison]) -> dict[str, Any]:
@@ -156,46 +125,47 @@ def measure(detector: str, source: Path, work: Path, records: list[str]) -> dict
     }
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    """Return the results as a Markdown table, best first."""
-    lines = [
-        "| detector | Se % | PPV % | F1 % (all 48) | F1 % DS1 | F1 % DS2 | offset ms (sd of a record; pooled) "
-        "| worst records F1 % | CPU s |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for one in sorted(results, key=lambda one: -one["all"]["f1"]):
-        every = one["all"]
-        worst = ", ".join(f"{record} {value:.1f}" for record, value in every["worst"].items())
-        offset = f"{every['offset_ms']:+.0f} ({every['record_sd_ms']}; {every['pooled_sd_ms']})"
-        scores = (every["se"], every["ppv"], every["f1"], one["DS1"]["f1"], one["DS2"]["f1"])
-        cells = [one["detector"], *(f"{score:.2f}" for score in scores), offset, worst]
-        lines.append(f"| {' | '.join(cells)} | {one['cpu_s_per_record']:.2f} |")
-    return "\n".join(lines)
+COLUMNS = (
+    "detector",
+    "Se %",
+    "PPV %",
+    "F1 % (all 48)",
+    "F1 % DS1",
+    "F1 % DS2",
+    "offset ms (sd of a record; pooled)",
+    "worst records F1 %",
+    "CPU s",
+)
+
+
+def cells(one: dict[str, Any]) -> list[str]:
+    """Return a detector's row of the table."""
+    every = one["all"]
+    worst = ", ".join(f"{record} {value:.1f}" for record, value in every["worst"].items())
+    offset = f"{every['offset_ms']:+.0f} ({every['record_sd_ms']}; {every['pooled_sd_ms']})"
+    scores = (every["se"], every["ppv"], every["f1"], one["DS1"]["f1"], one["DS2"]["f1"])
+    return [one["detector"], *(f"{score:.2f}" for score in scores), offset, worst, f"{one['cpu_s_per_record']:.2f}"]
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--source", type=Path, required=True, help="folder of the MIT-BIH records")
-    arguments.add_argument("--work", type=Path, required=True, help="where to keep what was found")
+    arguments = parser(__doc__, __file__)
     arguments.add_argument("--only", nargs="*", help="detectors to run")
-    arguments.add_argument("--out", type=Path, default=HERE / "results.json")
     given = arguments.parse_args()
     names = given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]
     records, results = list(record_names()), []
     for name in names:
         results.append(measure(name, given.source, given.work, records))
-        print(table(results[-1:]).splitlines()[-1], flush=True)
+        print(" | ".join(cells(results[-1])), flush=True)
     about = {
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "machine": platform.machine(),
         "records": len(records),
-        "results": results,
     }
-    given.out.write_text(json.dumps(about, indent=1) + "\n")
-    print(table(results))
+    save(given, {**about, "results": results})
+    print_table(COLUMNS, map(cells, sorted(results, key=lambda one: -one["all"]["f1"])))
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

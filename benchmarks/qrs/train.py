@@ -8,6 +8,7 @@ and through one lead only. A second seed gives other weights of the same quality
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,34 +17,13 @@ import numpy as np
 import torch
 from torch import nn
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import DS1
+
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 from ecgfed.signal import qrs, qrs_net, qrs_signal
 from ecgfed.signal.qrs_signal import LEAD_FEATURES, LEVELS, PEAK_FEATURES, PEAK_SHAPE_AT, RATE_HZ, SHAPE_AT, UNIT
 
-DS1 = (
-    "101",
-    "106",
-    "108",
-    "109",
-    "112",
-    "114",
-    "115",
-    "116",
-    "118",
-    "119",
-    "122",
-    "124",
-    "201",
-    "203",
-    "205",
-    "207",
-    "208",
-    "209",
-    "215",
-    "220",
-    "223",
-    "230",
-)
 FS_HZ = 360.0
 COPIES = ("as it is", "noisy", "noisy", "noisy", "one lead", "one noisy lead", "the other lead")
 WEIGHTS = Path(qrs_net.__file__).with_name(qrs_net.FILE)

@@ -1,11 +1,12 @@
 """How well bad stretches are found: against MIT-BIH's own marks of noise, against a detector's errors, and made damage.
 
-    python benchmarks/quality/run.py MITDB [--out benchmarks/quality/results.json]
+    python benchmarks/quality/run.py --source MITDB
 
-Needs the 48 records and the package with wfdb and scikit-learn; minutes on one core. What is measured:
+Minutes on one core. Writes ``results.json`` beside this file (or ``--results``). What is measured:
 
 - ``records``: seconds by reason on the lead MLII (else the first) of each record, beside the seconds its ``~`` marks
   call noisy (annot(5): subtype bit n, channel n noisy; bit n + 4, unreadable; -1, all unreadable);
+- ``beats``: beats of the 46 clients whose window overlaps a bad stretch;
 - ``indices``: area under the ROC curve of the noise criterion and of three published indices, lead MLII, 2 s each;
 - ``detector``: beats that ours (all leads) and xqrs miss (not within 150 ms) and find in excess, inside bad stretches
   and outside;
@@ -17,6 +18,7 @@ Needs the 48 records and the package with wfdb and scikit-learn; minutes on one 
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,11 +31,15 @@ from scipy.signal import firwin, oaconvolve, welch
 from scipy.stats import kurtosis
 from sklearn.metrics import roc_auc_score
 
-from ecgfed.beats.extract import match_peaks
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import PACED, save, script
+
+from ecgfed import Recording, read_annotation
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, match_peaks
+from ecgfed.beats.labels import BUILT_IN
+from ecgfed.beats.path import BeatOptions, cut_beats
 from ecgfed.errors import RecordError
-from ecgfed.record.recording import Recording
-from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.record.wfdb_header import read_header
+from ecgfed.record.reader import read_every_lead
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.filters import band_pass
 from ecgfed.signal.findings import record_findings
@@ -41,24 +47,16 @@ from ecgfed.signal.quality import NOISE_SHARE, LeadQuality, Reason, lead_quality
 
 Signal = NDArray[np.float64]
 FS = 360
-PACED = ("102", "104", "107", "217")
 #: Whose errors are counted: the default, and one that has to be led around gaps.
 DETECTED_BY = ("ecgfed", "xqrs")
 
 
-def read(folder: Path, name: str) -> Recording:
-    leads = tuple(str(lead) for lead in read_header(folder / name).sig_name)
-    return read_recording(folder / name, ("MLII", *leads), every_lead=True)
-
-
-def marked(folder: Path, recording: Recording) -> NDArray[np.bool_]:
+def marked(recording: Recording) -> NDArray[np.bool_]:
     """Where the reference annotation calls the chosen lead noisy or unreadable."""
-    import wfdb
-
-    marks = wfdb.rdann(str(folder / recording.name), "atr")
+    marks = read_annotation(recording)
     noisy = np.zeros(len(recording.signal_mv), dtype=bool)
     bits = 0b10001 << recording.leads.index(recording.lead)
-    changes = [(s, t) for s, y, t in zip(marks.sample, marks.symbol, marks.subtype, strict=True) if y == "~"]
+    changes = [(s, t) for s, y, t in zip(marks.sample, marks.symbol, marks.subtypes, strict=True) if y == "~"]
     stops = [start for start, _ in changes[1:]] + [len(noisy)] * bool(changes)
     for (start, subtype), stop in zip(changes, stops, strict=True):
         noisy[start:stop] = subtype == -1 or bool(int(subtype) & bits)
@@ -120,9 +118,16 @@ def of_record(recording: Recording, quality: LeadQuality, noisy: NDArray[np.bool
     }
 
 
-def count_errors(folder: Path, recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> Signal:
+def beats_in_bad_stretches(recordings: list[Recording]) -> dict[str, int]:
+    """Count the beats of a cohort's 46 clients, and those of them that are flagged."""
+    options, labels = BeatOptions(("MLII",), "annotated"), BUILT_IN["mitbih12"]
+    flags = [cut_beats(one, options).labelled(labels).windows.flags for one in recordings if one.lead == "MLII"]
+    return {"beats": sum(map(len, flags)), "flagged": sum(int((one & FLAG_POOR_QUALITY != 0).sum()) for one in flags)}
+
+
+def count_errors(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> Signal:
     """Beats, missed beats, detections in excess and seconds: inside bad stretches (first row) and outside."""
-    marks = read_annotation(folder / recording.name)
+    marks = read_annotation(recording)
     beats = marks.beats().sample
     flutter = np.zeros(len(bad), dtype=bool)
     ends = zip(marks.sample[marks.symbol == "["], marks.sample[marks.symbol == "]"], strict=True)
@@ -160,14 +165,14 @@ def kinds(recording: Recording, signals: Signal, quality: list[LeadQuality]) -> 
     return [found.kind for found in record_findings(turned, peaks, bad) if found.lead in (None, recording.lead)]
 
 
-def frequency(folder: Path, recordings: list[Recording]) -> dict[str, int]:
+def frequency(recordings: list[Recording]) -> dict[str, int]:
     """Records that are doubted at each frequency a header may state; all were recorded at 360 Hz."""
     doubted = dict.fromkeys(("100", "128", "180", "250", "360", "500", "720", "1000", "2000"), 0)
     for recording in recordings:
         signals = recording.signals_mv[:, : 240 * FS]
         bad = np.stack([lead_quality(signal, FS).bad() for signal in signals])
         peaks = detect_around_gaps(signals, FS, lead=recording.leads.index(recording.lead))
-        annotation = read_annotation(folder / recording.name)
+        annotation = read_annotation(recording)
         for stated in doubted:
             misread = replace(recording, signals_mv=signals, fs_hz=float(stated))
             found = {finding.kind for finding in record_findings(misread, peaks, bad, annotation)}
@@ -286,41 +291,42 @@ def damage(recordings: list[Recording], quality: dict[str, LeadQuality]) -> dict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mitdb", type=Path)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results.json"))
-    options = parser.parse_args()
-    names = sorted(path.stem for path in options.mitdb.glob("*.hea"))
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--source", type=Path, required=True, help="folder with the 48 MIT-BIH records")
+    arguments.add_argument("--results", type=Path, default=Path(__file__).with_name("results.json"))
+    given = arguments.parse_args()
+    names = sorted(path.stem for path in given.source.glob("*.hea"))
     result: dict[str, Any] = {"records": {}, "inverted": {"as_recorded": {}, "turned_over": {}}, "pacing": {}}
     recordings, marks, quality = [], [], {}
     errors = {name: np.zeros((2, 4)) for name in DETECTED_BY}
     for name in names:
-        recording = read(options.mitdb, name)
+        recording = read_every_lead(given.source / name, ("MLII",))
         every = [lead_quality(signal, FS) for signal in recording.signals_mv]
         lead = recording.leads.index(recording.lead)
         found = quality[name] = every[lead]
         recordings.append(recording)
-        marks.append(marked(options.mitdb, recording))
+        marks.append(marked(recording))
         result["records"][name] = of_record(recording, found, marks[-1])
         for detector, counted in errors.items():
             peaks = detect_around_gaps(recording.signals_mv, FS, found, lead=lead, detector=detector)
-            counted += count_errors(options.mitdb, recording, peaks, found.bad())
+            counted += count_errors(recording, peaks, found.bad())
         result["inverted"]["as_recorded"][name] = kinds(recording, recording.signals_mv, every)
         result["inverted"]["turned_over"][name] = kinds(recording, -recording.signals_mv, every)
-        beats = read_annotation(options.mitdb / name).beats().sample
+        beats = read_annotation(recording).beats().sample
         result["pacing"][name] = [round(narrow_wave(signal, beats), 3) for signal in recording.signals_mv]
         print(name, result["records"][name], flush=True)
+    result["beats"] = beats_in_bad_stretches(recordings)
     result["indices"] = indices(list(zip(recordings, marks, strict=True)))
     result["noise_share"] = NOISE_SHARE
     result["detector"] = {detector: rates(counted) for detector, counted in errors.items()}
-    result["frequency"] = frequency(options.mitdb, recordings)
+    result["frequency"] = frequency(recordings)
     result["damage"] = damage(recordings, quality)
     paced = [value for name in PACED for value in result["pacing"][name]]
     others = [value for name in names if name not in PACED for value in result["pacing"][name]]
     result["pacing"] = {**result["pacing"], "paced": sorted(paced), "highest_of_others": max(others)}
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    save(given, result)
     print(json.dumps({key: result[key] for key in ("indices", "detector", "damage")}, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

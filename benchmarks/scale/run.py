@@ -1,20 +1,21 @@
 """Does memory grow with the clients, or with the participants of a round only?
 
     python benchmarks/scale/run.py --work DIR
-    python benchmarks/scale/run.py --work DIR --per-round 50 --out per_round_50.json
+    python benchmarks/scale/run.py --work DIR --per-round 50 --results per_round_50.json
 
 and what checkpoints cost a small run of 46 clients and short rounds, every round, by default, and without any:
 
-    python benchmarks/scale/run.py --work DIR --sizes 46 --per-round 46 --beats 256 --rounds 40 --out small.json
-    ... --checkpoint-every 0 --out small_default.json
-    ... --no-checkpoint --out small_none.json
+    python benchmarks/scale/run.py --work DIR --sizes 46 --per-round 46 --beats 256 --rounds 40 --results small.json
+    ... --checkpoint-every 0 --results small_default.json
+    ... --no-checkpoint --results small_none.json
 
 Synthetic cohorts of 100, 1,000 and 10,000 clients of a few beats each (random windows: nothing is learned), their
 windows memory-mapped from ``beats.npy``. GRP-FED with ``personal_start=0``: every participant keeps an extractor
-and a discriminator of its own (about 350 kB), 5% of the clients a round unless ``--per-round`` says how many. Each size
-is a process of its own; checkpoint and history are written as ``ecgfed train`` writes them.
+and a discriminator of its own (about 350 kB), 5% of the clients a round unless ``--per-round`` says how many. A
+process's memory is the question, so each size is a process; it runs the parts of ``ecgfed.train`` and not the verb,
+which tells nobody its memory after every round. Checkpoint and history are written as the verb writes them.
 
-Prints a table and writes ``results.json`` (or ``--out``). Memory is what Linux reports of the process: ``VmHWM``
+Prints a table and writes ``results.json`` (or ``--results``). Memory is what Linux reports of the process: ``VmHWM``
 (peak resident, mapped pages of the windows included) and ``RssAnon`` sampled every 20 ms (its own memory only).
 """
 
@@ -31,8 +32,11 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import print_table, save
+
+from ecgfed import open_cohort
 from ecgfed.beats.labels import BUILT_IN
-from ecgfed.cohort.cohort import open_cohort
 from ecgfed.cohort.writer import CohortWriter
 
 SIZES = (100, 1000, 10_000)
@@ -167,13 +171,6 @@ def measure(cohort_path: Path, rounds: int, per_round: int, every: int, checkpoi
     }
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the figures as a Markdown table."""
-    lines = ["| " + " | ".join(name for name, _ in COLUMNS) + " |", "| " + " | ".join("---" for _ in COLUMNS) + " |"]
-    lines += ["| " + " | ".join(form.format(**row) for _, form in COLUMNS) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--work", type=Path, required=True, help="where cohorts and runs may lie (about 5 GB)")
@@ -184,7 +181,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--checkpoint-every", type=int, default=1, help="0: as 'ecgfed train' by default, 2%% of the time"
     )
-    options.add_argument("--out", type=Path, default=Path(__file__).with_name("results.json"))
+    options.add_argument("--results", type=Path, default=Path(__file__).with_name("results.json"))
     options.add_argument("--no-checkpoint", action="store_true", help="train without one, to compare")
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     return options
@@ -221,9 +218,9 @@ def main() -> None:
         ]
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, check=True, text=True)
         rows.append({"cores": len(os.sched_getaffinity(0)), "beats": options.beats, **json.loads(done.stdout)})
-        print(table(rows[-1:]), flush=True)
-    options.out.write_text(json.dumps(rows, indent=1) + "\n")
-    print(table(rows))
+        print(json.dumps(rows[-1]), flush=True)
+    save(options, {"rows": rows})
+    print_table([name for name, _ in COLUMNS], ([form.format(**row) for _, form in COLUMNS] for row in rows))
 
 
 if __name__ == "__main__":

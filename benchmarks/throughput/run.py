@@ -4,6 +4,9 @@
 
 Makes the peers' environments under DIR (blazefl's takes about 6 GB: PyPI's torch brings CUDA along), starts a worker
 for each system, warms each up by a round, then goes round them while the others idle. Writes DIR/results.json.
+
+A round of the loop is the question, not a verb, and the peers' workers run in environments without ecgfed: each system
+is a process, the files here know each other by their bare names, and nothing of ``benchmarks/common.py`` is used.
 """
 
 import argparse

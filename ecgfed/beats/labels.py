@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
 from ecgfed.record.recording import BEAT_SYMBOLS
+from ecgfed.text import shortened
 
 #: The classes with more than 17 beats on the 46 MIT-BIH records that have MLII, by falling count.
 _MITBIH12 = ("N", "L", "R", "V", "/", "A", "F", "f", "j", "a", "E", "J")
@@ -20,7 +21,7 @@ _AAMI5 = {"N": "NLRej", "S": "AaJS", "V": "VE", "F": "F", "Q": "/fQ"}
 _AAMI5_BXB = {"N": "NLR", "S": "AaJSej", "V": "VE", "F": "F", "Q": "/fQ"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LabelMap:
     """A set of classes and the symbols that belong to each.
 
@@ -33,6 +34,10 @@ class LabelMap:
     name: str
     classes: tuple[str, ...]
     symbols: dict[str, str]
+
+    def __repr__(self) -> str:
+        name, classes = shortened(self.name, 60), shortened(", ".join(self.classes))
+        return f"LabelMap({name!r}: {len(self.classes)} classes: {classes})"
 
     def encode(self, symbol: NDArray[np.str_]) -> NDArray[np.int16]:
         """Return the class number of each symbol, -1 where a symbol has none; (marks,) int16."""

@@ -237,6 +237,9 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
 def open_cohort(path: Path | str) -> Cohort:
     """Open a cohort folder.
 
+    Args:
+        path: the folder, made by ``prepare``.
+
     Raises:
         CohortError: no such folder, another schema version, a missing or damaged file, no beats.
     """

@@ -16,6 +16,7 @@ from ecgfed.errors import BundleError, RecordError
 from ecgfed.files import read_folder_document, sha256
 from ecgfed.record.leads import leads_in
 from ecgfed.signal.quality import LeadQuality
+from ecgfed.text import shortened
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -164,7 +165,7 @@ class Bundle:
 
     def __repr__(self) -> str:
         who = f"{len(self.patients)} patients, {len(self.classes)} classes"
-        return f"Bundle({str(self.path)!r}: {self.manifest['method']}, {who})"
+        return f"Bundle({str(self.path)!r}: {shortened(str(self.manifest['method']), 60)}, {who})"
 
     @cached_property
     def labels(self) -> LabelMap:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.text import shortened
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +39,7 @@ class Predictions:
         return f"Predictions({len(self):,} beats: {self._counted() or 'none'})"
 
     def _counted(self) -> str:
-        return ", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count)
+        return shortened(", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count))
 
     @property
     def names(self) -> tuple[str, ...]:

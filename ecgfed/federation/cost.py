@@ -70,15 +70,16 @@ def cost_of(kind: type[Method], values: Mapping[str, Any] | None = None, clients
 
 
 def _federation(clients: int) -> TrainingData:
-    """Clients of two flat training beats each; bytes depend on neither."""
+    """Clients of two flat training beats each, which bytes do not depend on, and classes in turn."""
     own = 2 + VALID_EACH
     starts = np.arange(clients) * own
+    valid = np.arange(clients * VALID_EACH).reshape(clients, VALID_EACH)
     return TrainingData(
         clients=np.arange(clients),
         rows={client: np.arange(start, start + 2) for client, start in enumerate(starts)},
         examples=np.zeros((clients * own, 1, 256), np.float32),
         rr=None,
-        label=np.arange(clients * own) % CLASSES,
+        label=np.concatenate([np.tile([0, 1], (clients, 1)), valid % CLASSES], axis=1).ravel(),
         classes=CLASSES,
         valid_rows={client: np.arange(start + 2, start + own) for client, start in enumerate(starts)},
     )

@@ -110,6 +110,12 @@ META_REPORTS = (
 )
 
 
+def in_words(entries: Iterable[Entry]) -> str:
+    """Return what some entries are, without repetition; a star marks what a client keeps and the server knows too."""
+    each = (entry.what + ("*" if isinstance(entry, Keeps) and entry.known != "never" else "") for entry in entries)
+    return ", ".join(dict.fromkeys(each)) or "nothing"
+
+
 @dataclass(frozen=True)
 class Card:
     """What ``ecgfed methods`` says about a method.

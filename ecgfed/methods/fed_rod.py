@@ -106,7 +106,7 @@ class FedRod(Method):
             Travels("generic/change", "change of its control variate", "trainable", when=("generic=scaffold",)),
         ),
         keeps=(
-            Keeps("model", "local generic model, both heads", "as it is"),
+            Keeps("model", "local generic model", "as it is"),
             Keeps("model/personal.weight", "personal head"),
             Keeps("model/personal.bias", "personal head"),
             Keeps("personal", "personal head"),

@@ -40,11 +40,11 @@ class LgFedAvg(Method):
         "LG-FedAvg",
         "Liang et al., 2020",
         down=(
-            Travels("model", "global model until it has an extractor"),
+            Travels("model", "global model (until it has an extractor)"),
             Travels("head", "classifier head", "head", when=("warm_start<1",)),
         ),
         up=(
-            Travels("model", "local model in the warm start", when=("warm_start>0",)),
+            Travels("model", "local model (in the warm start)", when=("warm_start>0",)),
             Travels("head", "classifier head", "head", when=("warm_start<1",)),
         ),
         keeps=(Keeps("extractor", "extractor", when=("warm_start<1",)),),

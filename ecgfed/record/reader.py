@@ -142,6 +142,10 @@ def _is_edf_plus(path: Path) -> bool:
 def read_annotation(recording: Recording, annotator: str = "atr") -> Annotation:
     """Read a recording's annotation, from where ``annotation_file`` finds it.
 
+    Args:
+        recording: the recording, which says where it lies.
+        annotator: suffix of the annotation file; ``edf`` for the annotations inside an EDF+ file.
+
     Raises:
         RecordError: none, one that cannot be read or reaches past the recording, beats at a rate no heart has.
         OptionError: an annotator that is no suffix.

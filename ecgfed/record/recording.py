@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.text import shortened
+
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
 BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
 
@@ -53,7 +55,8 @@ class Recording:
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"
-        return f"Recording({self.name!r}: lead {self.lead} of {', '.join(self.leads)}; {length})"
+        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 60)}"
+        return f"Recording({shortened(self.name, 60)!r}: {leads}; {length})"
 
     @property
     def signal_mv(self) -> NDArray[np.float64]:

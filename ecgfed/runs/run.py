@@ -118,8 +118,11 @@ class Run:
         return {name: value for name, value in lines[-1].items() if name not in ("round", "clients", "losses")}
 
     def __repr__(self) -> str:
-        done = self.store.rounds()
-        return f"Run({str(self.path)!r}: {self.method.name}, {done} of {self.plan.rounds} rounds)"
+        try:
+            done = f"{self.store.rounds()} of {self.plan.rounds} rounds"
+        except RunError:  # to be looked at all the same
+            done = "its checkpoint cannot be read"
+        return f"Run({str(self.path)!r}: {self.method.name}, {done})"
 
     def kept(self, state: State, client: int) -> dict[str, Any]:
         """Return what a client keeps; its start where it never took part."""
@@ -166,7 +169,14 @@ def extend_run(run: Run, rounds: int) -> Run:
 
 
 def open_run(path: Path | str) -> Run:
-    """Open a run folder; raises RunError when it is none, or of another schema version."""
+    """Open a run folder.
+
+    Args:
+        path: the folder, made by ``train``.
+
+    Raises:
+        RunError: it is none, or of another schema version.
+    """
     path = Path(path)
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
     try:

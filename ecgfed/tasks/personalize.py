@@ -24,7 +24,7 @@ from ecgfed.record.reader import record_path
 from ecgfed.record.recording import ReadOptions
 from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import open_one_run
-from ecgfed.signal.detectors import OURS
+from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.watch import NOBODY, Watch
 
@@ -80,10 +80,11 @@ def personalize(
     *,
     record: Path | str | None = None,
     minutes: float | None = None,
-    class_mix: Mapping[str, float] | Path | None = None,
+    class_mix: Mapping[str, float] | Path | str | None = None,
     epochs: int = DEFAULT_EPOCHS,
     patient: str | None = None,
     leads: str | Sequence[str] | None = None,
+    detector: str | Detector | None = None,
     annotator: str = "atr",
     cohort: Cohort | Path | str | None = None,
     how: ReadOptions | None = None,
@@ -101,6 +102,7 @@ def personalize(
         epochs: passes over the first minutes' beats.
         patient: name of the personal model; default the record's.
         leads: lead names in order of preference; default the cohort's.
+        detector: who finds the R peaks where the cohort's were detected; default the cohort's own.
         annotator: suffix of the annotation file.
         cohort: the run's cohort, where it has moved.
         how: what a CSV or NumPy file leaves open.
@@ -109,6 +111,14 @@ def personalize(
 
     Raises:
         EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> others = ecgfed.prepare_demo("others", patients=1, minutes=2, seed=1)
+        >>> ecgfed.personalize(
+        ...     "run", "newcomer", record="others-records/demo01", patient="new", minutes=1
+        ... )  # doctest: +ELLIPSIS
+        PersonalModel('new': macro-F1 ... -> ... on ... beats)
     """
     out = Path(out)
     record = None if record is None else Path(record)
@@ -123,7 +133,7 @@ def personalize(
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
     first, known = None, name if name in {client.id for client in federation.federation} else None
     if record is not None:
-        options = _as_the_cohort(federation, leads, annotator, how)
+        options = _as_the_cohort(federation, leads, detector, annotator, how)
         first, same = _first_beats(record, options, length, federation, opened, name)
         known = same or known
     if known:
@@ -166,12 +176,20 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
 
 
 def _as_the_cohort(
-    cohort: Cohort, leads: str | Sequence[str] | None, annotator: str, how: ReadOptions | None
+    cohort: Cohort,
+    leads: str | Sequence[str] | None,
+    detector: str | Detector | None,
+    annotator: str,
+    how: ReadOptions | None,
 ) -> BeatOptions:
     """Return how the new patient's beats are found: as the cohort's were, so at detected peaks where it has them."""
-    peaks, detector = cohort.meta.get("peaks") or "annotated", cohort.meta.get("detector")
+    peaks, where = cohort.meta.get("peaks") or "annotated", cohort.path / "cohort.json"
+    mains_hz = stored_mains(cohort.meta.get("mains_hz"), where)
+    if detector is None:
+        stored = cohort.meta.get("detector")
+        detector = stored_detector(stored, where) if peaks == "detected" and stored is not None else OURS
     chosen = cohort.leads if leads is None else lead_list(leads)
-    return BeatOptions(chosen, peaks, detector or OURS, annotator, how or ReadOptions())
+    return BeatOptions(chosen, peaks, detector, annotator, how or ReadOptions(), mains_hz)
 
 
 def _first_beats(
@@ -240,7 +258,7 @@ def _learned_from(
     return {"minutes": minutes, "epochs": epochs, "beats": sum(counts), "classes": classes}
 
 
-def read_class_mix(source: Mapping[str, float] | Path, classes: tuple[str, ...]) -> NDArray[np.float64]:
+def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str, ...]) -> NDArray[np.float64]:
     """Return (classes,) numbers, not all 0, of a mapping, a JSON object or CSV lines ``class,number``.
 
     Raises:

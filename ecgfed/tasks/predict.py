@@ -20,8 +20,9 @@ from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
-from ecgfed.signal.detectors import OURS
+from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import shortened
 
 SUFFIX = "ecgfed"
 
@@ -44,7 +45,7 @@ class RecordingPredictions(Predictions):
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        return f"Predictions({self.recording.name!r}: {len(self):,} beats: {self._counted() or 'none'})"
+        return f"Predictions({shortened(self.recording.name, 60)!r}: {len(self):,} beats: {self._counted() or 'none'})"
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol`` and ``poor_quality``, the reasons."""
@@ -152,7 +153,8 @@ def predict(
     patient: str | None = None,
     leads: str | Sequence[str] | None = None,
     peaks: str = "detected",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     annotator: str = "atr",
     how: ReadOptions | None = None,
     watch: Watch = NOBODY,
@@ -165,7 +167,8 @@ def predict(
         patient: use this patient's own model; default the global one.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
-        detector: for detected peaks.
+        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
         annotator: suffix of the annotation file, for annotated peaks.
         how: what a CSV or NumPy file leaves open.
         watch: told what to keep in mind.
@@ -182,7 +185,7 @@ def predict(
     opened.require_ecg()
     classifier = opened.classifier(patient)
     options = BeatOptions(
-        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, how or ReadOptions()
+        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, how or ReadOptions(), mains_hz
     )
     if not isinstance(recording, Recording):
         recording = read_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
@@ -216,7 +219,7 @@ def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient:
         "duration_s": round(recording.duration_s, 3),
         "patient": patient,
         "peaks": options.peaks,
-        "detector": options.detector if options.peaks == "detected" else None,
+        "detector": options.found_by.name if options.peaks == "detected" else None,
         "bundle": str(bundle.path),
         "method": bundle.manifest["method"],
         "classes": list(bundle.classes),

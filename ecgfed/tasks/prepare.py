@@ -9,10 +9,11 @@ from ecgfed.cohort.build import PrepareOptions, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import SplitKind
 from ecgfed.errors import OptionError
+from ecgfed.extras import require
 from ecgfed.files import replacing_folder
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions
-from ecgfed.signal.detectors import OURS
+from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.watch import NOBODY, Watch
 
 Told = Callable[[str, int, int], None]
@@ -30,11 +31,12 @@ def _options(
     seed: int,
     *,
     peaks: str = "annotated",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     annotator: str = "atr",
     how: ReadOptions | None = None,
 ) -> PrepareOptions:
-    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions())
+    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions(), mains_hz)
     labels = load_label_map(classes) if isinstance(classes, str) else classes
     return PrepareOptions(beats, labels, split, tuple(holdout), seed)
 
@@ -49,11 +51,12 @@ def prepare_mitbih(
     by: str = "record",
     classes: str | LabelMap = "mitbih12",
     peaks: str = "annotated",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII",),
     seed: int = 0,
-    pack: Path | None = None,
+    pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -69,7 +72,8 @@ def prepare_mitbih(
         by: ``record`` (46 clients) or ``patient`` (201 and 202, one person, joined).
         classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
         peaks: ``annotated`` or ``detected`` R peaks.
-        detector: for detected peaks.
+        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
         holdout: client ids to keep out of training.
         leads: lead names in order of preference.
         seed: decides the random split.
@@ -85,8 +89,9 @@ def prepare_mitbih(
     from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
 
     source, out = Path(source), Path(out)
-    options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector)
+    options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz)
     if download:
+        require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, progress=_telling(watch, "download"))
     sources, without = mitbih_sources(source, options, by)
     check = count_check(sources, options)
@@ -111,7 +116,7 @@ def prepare_folder(
     directory: Path | str,
     out: Path | str,
     *,
-    patients: Path | None = None,
+    patients: Path | str | None = None,
     patient_comment: str | None = None,
     formats: Sequence[str] = (),
     how: ReadOptions | None = None,
@@ -119,11 +124,12 @@ def prepare_folder(
     split: SplitKind = "random",
     classes: str | LabelMap = "mitbih12",
     peaks: str = "annotated",
-    detector: str = OURS,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII", "II"),
     seed: int = 0,
-    pack: Path | None = None,
+    pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -142,6 +148,7 @@ def prepare_folder(
         classes: see there.
         peaks: see there.
         detector: see there.
+        mains_hz: see there.
         holdout: see there.
         leads: see there.
         seed: see there.
@@ -152,17 +159,35 @@ def prepare_folder(
 
     Raises:
         EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.prepare_folder("cohort-records", "of-my-own", split="chronological")
+        Cohort('of-my-own': 3 clients, 12 classes, 247 beats)
     """
     from ecgfed.cohort.folder import folder_sources
 
     out = Path(out)
     options = _options(
-        leads, classes, split, holdout, seed, peaks=peaks, detector=detector, annotator=annotator, how=how
+        leads,
+        classes,
+        split,
+        holdout,
+        seed,
+        peaks=peaks,
+        detector=detector,
+        mains_hz=mains_hz,
+        annotator=annotator,
+        how=how,
     )
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")
     sources = folder_sources(
-        Path(directory), patients=patients, comment=patient_comment, formats=tuple(formats), annotator=annotator
+        Path(directory),
+        patients=None if patients is None else Path(patients),
+        comment=patient_comment,
+        formats=tuple(formats),
+        annotator=annotator,
     )
     told = _telling(watch, "records")
     build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=told)
@@ -178,7 +203,7 @@ def prepare_demo(
     split: SplitKind = "random",
     holdout: Sequence[str] = (),
     seed: int = 0,
-    pack: Path | None = None,
+    pack: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -319,6 +344,12 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
     Raises:
         CohortError: it is no packed cohort.
+
+    Example:
+        >>> import ecgfed
+        >>> here = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
+        >>> ecgfed.unpack_cohort("packed.zip", "unpacked")
+        Cohort('unpacked': 3 clients, 12 classes, 247 beats)
     """
     from ecgfed.cohort.pack import unpack_cohort as unpack
 
@@ -326,9 +357,9 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     return open_cohort(out)
 
 
-def _packed(cohort: Cohort, file: Path | None, watch: Watch) -> Cohort:
+def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
     if file is not None:
         from ecgfed.cohort.pack import pack_cohort
 
-        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, file) / 1e6:.1f} MB.")
+        watch.note(f"Packed into {file}, {pack_cohort(cohort.path, Path(file)) / 1e6:.1f} MB.")
     return cohort

@@ -41,14 +41,14 @@ def train(
     width: float | None = None,
     seed: int | None = None,
     settings: Mapping[str, SettingValue] | None = None,
-    config: Path | None = None,
+    config: Path | str | None = None,
     leave_out: str | None = None,
     device: str | None = None,
     engine: str | None = None,
     slots: int | None = None,
     eval_every: int | None = None,
     checkpoint_every: int | None = None,
-    tensorboard: Path | None = None,
+    tensorboard: Path | str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
@@ -119,7 +119,7 @@ def train(
         "eval_every": eval_every,
         "leave_out": leave_out,
     }
-    wish, asked = wish_of(given, settings or {}, config)
+    wish, asked = wish_of(given, settings or {}, None if config is None else Path(config))
     if resume and overwrite:
         raise OptionError("--resume and --overwrite", "both given", "one of them")
     if tensorboard is not None:
@@ -139,7 +139,7 @@ def train(
             wish,
             workers=workers,
             checkpoint_every=checkpoint_every,
-            tensorboard=tensorboard,
+            tensorboard=None if tensorboard is None else Path(tensorboard),
             watch=watch,
             should_stop=should_stop,
         )
@@ -167,6 +167,12 @@ def train_seeds(
 
     Raises:
         EcgfedError: as ``train``.
+
+    Example:
+        >>> import ecgfed
+        >>> runs = ecgfed.train_seeds("cohort", [0, 1], "seeds", method="fedavg", rounds=1, local_steps=1)
+        >>> ecgfed.evaluate("seeds", split="valid").std("T_g") >= 0
+        True
     """
     if not seeds or len(set(seeds)) < len(seeds):
         raise OptionError("--seeds", ", ".join(map(str, seeds)) or "none", "one or more, none twice")

@@ -1,6 +1,7 @@
 """Fetching the database from a server of our own: resumed, verified, and nothing kept that is wrong."""
 
 import hashlib
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 from ecgfed.cohort import cifar_files, download
-from ecgfed.errors import StorageError
+from ecgfed.errors import MissingExtraError, StorageError
+from ecgfed.tasks.prepare import prepare_mitbih
 
 FILES = {"100.atr": b"short", "100.dat": np.random.default_rng(0).bytes(300_000), "100.hea": b"100 2 360 650000\n"}
 
@@ -211,3 +213,13 @@ def test_the_cifar_archive_is_resumed_and_compared_with_its_md5(
     with pytest.raises(StorageError, match=r"is not the published file \(MD5 differs\)"):
         cifar_files.download_cifar10(tmp_path / "other", base_url=server.url)
     assert held(tmp_path / "other") == {}
+
+
+def test_nothing_is_fetched_where_it_could_not_be_read(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wfdb", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'ecgfed\[records\]'"):
+        prepare_mitbih(tmp_path / "records", tmp_path / "cohort", download=True, url=server.url)
+    assert server.asked == []
+    assert list(tmp_path.iterdir()) == []

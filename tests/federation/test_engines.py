@@ -1,6 +1,4 @@
-"""One meaning, several executions: every registered method, clients of different sizes, epochs and steps."""
-
-from dataclasses import replace
+"""Which engine runs; several executions mean one thing with balanced risks (methods: tests/testing)."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from ecgfed.federation.engine_choice import open_engine
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
-from ecgfed.federation.trees import flatten
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.net import NetSpec
@@ -35,41 +32,6 @@ def federation(rr: bool) -> TrainingData:
         classes=3,
         valid_rows={i: np.arange(edges[i], edges[i] + 3) for i in range(len(SIZES))},
     )
-
-
-@pytest.mark.parametrize("name", sorted(methods()))
-@pytest.mark.parametrize(
-    ("plan", "norm", "rr", "slots"),
-    [
-        (TrainPlan(rounds=2, local_epochs=1, batch_size=8), "group", True, 2),
-        (TrainPlan(rounds=2, local_epochs=1, batch_size=8), "batch", False, 3),
-        (TrainPlan(2, None, 3, clients_per_round=4, batch_size=8), "group", False, None),
-    ],
-)
-def test_many_clients_at_once_mean_what_one_after_the_other_means(
-    name: str, plan: TrainPlan, norm: str, rr: bool, slots: int | None
-) -> None:
-    data, kind = federation(rr), methods()[name]
-    net = ResNet1d(NetSpec(3, width=0.35, norm=norm, rr=rr))
-    method = kind(net, make_settings(kind.settings_type, {}))
-    if method.needs.one_step:
-        plan = replace(plan, local_epochs=None, local_steps=1)
-    if method.needs.all_clients:
-        plan = replace(plan, clients_per_round=None)
-    states = []
-    for engine in (ThreadEngine(data, plan, 1), BatchedEngine(data, plan, "cpu", slots)):
-        with engine:
-            states.append(train(method, data, plan, engine, initial_state(method, plan)))
-    one, many = states
-    assert one.seen == many.seen
-    for mine, theirs in [(one.server, many.server), *((one.kept[c], many.kept[c]) for c in one.kept)]:
-        a, b = flatten(mine), flatten(theirs)
-        assert a.keys() == b.keys()
-        for path in a:
-            torch.testing.assert_close(a[path], b[path], atol=1e-4, rtol=1e-3, msg=lambda m, p=path: f"{p}: {m}")
-    start = flatten(initial_state(method, plan).server)
-    moved = [path for path, leaf in flatten(one.server).items() if path in start and not torch.equal(leaf, start[path])]
-    assert moved or not kind.has_global_model
 
 
 @pytest.mark.parametrize("risk", ["ir", "ldam", "cdt", "bsm"])

@@ -1,6 +1,7 @@
 """Fed-RoD by hand on two clients of two parameters: two risks, two heads, nothing from one into the other."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,10 +63,12 @@ def test_linear_form_by_hand() -> None:
         ("fedprox", FedProx, {"mu": 0.5}),
         ("scaffold", Scaffold, {}),
         ("feddyn", FedDyn, {"alpha": 0.4}),
+        ("fedavg", FedAvg, {"server_optimizer": "adam", "server_lr": 0.1, "server_momentum": 0.5, "weight_decay": 0.1}),
+        ("scaffold", Scaffold, {"option": "I", "momentum": 0.5, "server_lr": 0.7}),
     ],
 )
 def test_the_personal_branch_sends_nothing_into_the_generic_one(
-    kind: type[FedRod], generic: str, alone: type[FedAvg], settings: dict[str, float]
+    kind: type[FedRod], generic: str, alone: type[FedAvg], settings: dict[str, Any]
 ) -> None:
     both = tiny.run(kind, generic=generic, **settings)
     one = tiny.run(alone, risk="bsm", **settings)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ecgfed import plugins
-from ecgfed.errors import CohortError, OptionError
+from ecgfed import extras, plugins
+from ecgfed.errors import CohortError, MissingExtraError, OptionError
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import (
     Detector,
@@ -136,13 +136,20 @@ def test_a_detector_travels_to_a_worker_process_by_where_it_is_found(own: Path) 
 
 
 def test_one_that_is_not_installed_names_its_extra_or_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "find_spec", lambda name: None)
-    with pytest.raises(
-        OptionError, match=r"sleepecg needs sleepecg, not installed here; pip install 'ecgfed\[sleepecg"
-    ):
-        detector_by_name("sleepecg")
-    with pytest.raises(OptionError, match="mine needs one and two, not installed here; pip install one two, or"):
-        detector_by_name(Detector("mine", np.asarray, "", modules=("one", "two")))
+    for module in ("sleepecg", "ts2vg", "neurokit2", "wfdb"):
+        monkeypatch.setattr(extras, "find_spec", lambda name, gone=module: None if name == gone else True)
+        monkeypatch.setattr(registry, "find_spec", extras.find_spec)
+        name, extra = {"ts2vg": ("emrich2023", "emrich2023"), "neurokit2": ("neurokit", "detectors")}.get(
+            module, ("xqrs", "records") if module == "wfdb" else (module, module)
+        )
+        told = rf"{module}: is not installed, but --detector {name} needs it; pip install 'ecgfed\[{extra}\]'"
+        with pytest.raises(MissingExtraError, match=told):
+            detector_by_name(name)
+        with pytest.raises(CohortError, match=r"cohort\.json: its detector .* is not here"):
+            stored_detector(name, "cohort.json")
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match="mine needs no_such_package, not installed here; pip install no_such_pack"):
+        detector_by_name(Detector("mine", np.asarray, "", modules=("json", "no_such_package")))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from ecgfed.errors import OptionError
+from ecgfed.errors import MissingExtraError
 from ecgfed.signal.detectors import Detector, Find, Peaks, Signal, detector_by_name, detectors
 from ecgfed.signal.qrs import detect_qrs
 from ecgfed.testing import check_detector, synthetic_ecg
@@ -17,7 +17,7 @@ def installed() -> list[str]:
     for name in detectors():
         try:
             found.append(detector_by_name(name).name)
-        except OptionError:  # its package is not here; its name is known all the same
+        except MissingExtraError:  # its package is not here; its name is known all the same
             continue
     return found
 

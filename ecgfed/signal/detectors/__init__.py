@@ -2,7 +2,14 @@
 
 from ecgfed.signal.detectors.base import DEFAULT_MAINS_HZ, OURS, Detector, Find, Peaks, Signal, as_peaks, check_mains
 from ecgfed.signal.detectors.detect import MIN_DURATION_S, detect_r_peaks
-from ecgfed.signal.detectors.registry import detector_by_name, detector_option, detectors, stored_detector, stored_mains
+from ecgfed.signal.detectors.registry import (
+    detector_by_name,
+    detector_names,
+    detector_option,
+    detectors,
+    stored_detector,
+    stored_mains,
+)
 
 __all__ = [
     "DEFAULT_MAINS_HZ",
@@ -16,6 +23,7 @@ __all__ = [
     "check_mains",
     "detect_r_peaks",
     "detector_by_name",
+    "detector_names",
     "detector_option",
     "detectors",
     "stored_detector",

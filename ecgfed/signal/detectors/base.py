@@ -41,7 +41,6 @@ class Detector:
             and a lead is parted at its long gaps.
         rates_hz: lowest and highest sampling frequency it is made for; recordings of others are refused.
         modules: the packages it imports that a light installation does not have.
-        extra: the extra of ecgfed that brings them; "" where none does.
         origin: where the registry finds it again, "" for one made in place. Set by the registry.
     """
 
@@ -52,7 +51,6 @@ class Detector:
     copes_with_gaps: bool = False
     rates_hz: tuple[float, float] = (MIN_FS_HZ, math.inf)
     modules: tuple[str, ...] = ()
-    extra: str = ""
     origin: str = field(default="", compare=False, repr=False)
 
 

@@ -17,7 +17,7 @@ _CLEANING = {
     "nabian2018": "neurokit",
     "emrich2023": "emrich2023",
 }
-#: Method -> the packages it needs besides; the extra that brings them has its name.
+#: Method -> the packages it needs besides; their extra brings NeuroKit2 as well, so they are named first.
 _ALSO = {"emrich2023": ("ts2vg",)}
 #: Its own cleaning fails below twice the mains; engzeemod2012's has a band-stop at 48 to 52 Hz, whatever the mains,
 #: and loses beats far above 1000 Hz.
@@ -46,8 +46,7 @@ DETECTORS = tuple(
         _find(method, cleaning),
         "neurokit2",
         rates_hz=_RATES_HZ.get(method, (MIN_FS_HZ, math.inf)),
-        modules=("neurokit2", *_ALSO.get(method, ())),
-        extra=method if method in _ALSO else "detectors",
+        modules=(*_ALSO.get(method, ()), "neurokit2"),
     )
     for method, cleaning in _CLEANING.items()
 )

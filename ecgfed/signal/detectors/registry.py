@@ -15,7 +15,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ecgfed.errors import CohortError, OptionError
+from ecgfed.errors import CohortError, EcgfedError, OptionError
+from ecgfed.extras import EXTRA_OF, require
 from ecgfed.plugins import entries, load_code, load_entry, names_code
 from ecgfed.signal.detectors.base import OURS, Detector, check_mains
 
@@ -34,17 +35,22 @@ def built_in() -> dict[str, Detector]:
     return {one.name: replace(one, origin=one.name) for one in found}
 
 
+def detector_names() -> list[str]:
+    """Return the names of all registered detectors, ours first; no package is loaded for it."""
+    return [*built_in(), *sorted(name for name in entries(ENTRY_POINTS) if name not in built_in())]
+
+
 def detectors() -> dict[str, Detector]:
     """Return every registered detector by name, installed or not: ours, the others here, those of packages."""
-    offered = {name: _offered(name) for name in sorted(entries(ENTRY_POINTS)) if name not in built_in()}
-    return {**built_in(), **offered}
+    return {name: built_in().get(name) or _offered(name) for name in detector_names()}
 
 
 def detector_by_name(detector: str | Detector) -> Detector:
     """Return a registered detector that can run here; a ``Detector`` stands for itself.
 
     Raises:
-        OptionError: an unknown name, one that names code, or one whose packages are not installed.
+        OptionError: an unknown name, or one that names code.
+        MissingExtraError: a package it needs is not installed.
     """
     if isinstance(detector, Detector):
         return _runnable(detector)
@@ -58,7 +64,7 @@ def detector_by_name(detector: str | Detector) -> Detector:
         return _runnable(built_in()[detector])
     if detector in entries(ENTRY_POINTS):
         return _runnable(_offered(detector))
-    known = ", ".join([*built_in(), *sorted(entries(ENTRY_POINTS))])
+    known = ", ".join(detector_names())
     raise OptionError(OPTION, f"{detector!r:.100}", f"one of {known}", "or your own as FILE.py:NAME")
 
 
@@ -96,7 +102,7 @@ def stored_detector(name: object, where: object, action: str = "pass it again wi
         raise CohortError(where, f"its detector is {name!r:.100}", "a name", action)
     try:
         return detector_by_name(name)
-    except OptionError as problem:
+    except EcgfedError as problem:
         raise CohortError(where, f"its detector {name!r:.100} is not here ({problem})", action=action) from problem
 
 
@@ -124,14 +130,12 @@ def _checked(value: object, where: str) -> Detector:
 
 
 def _runnable(detector: Detector) -> Detector:
-    missing = [module for module in detector.modules if find_spec(module) is None]
-    if missing:
-        what = f"'ecgfed[{detector.extra}]'" if detector.extra else " ".join(missing)
-        raise OptionError(
-            OPTION,
-            f"{detector.name} needs {' and '.join(missing)}, not installed here",
-            action=f"pip install {what}, or name another",
-        )
+    for module in detector.modules:
+        if module in EXTRA_OF:
+            require(module, f"{OPTION} {detector.name}")
+        elif find_spec(module) is None:
+            found = f"{detector.name} needs {module}, not installed here"
+            raise OptionError(OPTION, found, action=f"pip install {module}, or name another")
     return detector
 
 

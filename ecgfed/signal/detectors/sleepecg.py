@@ -10,4 +10,4 @@ def _find(signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float) -> Peaks
     return as_peaks(sleepecg.detect_heartbeats(signals_mv[lead], fs_hz), signals_mv.shape[1])
 
 
-DETECTORS = (Detector("sleepecg", _find, "sleepecg", modules=("sleepecg",), extra="sleepecg"),)
+DETECTORS = (Detector("sleepecg", _find, "sleepecg", modules=("sleepecg",)),)

@@ -23,6 +23,6 @@ def _gqrs(signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float) -> Peaks
 #: xqrs learns with a wavelet of a width in samples: at 1000 Hz it finds no clean beat, at 100 Hz it misses slow ones.
 XQRS_HZ = (125.0, 800.0)
 DETECTORS = (
-    Detector("xqrs", _xqrs, "wfdb", rates_hz=XQRS_HZ, modules=("wfdb",), extra="records"),
-    Detector("gqrs", _gqrs, "wfdb", modules=("wfdb",), extra="records"),
+    Detector("xqrs", _xqrs, "wfdb", rates_hz=XQRS_HZ, modules=("wfdb",)),
+    Detector("gqrs", _gqrs, "wfdb", modules=("wfdb",)),
 )

@@ -1,0 +1,166 @@
+"""What the benchmarks share: a cohort, runs and scores kept in a folder, results as JSON, tables.
+
+Every script runs as ``python benchmarks/FOLDER/FILE.py``, from anywhere, and puts this folder on its path itself. It
+calls the verbs of ``import ecgfed``; one that starts processes says why. What ``--work DIR`` holds already is not done
+again, and what it holds of another question is refused.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import ecgfed
+from ecgfed.errors import EcgfedError, OptionError, RunError
+from ecgfed.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from ecgfed.evaluation.ec57 import Comparison
+
+ROOT = Path(__file__).resolve().parents[1]
+#: FedAvg with the server step GRP-FED has: what is left between them are GRP-FED's weights.
+SAME_SERVER = {
+    "lr": 0.02,
+    "server_optimizer": "adam",
+    "server_momentum": 0.9,
+    "server_lr": 0.01,
+    "server_schedule": "cosine",
+}
+_DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 215 220 223 230"
+_DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 231 232 233 234"
+#: The records of MIT-BIH as de Chazal et al. 2004 divide them; 201 (DS1) and 202 (DS2) are one person.
+DS1, DS2, PACED = tuple(_DS1.split()), tuple(_DS2.split()), ("102", "104", "107", "217")
+#: Options that do not change a result.
+_NO_MATTER = ("workers", "collect")
+
+
+def parser(
+    doc: str, script: str, *, source: str = "folder with the 48 MIT-BIH records", required: bool = True
+) -> argparse.ArgumentParser:
+    """Return a parser that knows ``--source``, ``--work`` and ``--results``.
+
+    Args:
+        doc: the script's docstring.
+        script: its file; results lie beside it unless ``--results`` names another one.
+        source: what ``--source`` is.
+        required: whether it has to be named even where the cohort is there.
+    """
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--source", type=Path, required=required, help=source)
+    made.add_argument("--work", type=Path, required=True, help="folder for what is made, and not made again")
+    made.add_argument("--results", type=Path, default=Path(script).with_name("results.json"))
+    return made
+
+
+def prepared(source: Path | None, work: Path, *, verb: str = "prepare_mitbih", **options: Any) -> ecgfed.Cohort:
+    """Return the cohort in ``work``, made from ``source`` where it is not there yet.
+
+    Args:
+        source: the recordings or images; None where the cohort has to be there.
+        work: the benchmark's folder.
+        verb: ``prepare_mitbih`` or ``prepare_cifar10``.
+        options: of the verb.
+
+    Raises:
+        OptionError: no source, or a cohort that was prepared with other options.
+        EcgfedError: as the verb.
+    """
+    folder, note = work / "cohort", work / "cohort-options.json"
+    asked = json.loads(json.dumps({"verb": verb, **options}))  # tuples become lists, as in the file
+    if not folder.is_dir():
+        if source is None:
+            raise OptionError("--source", "is missing", f"what {folder} is made from")
+        work.mkdir(parents=True, exist_ok=True)
+        write_json(note, asked)
+        cohort: ecgfed.Cohort = getattr(ecgfed, verb)(source, folder, **options)
+        return cohort
+    if note.is_file() and (found := read_json(note, RunError)) != asked:
+        raise OptionError("--work", f"{folder} was prepared with {found}", str(asked), "name another folder")
+    return ecgfed.open_cohort(folder)
+
+
+def trained(cohort: ecgfed.Cohort | Path, run: Path, **options: Any) -> ecgfed.Run:
+    """Train, or go on with a run that is not finished; a finished one comes back as it is.
+
+    Args:
+        cohort: the cohort.
+        run: the run's folder.
+        options: of ``ecgfed.train``; a run that was begun with others is refused.
+
+    Raises:
+        EcgfedError: as ``ecgfed.train``.
+    """
+    return ecgfed.train(cohort, run, resume=(run / "run.json").is_file(), **options)
+
+
+def scored(run: ecgfed.Run, split: str = "test", **options: Any) -> dict[str, Any]:
+    """Return the scores of a run's last round; those that its folder holds are read, not made again.
+
+    Args:
+        run: the run.
+        split: ``test`` or ``valid``.
+        options: of ``ecgfed.evaluate`` that do not change its scores.
+
+    Raises:
+        EcgfedError: as ``ecgfed.evaluate``.
+    """
+    file = run.path / f"evaluation-{split}" / "scores.json"
+    if file.is_file() and (found := read_json(file, RunError))["round"] == run.plan.rounds:
+        return dict(found)
+    return ecgfed.evaluate(run, split=split, **options).to_dict()
+
+
+def compared(record: Path, marks: ecgfed.Annotation, **options: Any) -> "Comparison":
+    """Compare annotations with a WFDB record's own, as EC57 has it.
+
+    Args:
+        record: the record.
+        marks: the annotations under test.
+        options: of ``ecgfed.evaluation.ec57.compare``.
+    """
+    from ecgfed.evaluation.ec57 import compare
+    from ecgfed.record.wfdb_files import read_annotation
+    from ecgfed.record.wfdb_header import read_header
+
+    header, reference = read_header(record), read_annotation(record)
+    return compare(reference, marks, float(header.fs), samples=int(header.sig_len), record=record.name, **options)
+
+
+def command(given: argparse.Namespace) -> str:
+    """Return the command that gives a script's results: its options without the folders and files."""
+    script = Path(sys.argv[0]).resolve()
+    words = ["python", str(script.relative_to(ROOT) if script.is_relative_to(ROOT) else script.name)]
+    for name, value in vars(given).items():
+        if value is None or value is False or isinstance(value, Path) or name in _NO_MATTER:
+            continue
+        values = () if value is True else value if isinstance(value, list | tuple) else (value,)
+        words += [f"--{name.replace('_', '-')}", *(f"{v:g}" if isinstance(v, float) else str(v) for v in values)]
+    return shlex.join(words)
+
+
+def save(given: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Write results and the command that gives them into ``--results``; the same results give the same bytes.
+
+    Raises:
+        StorageError: the disk refuses; the file is as it was.
+    """
+    write_json(given.results, {"command": command(given), **results})
+
+
+def script(main: Callable[[], None]) -> NoReturn:
+    """Run a script; what its user can cause is said in one line, exit code 2."""
+    try:
+        main()
+    except EcgfedError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(2)
+    sys.exit()
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a Markdown table."""
+    for line in (columns, ["---"] * len(columns), *rows):
+        print(f"| {' | '.join(map(str, line))} |", flush=True)

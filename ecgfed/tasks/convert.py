@@ -1,0 +1,142 @@
+"""``convert``: a recording of any format in, a WFDB record out, read back before it is kept."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ecgfed.files import check_free, write_together
+from ecgfed.record.leads import lead_list
+from ecgfed.record.reader import has_annotation, read_annotation, read_recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
+from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import shortened
+
+
+@dataclass(frozen=True, repr=False)
+class Conversion:
+    """A WFDB record that was written, and how.
+
+    Attributes:
+        record: its name.
+        source: what it was made from.
+        fs_hz: sampling frequency in Hz.
+        duration_s: length in seconds.
+        leads: how each lead was written.
+        annotations: marks in its ``.atr``, None where there is none.
+        left_out: channels that could not be written beside the others, each with the reason.
+        files: the files.
+    """
+
+    record: str
+    source: Path
+    fs_hz: float
+    duration_s: float
+    leads: tuple[WrittenLead, ...]
+    annotations: int | None
+    left_out: tuple[str, ...]
+    files: tuple[Path, ...]
+
+    def __repr__(self) -> str:
+        leads = shortened(", ".join(lead.name for lead in self.leads), 60)
+        marks = "no annotation" if self.annotations is None else f"{self.annotations:,} annotations"
+        return f"Conversion({shortened(self.record, 60)!r}: {leads}; {self.duration_s:.1f} s; {marks})"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what ``ecgfed convert --json`` prints, without the seconds it took."""
+        return {
+            "record": self.record,
+            "from": str(self.source),
+            "fs_hz": self.fs_hz,
+            "duration_s": round(self.duration_s, 3),
+            "leads": [
+                {
+                    "name": one.name,
+                    "gain_per_mv": one.gain,
+                    "zero": one.zero,
+                    "step_uv": one.step_uv,
+                    "max_error_uv": round(one.max_error_mv * 1000, 6),
+                    "gaps": one.gaps,
+                }
+                for one in self.leads
+            ],
+            "annotations": self.annotations,
+            "left_out": list(self.left_out),
+            "files": [str(file) for file in self.files],
+        }
+
+    def _repr_html_(self) -> str:
+        """A notebook's table: how finely each lead was written."""
+        head = "<tr><th>lead</th><th>steps a mV</th><th>a step</th><th>largest error</th><th>gaps</th></tr>"
+        rows = "".join(
+            f"<tr><td>{html.escape(one.name)}</td><td>{one.gain:g}</td><td>{one.step_uv:g} µV</td>"
+            f"<td>{one.max_error_mv * 1000:.3g} µV</td><td>{one.gaps:,}</td></tr>"
+            for one in self.leads
+        )
+        return f"<table><caption>{html.escape(self.record)}</caption>{head}{rows}</table>"
+
+
+def convert(
+    recording: Recording | Path | str,
+    out: Path | str,
+    *,
+    leads: str | Sequence[str] = (),
+    annotator: str | None = None,
+    how: ReadOptions | None = None,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> Conversion:
+    """Write a recording and its annotation as a WFDB record of 16 bits, read back and compared first.
+
+    Args:
+        recording: a recording, all of whose leads are written, or its file: EDF, CSV, NumPy or WFDB.
+        out: folder for ``RECORD.hea``, ``RECORD.dat`` and ``RECORD.atr``.
+        leads: of a file, the lead whose sampling frequency the record gets, in order of preference; default the first.
+        annotator: suffix of the annotation file; ``edf``: inside an EDF+ file; None: ``atr`` where there is one.
+        how: what a CSV or NumPy file leaves open.
+        overwrite: replace files of these names, but never the recording itself.
+        watch: told what was left out.
+
+    Raises:
+        OptionError: the files are there already.
+        RecordError: a recording or annotation that cannot be read, or that WFDB cannot hold.
+        StorageError: the disk refuses; nothing was changed.
+        MissingExtraError: what reads or writes it is not installed.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.convert("cohort-records/demo01", "converted")
+        Conversion('demo01': MLII, V1; 60.0 s; 71 annotations)
+    """
+    source = recording.path if isinstance(recording, Recording) else Path(recording)
+    if not isinstance(recording, Recording):
+        recording = read_recording(source, lead_list(leads), every_lead=True, how=how or ReadOptions())
+    annotation = _annotation(recording, annotator)
+    name = record_name(recording.name)
+    suffixes = ("hea", "dat", "atr") if annotation is not None else ("hea", "dat")
+    targets = [Path(out) / f"{name}.{suffix}" for suffix in suffixes]
+    check_free(targets, recording.files, overwrite=overwrite)
+    files, written = record_bytes(recording, name, annotation)
+    write_together(dict(zip(targets, files.values(), strict=True)))
+    for channel in recording.left_out:
+        watch.warn(f"left out: {channel}")
+    if annotation is None:
+        watch.warn("no annotation beside it: name one with --annotator")
+    return Conversion(
+        name,
+        source,
+        recording.fs_hz,
+        recording.duration_s,
+        tuple(written),
+        None if annotation is None else len(annotation.sample),
+        recording.left_out,
+        tuple(targets),
+    )
+
+
+def _annotation(recording: Recording, annotator: str | None) -> Annotation | None:
+    """Return the annotation asked for, or the one there is, or None."""
+    if annotator is None and not has_annotation(recording):
+        return None
+    return read_annotation(recording, annotator or "atr")

@@ -1,0 +1,202 @@
+"""``detect``: recordings in, their R peaks out; as WFDB annotation files where somebody wants them."""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import OptionError
+from ecgfed.files import check_free, write_together
+from ecgfed.record.checks import choose_lead
+from ecgfed.record.leads import lead_list
+from ecgfed.record.reader import read_every_lead, read_recording, record_path
+from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.wfdb_writer import annotation_bytes
+from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.tasks.records import record_paths
+from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import shortened
+
+#: What a model of the default cohort is trained on; the first lead where there is neither.
+DEFAULT_LEADS = ("MLII", "II")
+SUFFIX = "qrs"
+
+
+@dataclass(frozen=True, repr=False)
+class RecordPeaks:
+    """The R peaks of one recording.
+
+    Attributes:
+        record: its name.
+        lead: the lead they were put on.
+        sample: (beats,) int64 increasing sample numbers.
+        fs_hz: sampling frequency in Hz.
+        duration_s: length of the recording in seconds.
+        file: the annotation file, where one was written.
+    """
+
+    record: str
+    lead: str
+    sample: NDArray[np.int64]
+    fs_hz: float
+    duration_s: float
+    file: Path | None = None
+
+    def __repr__(self) -> str:
+        where = f"{shortened(self.record, 60)!r}: {len(self.sample):,} beats on {shortened(self.lead, 20)}"
+        return f"RecordPeaks({where} in {self.duration_s:.1f} s)"
+
+    def annotation(self) -> Annotation:
+        """Return the peaks as an annotation: a detector says N to all."""
+        return Annotation(self.sample, np.full(len(self.sample), "N"))
+
+    def to_dict(self) -> dict[str, str | int | float | None]:
+        """Return counts and names, JSON-ready, without the peaks themselves."""
+        return {
+            "record": self.record,
+            "lead": self.lead,
+            "beats": len(self.sample),
+            "file": None if self.file is None else str(self.file),
+            "duration_s": round(self.duration_s, 3),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Detections:
+    """What ``detect`` found.
+
+    Attributes:
+        records: the peaks of each recording, in the order they were given.
+        detector: who found them.
+        mains_hz: 50 or 60, as it was said; None where nobody did.
+    """
+
+    records: tuple[RecordPeaks, ...]
+    detector: str
+    mains_hz: float | None
+
+    def __repr__(self) -> str:
+        beats = sum(len(one.sample) for one in self.records)
+        return f"Detections({len(self.records)} recordings: {beats:,} beats by {shortened(self.detector, 60)})"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what ``ecgfed detect --json`` prints."""
+        return {
+            "detector": self.detector,
+            "mains_hz": self.mains_hz,
+            "records": [one.to_dict() for one in self.records],
+        }
+
+    def _repr_html_(self) -> str:
+        """A notebook's table: beats of each recording."""
+        rows = "".join(
+            f"<tr><td>{html.escape(one.record)}</td><td>{html.escape(one.lead)}</td><td>{len(one.sample):,}</td></tr>"
+            for one in self.records
+        )
+        head = "<tr><th>record</th><th>lead</th><th>beats</th></tr>"
+        return f"<table><caption>R peaks by {html.escape(self.detector)}</caption>{head}{rows}</table>"
+
+
+def detect(
+    records: Recording | Path | str | Sequence[Recording | Path | str],
+    out: Path | str | None = None,
+    *,
+    leads: str | Sequence[str] | None = None,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
+    suffix: str = SUFFIX,
+    how: ReadOptions | None = None,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> Detections:
+    """Find the R peaks of recordings.
+
+    Args:
+        records: recordings, their files, or folders of WFDB records; one or several.
+        out: folder for the annotation files, ``RECORD.SUFFIX``, all of them or none; None writes nothing.
+        leads: the lead to put the peaks on, in order of preference; default MLII, II, the first one; of a recording
+            that has been read its own.
+        detector: a registered name (``ecgfed.signal.detectors``), or a ``Detector``.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        suffix: of the annotation files.
+        how: what CSV and NumPy files leave open.
+        overwrite: replace files of these names, but never a recording itself.
+        watch: told of the progress.
+
+    Raises:
+        OptionError: an option that cannot be, or the files are there already.
+        RecordError: a recording that cannot be read, has none of the leads, or holds no beat.
+        StorageError: the disk refuses; nothing was changed.
+
+    Example:
+        >>> import ecgfed
+        >>> found = ecgfed.detect("cohort-records", "peaks")
+        >>> found
+        Detections(3 recordings: 247 beats by ecgfed)
+        >>> [one.file.name for one in found.records]
+        ['demo01.qrs', 'demo02.qrs', 'demo03.qrs']
+    """
+    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
+        raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
+    wanted = None if leads is None else lead_list(leads)
+    asked = _asked(records)
+    targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in asked]
+    if targets is not None:
+        check_free(targets, overwrite=overwrite)
+        if len(set(targets)) < len(targets):
+            raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
+    found: list[RecordPeaks] = []
+    read: list[Path] = []
+    for number, one in enumerate(asked):
+        recording = _read(one, wanted, how or ReadOptions())
+        read += recording.files
+        peaks = _peaks(recording, found_by, mains_hz)
+        found.append(peaks if targets is None else replace(peaks, file=targets[number]))
+        watch.progress("records", len(found), len(asked), recording.name)
+    if targets is not None:
+        check_free(targets, read, overwrite=overwrite)
+        files = [annotation_bytes(one.annotation(), one.fs_hz) for one in found]
+        write_together(dict(zip(targets, files, strict=True)))
+    return Detections(tuple(found), found_by.name, mains_hz)
+
+
+def _asked(records: Recording | Path | str | Sequence[Recording | Path | str]) -> list[Recording | Path]:
+    given = [records] if isinstance(records, Recording | Path | str) else list(records)
+    if not given:
+        raise OptionError("RECORDS", "none given", "one or more recordings")
+    asked: list[Recording | Path] = []
+    for one in given:
+        asked += [one] if isinstance(one, Recording) else record_paths([Path(one)])
+    each = {id(one) if isinstance(one, Recording) else one: one for one in asked}
+    return list(each.values())
+
+
+def _name(one: Recording | Path) -> str:
+    return one.name if isinstance(one, Recording) else record_path(one).name
+
+
+def _read(one: Recording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> Recording:
+    """Return a recording with every lead, one of them chosen."""
+    if isinstance(one, Recording):
+        return one if leads is None else replace(one, lead=one.leads[choose_lead(one.leads, one.path, leads)])
+    if leads is None:
+        return read_every_lead(one, DEFAULT_LEADS, how=how)
+    return read_recording(one, leads, every_lead=True, how=how)
+
+
+def _peaks(recording: Recording, detector: Detector, mains_hz: float | None) -> RecordPeaks:
+    peaks = detect_around_gaps(
+        recording.signals_mv,
+        recording.fs_hz,
+        lead=recording.leads.index(recording.lead),
+        detector=detector,
+        mains_hz=mains_hz,
+        name=f"{recording.path} lead {recording.lead}",
+    )
+    return RecordPeaks(recording.name, recording.lead, peaks, recording.fs_hz, recording.duration_s)

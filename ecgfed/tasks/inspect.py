@@ -1,0 +1,278 @@
+"""``inspect_recording``: a recording in, what of it can be used out. No torch anywhere on this path."""
+
+import contextlib
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ecgfed.errors import MissingExtraError, OptionError, RecordError
+from ecgfed.files import write_bytes
+from ecgfed.record.checks import choose_lead
+from ecgfed.record.leads import lead_list
+from ecgfed.record.reader import has_annotation, read_annotation, read_every_lead, read_recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
+from ecgfed.reports.strip import clock
+from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
+from ecgfed.signal.quality import LeadQuality, Stretch, lead_quality
+from ecgfed.tasks.records import seconds_of
+from ecgfed.text import shortened
+
+#: What a model of the default cohort is trained on; the first lead present where there is neither.
+DEFAULT_LEADS = ("MLII", "II")
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection:
+    """What of a recording can be used, and what is amiss.
+
+    Attributes:
+        recording: the recording with every lead.
+        quality: lead name -> its bad stretches.
+        detector: who found the R peaks.
+        heart_rate_per_min: median heart rate of the chosen lead in beats a minute, None where there is none.
+        findings: what is to be said of the whole recording; they are no errors.
+        picture: where it was drawn, or None.
+    """
+
+    recording: Recording
+    quality: Mapping[str, LeadQuality]
+    detector: str
+    heart_rate_per_min: float | None
+    findings: tuple[Finding, ...]
+    picture: Path | None = None
+
+    def __repr__(self) -> str:
+        rate = "no heart rate" if self.heart_rate_per_min is None else f"{self.heart_rate_per_min:.0f}/min"
+        lead, usable = self.recording.lead, usable_percent(self.quality[self.recording.lead])
+        what = f"{shortened(lead, 20)} {usable:g}% usable, {rate}, {len(self.findings)} findings"
+        return f"Inspection({shortened(self.recording.name, 60)!r}: {what})"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what ``ecgfed inspect --json`` prints, without the seconds it took."""
+        recording, rate = self.recording, self.heart_rate_per_min
+        return {
+            "record": recording.name,
+            "path": str(recording.path),
+            "fs_hz": recording.fs_hz,
+            "duration_s": round(recording.duration_s, 3),
+            "lead": recording.lead,
+            "detector": self.detector,
+            "heart_rate_per_min": None if rate is None else round(rate, 1),
+            "leads": [_about_lead(name, found) for name, found in self.quality.items()],
+            "findings": [asdict(finding) for finding in self.findings],
+            "picture": None if self.picture is None else str(self.picture),
+        }
+
+    def _repr_html_(self) -> str:
+        """A notebook's table: what of each lead is usable, and the findings below it."""
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{found.usable_s:.1f} s</td><td>{usable_percent(found):.2f}%</td>"
+            f"<td>{html.escape(', '.join(f'{why} {total:.1f} s' for why, total in found.seconds().items()))}</td></tr>"
+            for name, found in self.quality.items()
+        )
+        said = "".join(f"<li>{html.escape(finding.text)}</li>" for finding in self.findings)
+        caption = f"<caption>{html.escape(self.recording.name)}</caption>"
+        head = "<tr><th>lead</th><th>usable</th><th></th><th>amiss</th></tr>"
+        return f"<table>{caption}{head}{rows}</table>{f'<ul>{said}</ul>' if said else ''}"
+
+    def draw(self, at: float | str | None = None, *, form: str = "png") -> bytes:
+        """Draw a page: all of the recording on a line for each lead, and 10 s on ECG paper.
+
+        Args:
+            at: where the 10 s begin, in seconds or as ``5:07.3``; default: where most is amiss.
+            form: ``png`` or ``svg``.
+
+        Returns:
+            The picture file.
+
+        Raises:
+            OptionError: a time past the end, or another format.
+            MissingExtraError: what draws is not installed.
+        """
+        if form not in FORMATS:
+            raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}")
+        recording = self.recording
+        chosen = self.quality[recording.lead]
+        start_s = worst_start(chosen.bad(), recording.fs_hz) if at is None else _moment(at, recording)
+        page = QualityPage(
+            recording.signals_mv,
+            recording.leads,
+            recording.lead,
+            recording.fs_hz,
+            {
+                name: [(*_edges_s(part, found.fs_hz), str(part.reason)) for part in found.stretches]
+                for name, found in self.quality.items()
+            },
+            title=f"Record {recording.name}, {clock(recording.duration_s)} at {recording.fs_hz:g} Hz; "
+            f"{recording.lead} {usable_percent(chosen):g}% usable",
+            footer="not filtered · research use only, not for diagnosis",
+        )
+        return draw_quality(page, start_s, form=form)
+
+
+def inspect_recording(
+    recording: Recording | Path | str,
+    *,
+    leads: str | Sequence[str] | None = None,
+    annotator: str = "atr",
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
+    how: ReadOptions | None = None,
+    picture: Path | str | None = None,
+    at: float | str | None = None,
+    overwrite: bool = False,
+) -> Inspection:
+    """Say how much of a recording can be used, what is amiss, and where. Findings are no errors.
+
+    Args:
+        recording: a recording with every lead of interest, or its file.
+        leads: lead names in order of preference; default MLII, II, else the first lead; of a recording that has been
+            read its own.
+        annotator: suffix of the annotation file, looked at where there is one.
+        detector: who finds the R peaks: a registered name (``ecgfed.signal.detectors``), or a ``Detector``.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        how: what a CSV or NumPy file leaves open.
+        picture: also draw it there, as ``.png`` or ``.svg``; see ``Inspection.draw``.
+        at: where the 10 s of the picture begin, in seconds or as ``5:07.3``; default: where most is amiss.
+        overwrite: replace ``picture`` where it exists.
+
+    Raises:
+        OptionError: an option that cannot be, or a picture that is there already.
+        RecordError: a recording that cannot be read, or has none of the leads.
+        StorageError: the picture could not be written.
+        MissingExtraError: what reads the file or draws is not installed.
+
+    Example:
+        >>> import ecgfed
+        >>> found = ecgfed.inspect_recording("cohort-records/demo01")
+        >>> found
+        Inspection('demo01': MLII 100% usable, 71/min, 0 findings)
+        >>> found.quality["V1"].seconds()
+        {}
+    """
+    target = None if picture is None else Path(picture)
+    form = FORMATS[0] if target is None else _form(target, overwrite=overwrite)
+    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    recording, wanted = _read(recording, leads, how or ReadOptions())
+    if at is not None:
+        _moment(at, recording)  # refused before the work
+    quality = {
+        name: lead_quality(signal, recording.fs_hz)
+        for name, signal in zip(recording.leads, recording.signals_mv, strict=True)
+    }
+    rate, findings = _judge(recording, wanted, quality, annotator, detector=found_by, mains_hz=mains_hz)
+    found = Inspection(recording, quality, found_by.name, rate, tuple(findings), target)
+    if target is not None:
+        write_bytes(target, found.draw(at, form=form))
+    return found
+
+
+def usable_percent(quality: LeadQuality) -> float:
+    """Return the share of a lead that is without any fault, in percent with two decimals."""
+    return round(100 * quality.usable_s * quality.fs_hz / quality.samples, 2)
+
+
+def _form(target: Path, *, overwrite: bool) -> str:
+    """Return the picture's format from its name; refuse another, and a file that is there."""
+    form = target.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise OptionError("--out", f"{target}", " or ".join(f"a name that ends in .{name}" for name in FORMATS))
+    if target.exists() and not overwrite:
+        raise OptionError("--out", f"{target} exists", "a new file", "choose another, or pass --overwrite")
+    if not target.parent.is_dir():
+        raise OptionError("--out", f"{target.parent} is not a folder", "a folder to write into", "make it first")
+    return form
+
+
+def _read(
+    recording: Recording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
+) -> tuple[Recording, tuple[str, ...]]:
+    """Return the recording with every lead, and the names of the leads that were wanted."""
+    wanted = DEFAULT_LEADS if leads is None else lead_list(leads)
+    if isinstance(recording, Recording):
+        if leads is None:
+            return recording, (recording.lead,)
+        chosen = recording.leads[choose_lead(recording.leads, recording.path, wanted)]
+        return replace(recording, lead=chosen), wanted
+    if leads is None:
+        return read_every_lead(recording, wanted, how=how), wanted
+    return read_recording(recording, wanted, every_lead=True, how=how), wanted
+
+
+def _moment(at: float | str, recording: Recording) -> float:
+    """Return a time in the recording in seconds; raises OptionError where it is none, or past the end."""
+    moment = seconds_of(at, "--at", "a time in the record, such as 5:00")
+    if moment >= recording.duration_s:
+        raise OptionError("--at", f"{at}", f"less than {clock(recording.duration_s)}, the record's length")
+    return moment
+
+
+def _judge(
+    recording: Recording,
+    wanted: tuple[str, ...],
+    quality: Mapping[str, LeadQuality],
+    annotator: str,
+    *,
+    detector: Detector,
+    mains_hz: float | None,
+) -> tuple[float | None, list[Finding]]:
+    """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
+    bad = {name: found.bad() for name, found in quality.items()}
+    peaks = np.empty(0, np.int64)
+    with contextlib.suppress(RecordError):  # no beats: a finding, said below
+        peaks = detect_around_gaps(
+            recording.signals_mv,
+            recording.fs_hz,
+            quality[recording.lead],
+            lead=recording.leads.index(recording.lead),
+            detector=detector,
+            mains_hz=mains_hz,
+        )
+    findings = missing_lead(recording, wanted)
+    annotation = None
+    if has_annotation(recording, annotator):
+        annotation, unreadable = _annotation(recording, annotator)
+        findings += unreadable
+    findings += record_findings(recording, peaks, np.stack([bad[name] for name in recording.leads]), annotation)
+    return heart_rate(peaks, recording.fs_hz, bad[recording.lead]), findings
+
+
+def _annotation(recording: Recording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
+    """Read the annotation; one that cannot be read is a finding, because the recording can."""
+    try:
+        return read_annotation(recording, annotator), []
+    except (RecordError, MissingExtraError) as problem:
+        return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
+
+
+def _edges_s(part: Stretch, fs_hz: float) -> tuple[float, float]:
+    return round(part.start / fs_hz, 3), round(part.stop / fs_hz, 3)
+
+
+def _about_lead(name: str, quality: LeadQuality) -> dict[str, object]:
+    """Return what the JSON output says of one lead."""
+    stretches = []
+    for part in quality.stretches:
+        start_s, stop_s = _edges_s(part, quality.fs_hz)
+        stretches.append(
+            {
+                "start_s": start_s,
+                "stop_s": stop_s,
+                "start_sample": part.start,
+                "stop_sample": part.stop,
+                "reason": str(part.reason),
+            }
+        )
+    return {
+        "lead": name,
+        "usable_s": round(quality.usable_s, 3),
+        "usable_percent": usable_percent(quality),
+        "seconds": quality.seconds(),
+        "stretches": stretches,
+    }

@@ -1,0 +1,54 @@
+"""Which records a verb was given: paths of records, or folders of them; and times in them, as a person writes these."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ecgfed.errors import OptionError, RecordError
+from ecgfed.record.wfdb_header import record_base, segment_names
+
+#: ``300``, ``5:07.3`` or ``1:05:00``.
+_MOMENT = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+\.?\d*|\.\d+)")
+
+
+def record_paths(given: Sequence[Path]) -> list[Path]:
+    """Return recordings' paths, WFDB records without suffix; of a folder its WFDB records in order of name.
+
+    Segments are parts of the record that names them.
+
+    Raises:
+        RecordError: a folder without a record.
+    """
+    found: list[Path] = []
+    for path in given:
+        if not path.is_dir():
+            found.append(record_base(path))
+            continue
+        headers = sorted(path.glob("*.hea"))
+        parts = {name for header in headers for name in segment_names(header)}
+        inside = [record_base(header) for header in headers if header.stem not in parts]
+        if not inside:
+            raise RecordError(path, "holds no record", "WFDB headers (RECORD.hea)", "check the folder, or name files")
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def seconds_of(moment: float | str, option: str, expected: str) -> float:
+    """Return a time in a record in seconds.
+
+    Args:
+        moment: seconds, or text such as ``5:07.3``, ``1:05:00`` or ``300``.
+        option: the option it was given with, for messages.
+        expected: what to say is expected, for messages.
+
+    Raises:
+        OptionError: it is no time, or lies before 0.
+    """
+    if not isinstance(moment, str):
+        if math.isfinite(moment) and moment >= 0:
+            return float(moment)
+    elif match := _MOMENT.fullmatch(moment.strip()):
+        hours, minutes, rest = (float(part or 0) for part in match.groups())
+        return 3600 * hours + 60 * minutes + rest
+    raise OptionError(option, f"{moment!r}", expected)

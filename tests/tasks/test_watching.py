@@ -1,0 +1,172 @@
+"""Whoever looks on: a ``Watch`` hears each verb's progress, notes and warnings; who has none gets Python warnings."""
+
+import inspect
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cifar_source import ROWS, write_binary
+from conftest import write_record
+from support import exported, trace_once
+
+import ecgfed
+from ecgfed.cohort import cifar_files
+
+
+class Ears(ecgfed.Watch):
+    """Remembers all it hears."""
+
+    def __init__(self) -> None:
+        self.counted: dict[str, list[tuple[int, int | None]]] = {}
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def progress(
+        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    ) -> None:
+        self.counted.setdefault(what, []).append((done, total))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    @property
+    def finished(self) -> set[str]:
+        """What was counted up to its end."""
+        return {what for what, steps in self.counted.items() if steps[-1][0] == steps[-1][1]}
+
+
+@pytest.fixture(autouse=True)
+def _quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace_once(monkeypatch)
+    monkeypatch.setattr(cifar_files, "ROWS", ROWS)
+
+
+@pytest.fixture
+def place(tmp_path: Path, records: Path, cohort_path: Path, fedavg_run: Path) -> dict[str, Path]:
+    """Where things lie and go."""
+    return {"out": tmp_path / "out", "records": records, "cohort": cohort_path, "run": fedavg_run, "more": tmp_path}
+
+
+Verb = Callable[[dict[str, Path], ecgfed.Watch], object]
+
+
+def mitbih(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    for seed, name in enumerate(("100", "101")):
+        write_record(place["more"] / "mitdb", name, "NNNV" * 8, seed=seed)
+    return ecgfed.prepare_mitbih(place["more"] / "mitdb", place["out"], workers=1, watch=watch)
+
+
+def cifar10(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    source = write_binary(place["more"] / "cifar")
+    return ecgfed.prepare_cifar10(source, place["out"], clients=3, watch=watch)
+
+
+def own_folder(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    return ecgfed.prepare_folder(
+        place["records"], place["out"], workers=1, pack=place["more"] / "packed.zip", watch=watch
+    )
+
+
+def train(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    less: Any = {"local_steps": 1, "batch_size": 8, "eval_every": 0, "workers": 1}
+    risk = {"risk": "meta-bsm"}
+    return ecgfed.train(place["cohort"], place["out"], method="grp-fed", rounds=2, settings=risk, watch=watch, **less)
+
+
+def train_seeds(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    less: Any = {"local_steps": 1, "eval_every": 0, "workers": 1}
+    return ecgfed.train_seeds(place["cohort"], [3, 4], place["out"], method="fedavg", rounds=1, watch=watch, **less)
+
+
+def score_ec57(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    peaks = place["more"] / "peaks"
+    ecgfed.detect(place["records"] / "p1", peaks)
+    return ecgfed.score_ec57(place["records"], "qrs", test_folder=peaks, start=5, watch=watch)
+
+
+def convert(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    record = write_record(place["more"] / "in", "r1", "N" * 20, annotate=False)
+    return ecgfed.convert(record, place["out"], watch=watch)
+
+
+def personalize(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    record = place["records"] / "p1"
+    return ecgfed.personalize(place["run"], place["out"], record=record, minutes=0.3, epochs=1, watch=watch)
+
+
+#: verb -> how it is called; what it counts, a note and a warning it gives (parts of them).
+VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
+    "prepare_mitbih": (mitbih, {"records"}, (), ("6 files in ", "are not the published ones")),
+    "prepare_folder": (own_folder, {"records"}, ("Packed into", "packed.zip"), ()),
+    "prepare_demo": (
+        lambda place, watch: ecgfed.prepare_demo(place["out"], patients=2, minutes=1, workers=1, watch=watch),
+        {"patients", "records"},
+        ("Wrote 2 records into", "out-records"),
+        (),
+    ),
+    "prepare_cifar10": (cifar10, {"images"}, (), ("cannot be compared with the official files",)),
+    "train": (train, {"grp-fed"}, ("grp-fed on 4 clients: 2 rounds of 1 local steps",), ("risk=meta-bsm pools",)),
+    "train_seeds": (train_seeds, {"fedavg"}, ("Seed 4, 2 of 2:",), ()),
+    "evaluate": (
+        lambda place, watch: ecgfed.evaluate(place["run"], out=place["out"], watch=watch),
+        {"patients"},
+        ("Wrote ", "out."),
+        (),
+    ),
+    "export": (lambda place, watch: ecgfed.export(place["run"], place["out"], watch=watch), {"patients"}, (), ()),
+    "predict": (
+        lambda place, watch: ecgfed.predict(exported(place["run"]), place["records"] / "p1", leads="V1", watch=watch),
+        set(),
+        (),
+        ("lead V1 is not MLII",),
+    ),
+    "personalize": (personalize, set(), (), ("p1 took part in training",)),
+    "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
+    "score_ec57": (score_ec57, set(), (), ("not scored, without .qrs: p2, p3, p4",)),
+    "convert": (convert, set(), (), ("no annotation beside it",)),
+}
+
+
+def test_every_verb_that_can_be_watched_is_here() -> None:
+    offered = {name: getattr(ecgfed, name) for name in ecgfed.__all__}
+    verbs = {name for name, one in offered.items() if isinstance(one, types.FunctionType)}
+    assert set(VERBS) == {name for name in verbs if "watch" in inspect.signature(offered[name]).parameters}
+
+
+@pytest.mark.parametrize("name", sorted(VERBS))
+def test_a_watch_hears_it(name: str, place: dict[str, Path]) -> None:
+    verb, counts, note, warning = VERBS[name]
+    ears = Ears()
+    verb(place, ears)
+    assert counts <= ears.finished
+    for steps in ears.counted.values():
+        assert all(total is None or 0 <= done <= total for done, total in steps)
+    assert not note or any(all(part in said for part in note) for said in ears.notes), ears.notes
+    assert not warning or any(all(part in said for part in warning) for said in ears.warnings), ears.warnings
+    assert bool(warning) == bool(ears.warnings)
+
+
+def test_progress_goes_on_and_seeds_count_anew(place: dict[str, Path]) -> None:
+    ears = Ears()
+    own_folder(place, ears)
+    assert ears.counted["records"] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    ears = Ears()
+    train_seeds(place, ears)
+    assert ears.counted["fedavg"] == [(1, 1), (1, 1)]
+    assert [said for said in ears.notes if said.startswith("Seed")] == ["Seed 3, 1 of 2:", "Seed 4, 2 of 2:"]
+
+
+def test_without_a_watch_a_warning_is_pythons(place: dict[str, Path], capfd: pytest.CaptureFixture[str]) -> None:
+    """It points at the line that called the verb; nothing is printed."""
+    with pytest.warns(ecgfed.EcgfedWarning, match="lead V1 is not MLII") as heard:
+        ecgfed.predict(exported(place["run"]), place["records"] / "p1", leads="V1")
+    assert [Path(one.filename).name for one in heard] == [Path(__file__).name]
+    assert issubclass(ecgfed.EcgfedWarning, UserWarning)
+    own_folder(place, ecgfed.Watch())
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")

@@ -1,0 +1,316 @@
+"""Every registered method keeps the promises of ``ecgfed.testing``, and each promise can be broken."""
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from ecgfed.errors import OptionError
+from ecgfed.methods.answers import Answer, Chain, Part, together
+from ecgfed.methods.base import Batch, Card, ClientInfo, Losses, Method, Returned, Tree
+from ecgfed.methods.fedavg import FedAvg
+from ecgfed.methods.local import Local
+from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model
+from ecgfed.methods.registry import method_by_name, methods
+from ecgfed.methods.server_sgd import FederatedSgdSettings
+from ecgfed.nets.layers import Params
+from ecgfed.nets.net import Net
+from ecgfed.testing import check_method
+from ecgfed.testing.method import PROMISES
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_a_registered_method_keeps_every_promise(name: str) -> None:
+    report = check_method(methods()[name])
+    assert report.kept == tuple(promise.text for promise in PROMISES)
+    assert str(report).startswith(f"{name} keeps {len(PROMISES)} promises:\n")
+
+
+def test_the_example_keeps_them_too_with_settings_of_its_own() -> None:
+    report = check_method(method_by_name(f"{EXAMPLE}:TrimmedMean"), {"trim": 0.3, "server_optimizer": "adam"})
+    assert len(report.kept) == len(PROMISES)
+    with pytest.raises(OptionError, match="trim"):
+        check_method(method_by_name(f"{EXAMPLE}:TrimmedMean"), {"trim": 0.7})
+
+
+class Sound(FedAvg):
+    """What the broken ones are made of."""
+
+    name: ClassVar[str] = "sound"
+
+
+def sound_step(method: Method, state: Tree, batches: Sequence[Batch]) -> tuple[Tree, Losses]:
+    return train_whole_model(method.net, state, batches[0], method.settings)
+
+
+class NoCard(Sound):
+    card = None  # type: ignore[assignment]
+
+
+class Named(Sound):
+    name = "fedavg"
+
+
+class Half(Method):
+    name, settings_type = "half", FederatedSgdSettings
+    card: ClassVar[Card] = FedAvg.card
+
+
+class Thawed(Sound):
+    settings_type = type("Thawed", (), {"__init__": lambda self: None})
+
+
+@dataclass(frozen=True)
+class Endless(FederatedSgdSettings):
+    patience: float = float("inf")
+
+
+class EndlessSettings(Sound):
+    settings_type = Endless
+
+
+@dataclass(frozen=True)
+class Listed(FederatedSgdSettings):
+    mu: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "mu", self.mu / 2)
+
+
+class HalvedSettings(Sound):
+    settings_type = Listed
+
+
+class StepInPlace(Sound):
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        state["velocity"]["head.out.bias"].add_(1.0)
+        return sound_step(self, state, batches)
+
+
+class AggregateInPlace(Sound):
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
+        returned.tree["model"]["head.out.bias"][0] = 0.0
+        return super().aggregate(server, returned)
+
+
+class KeysInPlace(Sound):
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        return {"model": state.pop("model")}, {}
+
+
+class AnswerInPlace(Sound):
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+        server["model"]["head.out.bias"].mul_(0.5)
+        return super().personal_answer(server, kept)
+
+
+class NumberInTree(Sound):
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        return super().finish(state, info)[0], {"rounds": info.round}
+
+
+class SlashInKey(Sound):
+    def client_start(self, initial: Params) -> Tree:
+        return {"my/own": torch.zeros(1)}
+
+
+class FormByClient(Sound):
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+        return {**super().begin(shared, kept, info), "counts": info.class_counts[: info.index + 1]}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        new, losses = sound_step(self, state, batches)
+        return {**state, **new}, losses
+
+
+class FormByStep(Sound):
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+        return {"model": shared["model"]}
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        return sound_step(self, {"velocity": super().begin(state, {}, None)["velocity"], **state}, batches)  # type: ignore[arg-type]
+
+
+class NoLoss(Sound):
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        state, losses = sound_step(self, state, batches)
+        return state, {**losses, "each": losses["loss"].expand(3)}
+
+
+class GlobalRandom(Sound):
+    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+        torch.rand(1)
+        return super().begin(shared, kept, info)
+
+
+class Counting(Sound):
+    rounds = 0
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
+        self.rounds += 1
+        new = super().aggregate(server, returned)
+        return {**new, "model": {name: value / self.rounds for name, value in new["model"].items()}}
+
+
+class EveryRow(Sound):
+    """Forgets that some rows of a batch only fill it up."""
+
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        def risk(params: Params) -> tuple[Tensor, Params]:
+            logits = self.net.logits(params, batches[0].inputs)
+            return torch.nn.functional.cross_entropy(logits, batches[0].label), {}
+
+        grads, loss, _ = gradients(risk, state["model"])
+        model, velocity = sgd_step(state["model"], grads, state["velocity"], {}, self.settings)
+        return {"model": model, "velocity": velocity}, {"loss": loss}
+
+
+class IfByStep(Sound):
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        return sound_step(self, state, batches) if t < 2 else (state, {"loss": torch.zeros(())})
+
+
+class RemembersTheFirstRound(Sound):
+    """What it needs later lies in the object, not in the server's state."""
+
+    def server_start(self, initial: Params) -> Tree:
+        self.round = 0
+        return super().server_start(initial)
+
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
+        self.round = getattr(self, "round", 0) + 1
+        new = super().aggregate(server, returned)
+        return {**new, "model": {name: value / self.round for name, value in new["model"].items()}}
+
+
+class StandsStill(Sound):
+    def aggregate(self, server: Tree, returned: Returned) -> Tree:
+        return server
+
+
+class OnceMore(Local):
+    name = "once-more"
+
+    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Answer:
+        count = len([tree for tree in kept if tree])
+        chains = [self.personal_answer(server, tree) for tree in kept]
+        return together(chains[:count], protocol)
+
+
+class OtherRole(Sound):
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+        return Chain((Part("everything", server["model"], shared=True),))
+
+
+class HalfAnAnswer(Sound):
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+        return Chain((Part("extractor", server["model"], shared=True),))
+
+
+class SharedByNobody(Local):
+    name = "shared-by-nobody"
+
+    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
+        return Chain((Part("model", kept["model"], shared=True),))
+
+
+class DividesByCounts(Sound):
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        scale = info.class_counts.sum() / (3 * info.class_counts)
+        model = dict(state["model"])
+        missing = ~torch.isfinite(scale)
+        model["head.out.bias"] = torch.where(missing, model["head.out.bias"] + 1e38 * 3, model["head.out.bias"])
+        return {"model": model}, {}
+
+
+class WipesNanAway(Sound):
+    def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
+        state, losses = sound_step(self, state, batches)
+        clean = {part: {name: value.nan_to_num() for name, value in tree.items()} for part, tree in state.items()}
+        return clean, {"loss": losses["loss"].nan_to_num()}
+
+
+class DecidesInPython(Sound):
+    """Its net asks about the values of a batch, which a graph cannot."""
+
+    def __init__(self, net: Net, settings: Any) -> None:
+        super().__init__(net, settings)
+        inner = net.roles["model"]
+        net.roles["model"] = lambda params, inputs: inner(params, inputs) * (2 if inputs.examples.mean() > 0 else 1)
+
+
+class LostNewcomer(Sound):
+    def newcomer(self, server: Tree, initial: Params) -> Tree:
+        return {"model": server["models"]}
+
+
+BROKEN: dict[type[Method], str] = {
+    NoCard: "lacks card",
+    Named: "fedavg: another method has this name",
+    Half: "lacks aggregate, begin, client_start, ",
+    Thawed: "its settings are no frozen dataclass",
+    EndlessSettings: "Out of range float values are not JSON compliant",
+    HalvedSettings: "its settings come back from JSON as others",
+    StepInPlace: "step changes what it is given (velocity/head.out.bias)",
+    AggregateInPlace: "aggregate changes what it is given (tree/model/head.out.bias)",
+    KeysInPlace: "finish changes what it is given (model/extractor.stem.weight)",
+    AnswerInPlace: "an answer changes the server's state (model/head.out.bias)",
+    NumberInTree: "rounds of what finish keeps is int, not a tensor",
+    SlashInKey: "what client_start returns has the key 'my/own'",
+    FormByClient: "what begin returns differs in form between the clients of a round: counts is int64 (2,) and then",
+    FormByStep: "step changes the form of its state: velocity/extractor",
+    NoLoss: "step returns the loss 'each' as (3,), not as a 0-d tensor",
+    GlobalRandom: "it draws from torch's global random numbers",
+    Counting: "run again, the same object with three threads, model/",
+    EveryRow: "with many clients at once (norm group) the server's state: model/",
+    IfByStep: "fails with RuntimeError",
+    RemembersTheFirstRound: "resumed from disk after one of two rounds, model/",
+    StandsStill: "two rounds leave the server's state as it was",
+    OnceMore: "the global answer (ensemble) is an ensemble of nobody",
+    OtherRole: "KeyError: 'everything'",
+    HalfAnAnswer: "gives logits (61, 24)",
+    SharedByNobody: "the shared model of personal answers differs between patients",
+    DividesByCounts: "client 0 in round 1: the model is inf",
+    WipesNanAway: "beats that are NaN are trained on as if they were some",
+    DecidesInPython: "(promise: exported graphs that answer as the model does)",
+    LostNewcomer: "fails with KeyError: 'models'",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_a_broken_method_is_told_what_it_breaks(kind: type[Method]) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_method(kind)
+    assert BROKEN[kind] in str(caught.value)
+
+
+def test_what_the_broken_ones_are_made_of_is_sound() -> None:
+    assert len(check_method(Sound).kept) == len(PROMISES)
+
+
+def test_a_check_of_a_detector_needs_no_torch_and_none_of_them_pytest() -> None:
+    code = (
+        "import sys\n"
+        "from ecgfed.testing import check_detector, synthetic_ecg\n"
+        "check_detector('ecgfed')\n"
+        "assert not {'torch', 'pytest', 'onnx'} & set(sys.modules), 'detector'\n"
+        "from ecgfed.testing import check_method\n"
+        "assert 'pytest' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_onnx_the_export_is_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ecgfed.testing.method.find_spec", lambda name: None if name == "onnxscript" else object())
+    report = check_method(Sound)
+    assert report.left_out == {"exported graphs that answer as the model does": "onnxscript not installed"}
+    assert "left out: exported graphs that answer as the model does (onnxscript not installed)" in str(report)

@@ -15,7 +15,8 @@ from ecgfed.errors import OptionError, RunError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
-NAMED = sorted({name for page in PAGES for name in re.findall(r"python (benchmarks/[a-z_0-9]+/\w+\.py)", page.read_text())})
+SCRIPT = re.compile(r"python (benchmarks/[a-z_0-9]+/\w+\.py)")
+NAMED = sorted({name for page in PAGES for name in SCRIPT.findall(page.read_text())})
 PLAN = {"method": "fedavg", "local_steps": 1, "batch_size": 16, "eval_every": 0, "workers": 1}
 
 

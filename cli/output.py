@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -32,6 +34,8 @@ class _PlainConsole(Console):
 
 console = _PlainConsole()
 stderr = _PlainConsole(stderr=True)
+
+_COMMAND = re.compile(r"\becgfed [a-z]")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
@@ -67,7 +71,11 @@ def warn(text: str, *, quiet: bool = False) -> None:
 
 
 def _print_line(where: Console, text: str) -> None:
-    where.print(text, soft_wrap=True)
+    """Print a line: on a terminal broken between words, but whole for a script, or where it holds a command to copy."""
+    line = safe_text(text)
+    if where.is_terminal and not _COMMAND.search(line):
+        line = textwrap.fill(line, where.width, break_long_words=False, break_on_hyphens=False)
+    where.print(Text(line), soft_wrap=True)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def open_one_run(path: Path) -> "Run":
     return open_run(folders[0])
 
 
-def check_same(runs: Sequence[Run]) -> None:
+def check_same(runs: "Sequence[Run]") -> None:
     """Refuse runs that differ in more than their seed, or are not all at the same round: no mean is theirs.
 
     Raises:
@@ -63,7 +63,7 @@ def check_same(runs: Sequence[Run]) -> None:
                 )
 
 
-def _apart_from_the_seed(run: Run) -> dict[str, object]:
+def _apart_from_the_seed(run: "Run") -> dict[str, object]:
     plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
     same = {name: run.meta[name] for name in ("method", "settings", "net")}
     return {**same, "plan": plan, "cohort": run.fingerprint, "finished rounds": run.store.rounds()}

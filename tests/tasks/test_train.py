@@ -93,7 +93,7 @@ def test_an_overwrite_killed_before_its_first_round_loses_nothing(cohort_path: P
     (tmp_path / "run").rename(tmp_path / ".run.replaced")  # what a kill leaves: the old one aside, the new one begun
     (tmp_path / "run").mkdir()
     shutil.copy(tmp_path / ".run.replaced" / "run.json", tmp_path / "run" / "run.json")
-    with pytest.raises(ecgfed.EcgfedError, match="not finite"):
+    with pytest.raises(ecgfed.EcgfedError):
         ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, settings={"lr": 1e30}, **SHORT)  # type: ignore[arg-type]
     assert open_run(tmp_path / "run").store.rounds() == 2
 

@@ -303,6 +303,8 @@ def _plan(options: Wish, cohort: Cohort, kind: type[Method], *, rr: bool) -> Tra
 def _resume(out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue]) -> tuple[Run, Cohort]:
     """Open a run that shall go on; refuse a wish that is not what it was begun with."""
     run = open_run(out)
+    given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
+    choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {
         **asdict(run.plan),
         "norm": run.net.spec.norm,

@@ -27,10 +27,6 @@ from .tables import without_zero_rows as without_zero_rows
 class _PlainConsole(Console):
     """Prints strings as they are: no markup, no emoji codes, nothing that a terminal would obey."""
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr)
-        self._width = None  # COLUMNS is read when something is printed, not once for all
-
     def render_str(self, text: str, **kwargs: Any) -> Text:
         """Return a string as text; a table's cells, headings and titles come here too."""
         return super().render_str(safe_text(text), **{**kwargs, "emoji": False, "markup": False, "highlight": False})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
-from .reading import RECORD_HELP, ColumnsOption, FsOption, UnitsOption, lead_names, read_options
+from .reading import ColumnsOption, FsOption, RecordArgument, UnitsOption, lead_names, read_options
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def convert_command(
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
+    record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.hea, RECORD.dat and RECORD.atr.")],
     lead: Annotated[
         str, typer.Option(help="The lead whose sampling frequency the record gets; default: the first.")

@@ -14,6 +14,7 @@ from .reading import (
     MainsOption,
     UnitsOption,
     lead_names,
+    lead_option,
     named_detector,
     read_options,
 )
@@ -27,9 +28,7 @@ def detect_command(
     out: Annotated[Path, typer.Option("--out", help="Folder for the annotation files, RECORD.SUFFIX.")],
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
-    lead: Annotated[
-        str | None, typer.Option(help="Lead to put the peaks on, in order of preference; default MLII, II, the first.")
-    ] = None,
+    lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
     suffix: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "qrs",
     fs: FsOption = None,
     units: UnitsOption = None,

@@ -8,13 +8,14 @@ import typer
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
-    RECORD_HELP,
     ColumnsOption,
     DetectorOption,
     FsOption,
     MainsOption,
+    RecordArgument,
     UnitsOption,
     lead_names,
+    lead_option,
     named_detector,
     read_options,
 )
@@ -27,10 +28,8 @@ NAMED = 4
 
 
 def inspect_command(
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
-    lead: Annotated[
-        str | None, typer.Option(help="Lead names in order of preference; default MLII,II, else the first lead.")
-    ] = None,
+    record: RecordArgument,
+    lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
     annotator: Annotated[
         str, typer.Option(help="Suffix of the annotation file, looked at where there is one.")
     ] = "atr",

@@ -40,8 +40,7 @@ def personalize_command(
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
     lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the cohort's.")] = None,
     detector: Annotated[
-        str | None,
-        typer.Option(help="Who finds the R peaks where the cohort's were detected; default as there."),
+        str | None, typer.Option(help="Who finds the R peaks where the cohort's were detected; default as there.")
     ] = None,
     annotator: AnnotatorOption = "atr",
     cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,

@@ -195,7 +195,7 @@ def test_beats_without_a_model_of_ones_own(ecgfed: Command, fedavg_run: Path, re
 @pytest.mark.parametrize(
     ("options", "fragments"),
     [
-        (("--peaks", "guessed"), ("--peaks", "'guessed'", "detected or annotated")),
+        (("--peaks", "guessed"), ("--peaks", "'guessed'", "annotated or detected")),
         (("--lead", "aVR"), ("p1", "no lead aVR", "MLII, V1", "--lead")),
         (("--lead", "I,II"), ("no lead I or II", "MLII, V1")),
         (("--lead", " , "), ("--lead", "is empty")),

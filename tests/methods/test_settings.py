@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ecgfed.methods.names import did_you_mean, plain, same_name
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.fed_rod import GENERIC, FedRodSettings
 from ecgfed.methods.grp_fed import GrpFedSettings, PrintedSettings
 from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.names import did_you_mean, plain, same_name
 from ecgfed.methods.per_fedavg import PerFedAvgSettings
 from ecgfed.methods.registry import method_by_name, methods
 from ecgfed.methods.risks import RiskSettings

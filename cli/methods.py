@@ -1,53 +1,146 @@
-"""``ecgfed methods``: what can be trained."""
+"""``ecgfed methods``: what can be trained, what travels, and with which settings."""
 
-import dataclasses
-from typing import Any
+from __future__ import annotations
 
+import re
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
+
+from ecgfed.errors import OptionError
 
 from .output import JsonOption, QuietOption, console, print_json
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def methods_command(json_output: JsonOption = False, quiet: QuietOption = False) -> None:
-    """List the federated methods, their papers, what travels and what stays, and their settings."""
-    from ecgfed.federation.cost import cost_of
-    from ecgfed.methods.registry import methods
+    from ecgfed.federation.about import About
+    from ecgfed.methods.card import Card, Entry
+    from ecgfed.methods.settings import Setting
 
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "title": kind.card.title,
-            "reference": kind.card.reference,
-            "shared": kind.card.shared,
-            "stays": kind.card.stays,
-            **dataclasses.asdict(cost_of(kind)),
-            "settings": {f.name: f.default for f in dataclasses.fields(kind.settings_type)},
-        }
-        for name, kind in methods().items()
-    ]
+
+def methods_command(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One method in full.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Show it with this setting; repeatable.")
+    ] = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """List the federated methods with what travels and what stays, or show one in full, its settings too."""
+    from ecgfed.federation.about import about_method
+    from ecgfed.methods.registry import method_by_name, methods
+    from ecgfed.methods.settings import named_values
+
+    if name is None:
+        if set_:
+            raise OptionError("--set", "given without a method", "ecgfed methods NAME --set ...")
+        every = [about_method(kind) for kind in methods().values()]
+        if json_output:
+            print_json([about.as_json() for about in every])
+        elif not quiet:
+            _print_table(every)
+        return
+    about = about_method(method_by_name(name), named_values(set_ or []))
     if json_output:
-        print_json(rows)
+        print_json(about.as_json())
     elif not quiet:
-        _print(rows)
+        _print_one(about)
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
-    table = Table("method", "paper", "travels", "stays with the patient", "kB down, up", "MFLOP a step")
-    for column in (0, 4, 5):
-        table.columns[column].no_wrap = True
-    for row in rows:
-        size = f"{row['down_bytes'] / 1000:.0f}, {row['up_bytes'] / 1000:.0f}"
-        table.add_row(
-            row["name"],
-            f"{row['title']}: {row['reference']}",
-            row["shared"],
-            row["stays"],
-            size,
-            f"{row['step_flops'] / 1e6:.0f}",
-        )
+def _print_table(every: Sequence[About]) -> None:
+    from ecgfed.methods.card import in_words
+
+    table = Table("method", "the server sends", "comes back", "a client keeps", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("kB down, up", justify="right", no_wrap=True)
+    table.columns[0].no_wrap = True
+    for about in every:
+        size = f"{about.cost.down_bytes / 1000:.0f}, {about.cost.up_bytes / 1000:.0f}"
+        table.add_row(about.name, *(in_words(entries) for _, entries in _travelling(about.card)), size)
     console.print(table)
-    console.print("A client's round with the default net, 12 classes, 64 beats a step.", highlight=False)
-    console.print("Settings (--set NAME=VALUE) and their defaults:", highlight=False)
-    for row in rows:
-        settings = ", ".join(f"{name}={value}" for name, value in row["settings"].items())
-        console.print(f"  {row['name']}: {settings}", highlight=False)
+    for line in (
+        "kB: a client's round late in a run, default net, 12 classes, default settings. * The server knows it too.",
+        "Every client reports its losses, its number and how many training beats it has. Recordings stay, but with "
+        "--set risk=meta-bsm: some validation beats of all patients then go to every client.",
+        "'ecgfed methods NAME' shows a method in full, and its settings with their ranges.",
+    ):
+        _wrapped(line, 0)
+
+
+def _print_one(about: About) -> None:
+    from ecgfed.methods.card import BESIDE
+
+    cost = about.cost
+    _say(f"{about.name}: {about.card.title} ({about.card.reference})\n")
+    _print_text(about.text)
+    _say("What travels")
+    for title, entries in _travelling(about.whole):
+        _say(f"  {title}:" + ("" if entries else " nothing"))
+        for entry in entries:
+            _wrapped(f"{entry.what}{_beside(entry)}", 4)
+    _say("  it reports:")
+    for entry in about.whole.reports:
+        _wrapped(f"{entry.what}{_beside(entry)}", 4)
+    for what in BESIDE.values():
+        _wrapped(what, 4)
+    _say("\nA client's round with the default net and 12 classes")
+    _say(f"  first: {cost.first_down_bytes:,} bytes down, {cost.first_up_bytes:,} up")
+    _say(f"  late:  {cost.down_bytes:,} bytes down, {cost.up_bytes:,} up")
+    _say(f"  a step of 64 beats: {cost.step_flops / 1e6:,.0f} million operations")
+    _say("\nSettings (--set NAME=VALUE) and their defaults")
+    for setting in about.settings:
+        _wrapped(f"{setting.name}={_default(setting)}  ({setting.allowed})", 2)
+        _wrapped(_plain(setting.meaning), 6)
+
+
+def _print_text(text: str) -> None:
+    """Print a file's own words: paragraphs as wide as the terminal, equations as they are."""
+    for block in text.split("\n\n"):
+        first, *others = block.splitlines()
+        if first.startswith(".. math::"):
+            _say("\n".join([f"   {first.removeprefix('.. math::')}".rstrip(), *others]).strip("\n"))
+        else:
+            _wrapped(_plain(" ".join(line.strip() for line in (first, *others))), 0)
+        _say("")
+
+
+def _plain(text: str) -> str:
+    """Text without its markup: ``x`` and :math:`x` are x."""
+    return re.sub(r":math:`([^`]*)`", r"\1", text).replace("``", "")
+
+
+def _travelling(card: Card) -> tuple[tuple[str, Sequence[Entry]], ...]:
+    return ("the server sends", card.down), ("comes back", card.up), ("a client keeps", card.keeps)
+
+
+def _beside(entry: Entry) -> str:
+    """What is to be said of an entry beside what it is: where it lies, whose it is, and when."""
+    told = [entry.name]
+    whose, known = getattr(entry, "whose", "everybody"), getattr(entry, "known", "never")
+    if whose != "everybody":
+        told.append("made for this client" if whose == "addressee" else "as that client sent it")
+    if known != "never":
+        told.append("goes up as it is" if known == "as it is" else "the server can work it out")
+    if entry.when:
+        told.append(f"with {', '.join(entry.when)}")
+    return f" ({'; '.join(told)})"
+
+
+def _default(setting: Setting) -> str:
+    value = setting.default
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _wrapped(text: str, indent: int) -> None:
+    """Print a paragraph; later lines of an indented one are two further in."""
+    before, after = " " * indent, " " * (indent + 2 if indent else 0)
+    _say(textwrap.fill(text, min(console.width, 120), initial_indent=before, subsequent_indent=after))

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
@@ -26,6 +28,10 @@ from .tables import without_zero_rows as without_zero_rows
 class _PlainConsole(Console):
     """Prints strings as they are: no markup, no emoji codes, nothing that a terminal would obey."""
 
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr)
+        self._width = None  # COLUMNS is read when something is printed, not once for all
+
     def render_str(
         self,
         text: str,
@@ -44,6 +50,8 @@ class _PlainConsole(Console):
 
 console = _PlainConsole()
 stderr = _PlainConsole(stderr=True)
+
+_COMMAND = re.compile(r"\becgfed [a-z]")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
@@ -79,7 +87,11 @@ def warn(text: str, *, quiet: bool = False) -> None:
 
 
 def _print_line(where: Console, text: str) -> None:
-    where.print(text, soft_wrap=True)
+    """Print a line: on a terminal broken between words, but whole for a script, or where it holds a command to copy."""
+    line = safe_text(text)
+    if where.is_terminal and not _COMMAND.search(line):
+        line = textwrap.fill(line, where.width, break_long_words=False, break_on_hyphens=False)
+    where.print(Text(line), soft_wrap=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ class TerminalWatch(Watch):
     Args:
         bar: where progress is shown.
         quiet: print no notes and warnings.
-        json_output: stdout belongs to a script: notes go to stderr.
+        json_output: stdout belongs to a script, which hears no notes.
     """
 
     def __init__(self, bar: Progress, *, quiet: bool, json_output: bool) -> None:
@@ -36,8 +36,8 @@ class TerminalWatch(Watch):
         self.bar.update(self._tasks[what], completed=done, total=total, **fields)
 
     def note(self, text: str) -> None:
-        """Print a line."""
-        note(text, quiet=self.quiet, json_output=self.json_output)
+        """Print a line for a person; a script that asked for JSON hears warnings only."""
+        note(text, quiet=self.quiet or self.json_output)
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr."""

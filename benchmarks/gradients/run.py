@@ -5,6 +5,7 @@
 Default net, batch of 64, GroupNorm and BatchNorm; prints the median milliseconds of 100 steps each, interleaved.
 """
 
+import argparse
 import statistics
 import time
 
@@ -24,6 +25,7 @@ def step_ms(net: ResNet1d, state: dict[str, object], batch: Batch) -> float:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     batch = Batch(Inputs(torch.randn(64, 1, 256)), torch.randint(0, 12, (64,)))

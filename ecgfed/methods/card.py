@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -92,7 +92,8 @@ class Reports:
     when: tuple[str, ...] = ()
 
 
-Entry = TypeVar("Entry", Travels, Keeps, Reports)
+Entry = Travels | Keeps | Reports
+EntryT = TypeVar("EntryT", Travels, Keeps, Reports)
 
 #: Reported by every client, whatever the method.
 LOSS = Reports("loss", "its loss")
@@ -149,11 +150,12 @@ class Card:
 
     def with_settings(self, settings: Any) -> "Card":
         """Return the whole card as it is with these settings: nothing on it has a condition that does not hold."""
+        return self.whole().only(lambda entry: all(holds(condition, settings) for condition in entry.when))
 
-        def left(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-            return tuple(entry for entry in entries if all(holds(condition, settings) for condition in entry.when))
+    def only(self, wanted: Callable[[Entry], bool]) -> "Card":
+        """Return the card with some of its entries."""
 
-        whole = self.whole()
-        return replace(
-            whole, down=left(whole.down), up=left(whole.up), keeps=left(whole.keeps), reports=left(whole.reports)
-        )
+        def left(entries: tuple[EntryT, ...]) -> tuple[EntryT, ...]:
+            return tuple(entry for entry in entries if wanted(entry))
+
+        return replace(self, down=left(self.down), up=left(self.up), keeps=left(self.keeps), reports=left(self.reports))

@@ -66,7 +66,7 @@ class GrpFedSettings(FederatedSgdSettings):
             0 leaves it to itself, as printed.
         personal_start: share of the run's rounds after which the local steps begin, from the global extractor received
             then; before, the global model answers for the patient. 0, as printed, begins in the first round.
-        personalise: False trains the global model only.
+        personalise: ``false`` trains the global model only.
     """
 
     lr: float = 0.02
@@ -133,9 +133,9 @@ class GrpFed(Method):
         "GRP-FED",
         "Chou et al., 2021",
         down=(Travels("model", "global model"),),
-        up=(Travels("model", "local model"), Travels("loss", "remembered loss", "number")),
+        up=(Travels("model", "local model"), Travels("loss", "its loss", "number")),
         keeps=(
-            Keeps("loss", "remembered loss", "as it is"),
+            Keeps("loss", "its loss", "as it is"),
             Keeps("local", "personal extractor, discriminator", when=PERSONAL),
             Keeps("local/head", "head it trained against", "as it is", (*PERSONAL, "head=trained")),
         ),

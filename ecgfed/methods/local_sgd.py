@@ -24,7 +24,7 @@ class SgdSettings(RiskSettings):
     Attributes:
         lr: learning rate eta.
         momentum: momentum m.
-        weight_decay: wd.
+        weight_decay: wd, how much of the parameters is added to a gradient.
         clip: largest norm of a step's gradient; a longer one is scaled down to it (Pascanu et al. 2013). 0 is off.
     """
 

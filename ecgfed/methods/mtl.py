@@ -42,7 +42,7 @@ class MtlSettings(SgdSettings):
 
     Attributes:
         lam: strength of the relation (lambda).
-        relation: ``mean`` or ``learned``.
+        relation: ``mean`` holds every model near the mean of all; ``learned`` learns who is like whom, and sends more.
     """
 
     lam: float = ranged(0.01, 0, 1e4)

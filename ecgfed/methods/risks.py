@@ -33,7 +33,8 @@ class RiskSettings(Settings):
     """The risk of the local training.
 
     Attributes:
-        risk: ``ce``, ``ir``, ``ldam``, ``cdt``, ``bsm`` or ``meta-bsm``.
+        risk: what local training minimises: ``ce`` is cross-entropy, ``ir`` weighs it by class, ``ldam``, ``cdt`` and
+            ``bsm`` shift or scale the logits by class, ``meta-bsm`` learns how far.
         gamma: the risk's strength (gamma); 1 is right for bsm, the others' papers tune it on a validation split. Where
             meta-bsm begins.
         meta_lr: meta-bsm's step of gamma and of the weighing net.

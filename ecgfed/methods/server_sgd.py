@@ -33,7 +33,7 @@ class FederatedSgdSettings(SgdSettings):
     Attributes:
         server_lr: step eta_s along the (accumulated) change.
         server_momentum: momentum m of that step.
-        server_optimizer: ``sgd`` or ``adam``.
+        server_optimizer: how the server steps: ``sgd`` or ``adam``.
         server_beta2: decay beta_2 of adam's squares.
         server_tau: tau, adam's floor, in units of a round's change.
         server_schedule: ``constant``, or ``cosine``: eta_s falls to 0 over the run's rounds along half a cosine

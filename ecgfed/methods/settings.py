@@ -39,7 +39,7 @@ class Range:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g}"
+        return f"{self.low:,.10g} to {self.high:,.10g}"
 
 
 @dataclass(frozen=True)

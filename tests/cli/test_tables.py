@@ -124,6 +124,21 @@ def test_lines_print_text(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(told) == {WILD: WILD, "not a number": None}
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_lines_break_between_words_on_a_terminal_only(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ecgfed_cli import output
+
+    stream = io.StringIO()
+    kind = type(output.console)
+    monkeypatch.setattr(output, "console", kind(file=stream, width=20, force_terminal=terminal, color_system=None))
+    path = "a/path/that-is-longer-than-the-line"
+    output.note(f"Some words about {path} here", quiet=False)
+    output.note("Next: ecgfed evaluate run --split valid", quiet=False)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    prose = ["Some words about", path, "here"] if terminal else [f"Some words about {path} here"]
+    assert lines == [*prose, "Next: ecgfed evaluate run --split valid"]
+
+
 def test_a_run_with_a_wild_name(ecgfed: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     name = WILD.replace("/", "|")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ecgfed.methods.names import did_you_mean, plain, same_name
+from ecgfed.methods.names import did_you_mean, same_name
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.fed_rod import GENERIC, FedRodSettings
@@ -26,6 +26,7 @@ from ecgfed.methods.settings import (
     settings_of,
     stored_settings,
 )
+from ecgfed.text import did_you_mean, same_name
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def test_a_method_is_found_whatever_its_case_and_hyphens(asked: str) -> None:
 
 def test_no_two_methods_or_settings_have_the_same_plain_name() -> None:
     for names in (list(methods()), *([f.name for f in fields(kind.settings_type)] for kind in methods().values())):
-        assert len({plain(name) for name in names}) == len(names)
+        assert len({name.lower().replace("-", "").replace("_", "") for name in names}) == len(names)
 
 
 @pytest.mark.parametrize(

@@ -274,8 +274,6 @@ NEEDS = {
     "export": ("train", "export", OLD / "run", "--out", "out"),
     "personalize": ("train", "personalize", OLD / "run", "--record", "demo01.csv", "--out", "out"),
     "methods": ("train", "methods"),
-    "runs list": ("train", "runs", "list", OLD),
-    "runs show": ("train", "runs", "show", OLD / "run"),
 }
 
 

@@ -1,0 +1,96 @@
+"""All that is known of a method: its words, its card, its settings, and what a round costs."""
+
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass
+from typing import Any
+
+from ecgfed.federation.cost import Cost, cost_of
+from ecgfed.methods.base import Method
+from ecgfed.methods.card import BESIDE, Card, Entry
+from ecgfed.methods.registry import name_of
+from ecgfed.methods.settings import Choice, Range, Setting, make_settings, settings_of
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a method.
+
+    Attributes:
+        name: by which it is found.
+        text: its objective with the paper's equation numbers, as its file has it.
+        card: what travels and what stays with these settings.
+        whole: the same with any settings, each entry with its conditions; where settings were chosen, ``card``.
+        settings: its settings with their ranges.
+        cost: a round's, with these settings.
+        has_global_model: whether there is one model for everybody.
+    """
+
+    name: str
+    text: str
+    card: Card
+    whole: Card
+    settings: tuple[Setting, ...]
+    cost: Cost
+    has_global_model: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return {
+            "name": self.name,
+            "title": self.card.title,
+            "reference": self.card.reference,
+            "text": self.text,
+            "has_global_model": self.has_global_model,
+            **{field: [asdict(entry) for entry in getattr(self.whole, field)] for field in ("down", "up", "keeps")},
+            "reports": [asdict(entry) for entry in self.whole.reports],
+            "beside": BESIDE,
+            **asdict(self.cost),
+            "settings": {setting.name: _setting_as_json(setting) for setting in self.settings},
+        }
+
+
+def about_method(kind: type[Method], values: Mapping[str, Any] | None = None) -> About:
+    """Return what is known of a method.
+
+    Args:
+        kind: its class.
+        values: settings that its card and its cost are for; what is left out is at its default.
+
+    Raises:
+        OptionError: settings it does not have.
+    """
+    made: Any = make_settings(kind.settings_type, values or {})
+    settings = settings_of(kind.settings_type)
+    card = kind.card.with_settings(made)
+    whole = card if values else _possible(kind.card.whole(), settings)
+    text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or kind.__doc__ or "")
+    return About(name_of(kind), text, card, whole, settings, cost_of(kind, values), kind.has_global_model)
+
+
+def _possible(card: Card, settings: tuple[Setting, ...]) -> Card:
+    """The card without what no setting of the method brings about, such as a risk it does not take."""
+    choices = {setting.name: setting.limits.options for setting in settings if isinstance(setting.limits, Choice)}
+    named = {setting.name for setting in settings}
+
+    def can_be(entry: Entry) -> bool:
+        for condition in entry.when:
+            name, sign, value = condition.partition("=")
+            if sign and (name not in named or value not in choices.get(name, (value,))):
+                return False
+        return True
+
+    return card.only(can_be)
+
+
+def _setting_as_json(setting: Setting) -> dict[str, Any]:
+    limits = setting.limits
+    return {
+        "default": None if setting.default is MISSING else setting.default,
+        "type": setting.kind.__name__,
+        "low": limits.low if isinstance(limits, Range) else None,
+        "high": limits.high if isinstance(limits, Range) else None,
+        "choices": list(limits.options) if isinstance(limits, Choice) else None,
+        "meaning": setting.meaning,
+    }

@@ -1,0 +1,138 @@
+"""What the benchmarks share, and that every script which a page names is there and starts."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ecgfed.cohort.cohort import open_cohort
+from ecgfed.errors import OptionError, RunError
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
+SCRIPT = re.compile(r"python (benchmarks/[a-z_0-9]+/\w+\.py)")
+NAMED = sorted({name for page in PAGES for name in SCRIPT.findall(page.read_text())})
+PLAN = {"method": "fedavg", "local_steps": 1, "batch_size": 16, "eval_every": 0, "workers": 1}
+
+
+@pytest.fixture
+def common(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import common
+
+    return common
+
+
+def history(run: Path) -> str:
+    return (run / "history.jsonl").read_text()
+
+
+def contents(run: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+
+
+def test_training_goes_on_and_passes_by_what_is_finished(common: ModuleType, cohort_path: Path, tmp_path: Path) -> None:
+    cohort = open_cohort(cohort_path)
+    common.trained(cohort, tmp_path / "whole", rounds=2, **PLAN)
+    run = common.trained(cohort, tmp_path / "run", rounds=1, **PLAN)
+    assert len(history(run.path).splitlines()) == 1
+    common.trained(cohort, tmp_path / "run", rounds=2, **PLAN)
+    assert history(run.path) == history(tmp_path / "whole")
+    before = contents(run.path)
+    assert common.trained(cohort, run.path, rounds=2, **PLAN).store.rounds() == 2
+    assert contents(run.path) == before
+
+
+def test_a_run_that_was_begun_with_other_options_is_refused(
+    common: ModuleType, cohort_path: Path, tmp_path: Path
+) -> None:
+    cohort = open_cohort(cohort_path)
+    common.trained(cohort, tmp_path / "run", rounds=1, **PLAN)
+    for other in ({"local_steps": 2}, {"method": "local"}, {"seed": 1}, {"rr": False}, {"settings": {"lr": 0.3}}):
+        with pytest.raises(RunError, match="was begun with"):
+            common.trained(cohort, tmp_path / "run", rounds=1, **{**PLAN, **other})
+
+
+def test_scores_are_read_until_the_run_goes_on(common: ModuleType, cohort_path: Path, tmp_path: Path) -> None:
+    cohort = open_cohort(cohort_path)
+    run = common.trained(cohort, tmp_path / "run", rounds=1, **PLAN)
+    first = common.scored(run, "valid", workers=1)
+    file = run.path / "evaluation-valid" / "scores.json"
+    assert first == json.loads(file.read_text())
+    file.write_text(json.dumps({**first, "marked": True}))
+    assert common.scored(run, "valid")["marked"]
+    longer = common.trained(cohort, run.path, rounds=2, **PLAN)
+    again = common.scored(longer, "valid", workers=1)
+    assert "marked" not in again
+    assert again["round"] == 2
+
+
+def test_a_cohort_is_made_once_and_for_one_question(common: ModuleType, records: Path, tmp_path: Path) -> None:
+    asked = {"verb": "prepare_folder", "holdout": ("p4",), "workers": 1}
+    made = common.prepared(records, tmp_path / "work", **asked)
+    again = common.prepared(None, tmp_path / "work", **asked)
+    assert (again.fingerprint, len(again.federation)) == (made.fingerprint, 3)
+    with pytest.raises(OptionError, match="was prepared with"):
+        common.prepared(records, tmp_path / "work", **{**asked, "holdout": ()})
+    with pytest.raises(OptionError, match="--source: is missing"):
+        common.prepared(None, tmp_path / "other")
+
+
+def test_results_name_their_command_and_no_folder_and_no_date(
+    common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "benchmarks" / "grp_fed" / "run.py")])
+    given = argparse.Namespace(
+        source=Path("/a"),
+        work=Path("/b"),
+        results=tmp_path / "one.json",
+        passes=60.0,
+        seeds=[0, 1],
+        only=None,
+        collect=True,
+        local_steps=4,
+        workers=8,
+        no_checkpoint=True,
+        quick=False,
+    )
+    common.save(given, {"rows": [{"T_g": 0.5}]})
+    text = given.results.read_text()
+    command = "python benchmarks/grp_fed/run.py --passes 60 --seeds 0 1 --local-steps 4 --no-checkpoint"
+    assert json.loads(text) == {"command": command, "rows": [{"T_g": 0.5}]}
+    given.results = tmp_path / "two.json"
+    common.save(given, {"rows": [{"T_g": 0.5}]})
+    assert given.results.read_text() == text
+
+
+def test_a_table_is_markdown(common: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    common.print_table(("run", "T_g"), (row for row in [("a", 0.5)]))
+    assert capsys.readouterr().out == "| run | T_g |\n| --- | --- |\n| a | 0.5 |\n"
+
+
+def test_pages_name_scripts_that_are_there() -> None:
+    assert len(NAMED) >= 14
+    for name in NAMED:
+        assert (ROOT / name).is_file(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED)
+def test_a_script_starts_from_any_folder(name: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, ROOT / name, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "usage:" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_mistake_is_one_line(tmp_path: Path) -> None:
+    script = ROOT / "benchmarks" / "methods" / "run.py"
+    command = [sys.executable, script, "--source", tmp_path / "none", "--work", tmp_path, "--results", tmp_path / "r"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "none" in done.stderr

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ecgfed.methods.names import did_you_mean, same_name
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.fed_rod import GENERIC, FedRodSettings

@@ -28,10 +28,6 @@ from .tables import without_zero_rows as without_zero_rows
 class _PlainConsole(Console):
     """Prints strings as they are: no markup, no emoji codes, nothing that a terminal would obey."""
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr)
-        self._width = None  # COLUMNS is read when something is printed, not once for all
-
     def render_str(
         self,
         text: str,

@@ -1,59 +1,46 @@
 """What ``ecgfed prepare`` says of the cohort it made."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .output import console, note, print_json, seconds, table, warn, without_zero_rows
 
 if TYPE_CHECKING:
     from ecgfed.cohort.cohort import Cohort
+    from ecgfed.cohort.summary import BeatSummary, ImageSummary
 
 SYNTHETIC = "These patients are synthetic: it proves that the software runs, never that a method is good"
 
 
 def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:
     """Print a cohort as tables for a person or as JSON for a script."""
-    from ecgfed.cohort.cohort import summarise
+    from ecgfed.cohort.summary import provenance, summarise
 
     summary = summarise(cohort)
     if json_output:
-        print_json({"cohort": str(out), **summary, **_more(cohort), "seconds": round(elapsed, 2)})
+        print_json({"cohort": str(out), **summary, **provenance(cohort), "seconds": round(elapsed, 2)})
         return
     if quiet:
         return
     _print_classes(cohort)
-    (_print_images if cohort.modality == "image" else _print_beats)(cohort, summary)
+    if "images" in summary:
+        _print_images(cohort, summary)
+    else:
+        _print_beats(cohort, summary)
     note(f"Wrote {out} in {seconds(elapsed)}. Next: ecgfed train {out} --out RUN", quiet=quiet)
 
 
-def _more(cohort: "Cohort") -> dict[str, Any]:
-    meta = cohort.meta
-    if cohort.modality == "image":
-        return {name: meta[name] for name in ("partition", "left_over", "source")}
-    left_out: dict[str, int] = {}
-    for record in meta["records"]:
-        for symbol, count in record["left_out"].items():
-            left_out[symbol] = left_out.get(symbol, 0) + count
-    return {"without_beats": meta["without_beats"], "left_out": left_out, "synthetic": bool(meta.get("synthetic"))}
-
-
 def _print_classes(cohort: "Cohort") -> None:
-    from ecgfed.cohort.cohort import NOBODY
+    from ecgfed.cohort.summary import class_rows
 
-    rows: list[list[str | int]] = []
-    for i, name in enumerate(cohort.classes):
-        mine = cohort.label == i
-        splits = [int((cohort.split[mine] == part).sum()) for part in range(3)]
-        owners = {int(c) for c in cohort.client[mine]} - {NOBODY}
-        rows.append([name, int(mine.sum()), *splits, len(owners)])
-    there, empty = without_zero_rows(rows)
+    there, empty = without_zero_rows(class_rows(cohort))
     what = "images" if cohort.modality == "image" else "beats"
     console.print(table(["class", what, "train", "valid", "test", "clients"], there))
     if empty:
         note(f"No {what[:-1]} of {', '.join(empty)}.", quiet=False)
 
 
-def _print_beats(cohort: "Cohort", summary: dict[str, Any]) -> None:
+def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     note(
         f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
         f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
@@ -80,7 +67,7 @@ def _print_beats(cohort: "Cohort", summary: dict[str, Any]) -> None:
         warn(f"left out, no beat of any class: {', '.join(meta['without_beats'])}")
 
 
-def _print_images(cohort: "Cohort", summary: dict[str, Any]) -> None:
+def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:
     sizes = sorted(client["images"] for client in cohort.meta["clients"])
     note(
         f"{summary['clients']} clients of {sizes[0]:,} to {sizes[-1]:,} images, "

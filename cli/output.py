@@ -7,11 +7,12 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, JustifyMethod, OverflowMethod, RenderableType
 from rich.progress import Progress
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -27,9 +28,20 @@ from .tables import without_zero_rows as without_zero_rows
 class _PlainConsole(Console):
     """Prints strings as they are: no markup, no emoji codes, nothing that a terminal would obey."""
 
-    def render_str(self, text: str, **kwargs: Any) -> Text:
+    def render_str(
+        self,
+        text: str,
+        *,
+        style: str | Style = "",
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        **ignored: object,
+    ) -> Text:
         """Return a string as text; a table's cells, headings and titles come here too."""
-        return super().render_str(safe_text(text), **{**kwargs, "emoji": False, "markup": False, "highlight": False})
+        plain = safe_text(text)
+        return super().render_str(
+            plain, style=style, justify=justify, overflow=overflow, emoji=False, markup=False, highlight=False
+        )
 
 
 console = _PlainConsole()

@@ -2,31 +2,35 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
-    RECORD_HELP,
     ColumnsOption,
     DetectorOption,
     FsOption,
     MainsOption,
+    RecordArgument,
     UnitsOption,
     lead_names,
+    lead_option,
     named_detector,
     read_options,
 )
 from .watch import watching
 
+if TYPE_CHECKING:
+    from ecgfed.tasks.predict import RecordingPredictions
+
 
 def predict_command(
     bundle_path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle made by 'ecgfed export'.")],
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
+    record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.ecgfed, RECORD.csv and RECORD.json.")],
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
-    lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the bundle's.")] = None,
+    lead: Annotated[str | None, lead_option("the bundle's")] = None,
     peaks: Annotated[str, typer.Option(help="detected or annotated R peaks.")] = "detected",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
@@ -60,28 +64,24 @@ def predict_command(
             watch=watch,
         )
     files = found.save(out, strip=strip, strip_at_s=strip_at, overwrite=overwrite)
-    summary = {
-        **found.about,
-        "beats": len(found),
-        "counts": found.counts,
-        "poor_quality_beats": sum(map(bool, found.poor)),
-        "files": [str(file) for file in files],
-        "seconds": round(time.perf_counter() - started, 2),
-    }
+    elapsed = time.perf_counter() - started
     if json_output:
-        print_json(summary)
+        written = {"files": [str(file) for file in files], "seconds": round(elapsed, 2)}
+        poor = sum(map(bool, found.poor))
+        print_json({**found.about, "beats": len(found), "counts": found.counts, "poor_quality_beats": poor, **written})
     elif not quiet:
-        _print(summary)
+        _print(found, files, elapsed)
 
 
-def _print(summary: dict[str, Any]) -> None:
+def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> None:
     from ecgfed.tasks.predict import whose
 
-    note(f"Record {summary['record']}, lead {summary['lead']}, {whose(summary['patient'])}:", quiet=False)
-    console.print(table(["class", "beats"], [[name, count] for name, count in summary["counts"].items() if count]))
-    if summary["poor_quality_s"]:
-        why = ", ".join(f"{reason} {total:.1f} s" for reason, total in summary["poor_quality_s"].items())
-        poor = f"{summary['poor_quality_beats']:,} beats"
+    about = found.about
+    note(f"Record {about['record']}, lead {about['lead']}, {whose(about['patient'])}:", quiet=False)
+    console.print(table(["class", "beats"], [[name, count] for name, count in found.counts.items() if count]))
+    if about["poor_quality_s"]:
+        why = ", ".join(f"{reason} {total:.1f} s" for reason, total in about["poor_quality_s"].items())
+        poor = f"{sum(map(bool, found.poor)):,} beats"
         note(f"{poor} lie in stretches of poor quality ({why}); see 'ecgfed inspect'.", quiet=False)
-    note(f"{summary['intended_use']}", quiet=False)
-    note(f"{summary['beats']:,} beats in {seconds(summary['seconds'])}: {', '.join(summary['files'])}", quiet=False)
+    note(f"{about['intended_use']}", quiet=False)
+    note(f"{len(found):,} beats in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)

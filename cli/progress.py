@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TimeRemainingColumn
@@ -100,16 +99,36 @@ class LineProgress(Progress):
         total: float | None = 100.0,
         completed: int = 0,
         visible: bool = True,
-        **fields: Any,
+        **fields: object,
     ) -> TaskID:
         """Add a task; raises nothing."""
         task_id = super().add_task(description, start, total, completed, visible, **fields)
         self._begun[task_id] = (self._clock(), completed)
         return task_id
 
-    def update(self, task_id: TaskID, **changes: Any) -> None:
+    def update(
+        self,
+        task_id: TaskID,
+        *,
+        total: float | None = None,
+        completed: float | None = None,
+        advance: float | None = None,
+        description: str | None = None,
+        visible: bool | None = None,
+        refresh: bool = False,
+        **fields: object,
+    ) -> None:
         """Change a task as ``rich.progress.Progress.update`` does, and say a line when it is time for one."""
-        super().update(task_id, **changes)
+        super().update(
+            task_id,
+            total=total,
+            completed=completed,
+            advance=advance,
+            description=description,
+            visible=visible,
+            refresh=refresh,
+            **fields,
+        )
         now, since = self._clock(), self._said.get(task_id, self._begun[task_id][0])
         if now - since >= self._every_s:
             self._said[task_id] = now

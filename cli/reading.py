@@ -2,9 +2,10 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from ecgfed.errors import OptionError
 
@@ -45,9 +46,11 @@ AnnotatorOption = Annotated[
 ]
 
 
-def lead_option(default: str) -> Any:
+def lead_option(default: str) -> OptionInfo:
     """Return ``--lead`` of a command, which says what it looks for by default."""
-    return typer.Option("--lead", help=f"Lead names in order of preference, separated by commas; default {default}.")
+    text = f"Lead names in order of preference, separated by commas; default {default}."
+    option: OptionInfo = typer.Option("--lead", help=text)
+    return option
 
 
 def lead_names(text: str) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The cohort on disk: ``cohort.json`` and flat arrays, ordered by client then time, opened memory-mapped."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
+from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import LabelMap
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
@@ -281,39 +280,3 @@ def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> N
         raise CohortError(path / "test_row.npy", "names no rows of the test pool", action="prepare the cohort again")
     if (arrays["split"][:pool] != TEST).any():
         raise CohortError(path / "split.npy", "has the test pool in another split", action="prepare the cohort again")
-
-
-def summarise(cohort: Cohort) -> dict[str, Any]:
-    """Count what a cohort holds: beats per class and split, and what to say beside every score.
-
-    Returns:
-        JSON-ready: ``clients``, ``beats`` (or ``images``), ``classes`` (beats per class), ``splits``,
-        ``classes_per_client``,
-        ``cells_without_test`` ((client, class) pairs that no test beat represents), ``one_class`` and ``no_test``
-        (clients of one class, and without any test beat), ``padded``.
-    """
-    per_class = np.bincount(cohort.label, minlength=len(cohort.classes))
-    table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
-    owned = cohort.client != NOBODY
-    np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
-    if cohort.modality == "image":
-        client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
-        np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
-    flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
-    present = table.sum(2) > 0
-    missing = np.argwhere(present & (table[:, :, 2] == 0))
-    ids: Sequence[str] = [client.id for client in cohort.clients]
-    return {
-        "clients": len(cohort.clients),
-        next(iter(MODALITIES[cohort.modality])): len(cohort.label),
-        "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
-        "splits": {name: int((cohort.split == i).sum()) for i, name in enumerate(("train", "valid", "test"))},
-        "classes_per_client": round(float(present.sum(1).mean()), 2),
-        "cells": int(present.sum()),
-        "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing.tolist()],
-        "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
-        "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
-        "holdout": [client.id for client in cohort.clients if client.holdout],
-        "padded": int((flags & FLAG_PADDED).astype(bool).sum()),
-        "poor_quality": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
-    }

@@ -15,9 +15,10 @@ from ecgfed.cohort.cifar import (
     imbalanced_stock,
     long_tailed_counts,
 )
-from ecgfed.cohort.cohort import NOBODY, open_cohort, summarise
+from ecgfed.cohort.cohort import NOBODY, open_cohort
 from ecgfed.cohort.pack import pack_cohort
 from ecgfed.cohort.split import TEST, TRAIN, VALID
+from ecgfed.cohort.summary import summarise
 from ecgfed.errors import CohortError, OptionError
 
 

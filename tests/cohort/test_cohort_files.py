@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ecgfed.beats.labels import BUILT_IN
-from ecgfed.cohort.cohort import open_cohort, summarise
+from ecgfed.cohort.cohort import open_cohort
+from ecgfed.cohort.summary import summarise
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError
 

@@ -12,9 +12,10 @@ from record_files import copy_record, flip_byte
 from ecgfed.beats.labels import BUILT_IN
 from ecgfed.beats.path import BeatOptions
 from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
-from ecgfed.cohort.cohort import Cohort, open_cohort, summarise
+from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.mitbih import count_check, mitbih_sources, published_sha256, record_names, wrong_files
 from ecgfed.cohort.split import TEST, TRAIN, VALID
+from ecgfed.cohort.summary import summarise
 from ecgfed.errors import CohortError, OptionError
 
 #: Beats of each class on the 46 records with MLII.

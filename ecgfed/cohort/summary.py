@@ -1,0 +1,119 @@
+"""What is in a cohort, counted: for the person who made it, and to be said beside every score."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict, final
+
+import numpy as np
+
+from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
+from ecgfed.cohort.cohort import NOBODY, Cohort
+from ecgfed.cohort.split import SPLIT_NAMES, TEST
+
+
+class Counts(TypedDict):
+    """What a cohort of any kind holds; an example is a beat or an image.
+
+    Attributes:
+        classes: examples per class.
+        splits: examples per split.
+        classes_per_client: classes a client has, on average.
+        cells: (client, class) pairs with an example.
+        cells_without_test: pairs that no test example represents.
+        one_class: clients of one class.
+        no_test: clients without any test example.
+        holdout: clients kept out of training.
+        padded: beats whose window reaches past an end of the recording.
+        poor_quality: beats whose window overlaps a bad stretch.
+    """
+
+    classes: dict[str, int]
+    splits: dict[str, int]
+    classes_per_client: float
+    cells: int
+    cells_without_test: list[list[str]]
+    one_class: list[str]
+    no_test: list[str]
+    holdout: list[str]
+    padded: int
+    poor_quality: int
+
+
+@final
+class BeatSummary(Counts):
+    """What a cohort of beats holds, JSON-ready."""
+
+    clients: int
+    beats: int
+
+
+@final
+class ImageSummary(Counts):
+    """What a cohort of images holds, JSON-ready."""
+
+    clients: int
+    images: int
+
+
+class ClassRow(NamedTuple):
+    """A class of a cohort: its examples, all and by split, and the clients who have some."""
+
+    name: str
+    examples: int
+    train: int
+    valid: int
+    test: int
+    clients: int
+
+
+def summarise(cohort: Cohort) -> BeatSummary | ImageSummary:
+    """Count what a cohort holds."""
+    per_class = np.bincount(cohort.label, minlength=len(cohort.classes))
+    table = np.zeros((len(cohort.clients), len(cohort.classes), 3), dtype=np.int64)
+    owned = cohort.client != NOBODY
+    np.add.at(table, (cohort.client[owned], cohort.label[owned], cohort.split[owned]), 1)
+    if cohort.modality == "image":
+        client, drawn = cohort.arrays["test_client"], cohort.label[cohort.arrays["test_row"]]
+        np.add.at(table, (client, drawn, np.full(len(drawn), TEST)), 1)
+    flags = cohort.arrays.get("flags", np.zeros(0, np.uint8))
+    present = table.sum(2) > 0
+    missing = np.argwhere(present & (table[:, :, 2] == 0))
+    ids: Sequence[str] = [client.id for client in cohort.clients]
+    counts: Counts = {
+        "classes": {name: int(n) for name, n in zip(cohort.classes, per_class, strict=True)},
+        "splits": {name: int((cohort.split == i).sum()) for i, name in enumerate(SPLIT_NAMES)},
+        "classes_per_client": round(float(present.sum(1).mean()), 2),
+        "cells": int(present.sum()),
+        "cells_without_test": [[ids[i], cohort.classes[j]] for i, j in missing.tolist()],
+        "one_class": [ids[i] for i in np.flatnonzero(present.sum(1) == 1).tolist()],
+        "no_test": [ids[i] for i in np.flatnonzero(table[:, :, 2].sum(1) == 0).tolist()],
+        "holdout": [client.id for client in cohort.clients if client.holdout],
+        "padded": int((flags & FLAG_PADDED).astype(bool).sum()),
+        "poor_quality": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+    }
+    clients, examples = len(cohort.clients), len(cohort.label)
+    if cohort.modality == "image":
+        return {"clients": clients, "images": examples, **counts}
+    return {"clients": clients, "beats": examples, **counts}
+
+
+def class_rows(cohort: Cohort) -> list[ClassRow]:
+    """Return a row for each class, in order of the classes."""
+    rows = []
+    for i, name in enumerate(cohort.classes):
+        mine = cohort.label == i
+        train, valid, test = (int((cohort.split[mine] == part).sum()) for part in range(3))
+        owners = {int(client) for client in cohort.client[mine]} - {NOBODY}
+        rows.append(ClassRow(name, int(mine.sum()), train, valid, test, len(owners)))
+    return rows
+
+
+def provenance(cohort: Cohort) -> dict[str, object]:
+    """Return what of its recordings or images did not come into a cohort, and whether it is made up; JSON-ready."""
+    meta = cohort.meta
+    if cohort.modality == "image":
+        return {name: meta[name] for name in ("partition", "left_over", "source")}
+    left_out: dict[str, int] = {}
+    for record in meta["records"]:
+        for symbol, count in record["left_out"].items():
+            left_out[symbol] = left_out.get(symbol, 0) + count
+    return {"without_beats": meta["without_beats"], "left_out": left_out, "synthetic": bool(meta.get("synthetic"))}

@@ -6,15 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
+from .complete import choices
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
-    RECORD_HELP,
     ColumnsOption,
     DetectorOption,
     FsOption,
     MainsOption,
+    RecordArgument,
     UnitsOption,
     lead_names,
+    lead_option,
     named_detector,
     read_options,
 )
@@ -23,11 +25,13 @@ from .watch import watching
 
 def predict_command(
     bundle_path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle made by 'ecgfed export'.")],
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)],
+    record: RecordArgument,
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.ecgfed, RECORD.csv and RECORD.json.")],
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
-    lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the bundle's.")] = None,
-    peaks: Annotated[str, typer.Option(help="detected or annotated R peaks.")] = "detected",
+    lead: Annotated[str | None, lead_option("the bundle's")] = None,
+    peaks: Annotated[
+        str, typer.Option(help="detected or annotated R peaks.", autocompletion=choices("detected", "annotated"))
+    ] = "detected",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
     annotator: Annotated[str, typer.Option(help="Suffix of the annotation file, for annotated peaks.")] = "atr",

@@ -6,6 +6,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ecgfed.federation.data import TrainingData
+from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.base import Batch, ClientInfo, Method
 from ecgfed.nets.net import Inputs
@@ -14,6 +15,7 @@ from ecgfed.nets.net import Inputs
 POINTS = 20
 
 
+@one_torch_thread()
 def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tuple[int, ...]:
     """Return the floating point operations of one client's step at ``POINTS`` evenly spaced moments of a run.
 

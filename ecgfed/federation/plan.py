@@ -47,12 +47,14 @@ class TrainPlan:
             ("--clients-per-round", self.clients_per_round),
             ("--batch-size", self.batch_size),
         ):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise OptionError(option, f"{value!r}", "a whole number")
             if value is not None and value < 1:
                 raise OptionError(option, f"{value}", "1 or more")
         if self.leave_out not in LEAVE_OUT:
             raise OptionError("--leave-out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
-        if not 0 <= self.seed < 2**63:
-            raise OptionError("--seed", f"{self.seed}", "0 or more")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
+            raise OptionError("--seed", f"{self.seed!r}", "a whole number, 0 or more")
 
     def steps_for(self, train_examples: int) -> int:
         """Return a client's local steps in a round."""
@@ -80,8 +82,8 @@ class TrainPlan:
 
 def check_passes(passes: float) -> float:
     """Return the passes; raises OptionError unless they are a finite number above 0 that rounds can be counted for."""
-    if not (passes > 0 and passes < MOST_PASSES):
-        raise OptionError("--passes", f"{passes:g}", f"above 0 and below {MOST_PASSES:g}")
+    if isinstance(passes, bool) or not isinstance(passes, int | float) or not 0 < passes < MOST_PASSES:
+        raise OptionError("--passes", f"{passes!r}", f"above 0 and below {MOST_PASSES:g}")
     return passes
 
 
@@ -123,6 +125,15 @@ def participants(plan: TrainPlan, clients: NDArray[np.int64], round_number: int)
         raise OptionError("--clients-per-round", f"{m}", f"at most {len(clients)}, the clients of the cohort")
     rng = np.random.default_rng([plan.seed, 1, round_number])
     return np.sort(rng.choice(clients, size=m, replace=False))
+
+
+def worker_count(workers: int | None) -> int:
+    """Return how many workers there shall be: one a core where nobody says; raises OptionError below 1."""
+    if workers is None:
+        return available_cores()
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        raise OptionError("--workers", f"{workers!r}", "a whole number, 1 or more")
+    return workers
 
 
 def available_cores() -> int:

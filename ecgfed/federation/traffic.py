@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
 from torch import Tensor
 
 from ecgfed.federation.client_round import ClientResult, ClientWork, run_client
@@ -109,11 +108,8 @@ def traffic_of(method: Method, data: TrainingData, plan: TrainPlan, rounds: Sequ
         CohortError: the data lack validation beats.
         RunError: a loss was not finite.
     """
-    recorder, state, threads = _Recorder(data, plan), initial_state(method, plan), torch.get_num_threads()
-    try:
-        for number in range(1, plan.rounds + 1) if rounds is None else rounds:
-            state.round = number - 1
-            train(method, data, plan, recorder, state, should_stop=lambda: True)
-    finally:
-        torch.set_num_threads(threads)
+    recorder, state = _Recorder(data, plan), initial_state(method, plan)
+    for number in range(1, plan.rounds + 1) if rounds is None else rounds:
+        state.round = number - 1
+        train(method, data, plan, recorder, state, should_stop=lambda: True)
     return Traffic(method, tuple(recorder.rounds))

@@ -10,6 +10,7 @@ import torch
 from ecgfed.federation.client_round import ClientEngine, ClientResult, ClientWork
 from ecgfed.federation.data import TrainingData
 from ecgfed.federation.meta_set import with_meta_set
+from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.plan import TrainPlan, check_needs, participants
 from ecgfed.federation.state import State
 from ecgfed.federation.trees import stack
@@ -59,6 +60,7 @@ def initial_state(method: Method, plan: TrainPlan) -> State:
     return State(0, method.server_start(method.net.initial(plan.seed)))
 
 
+@one_torch_thread()
 def train(
     method: Method,
     data: TrainingData,
@@ -87,7 +89,6 @@ def train(
         StorageError: a callback could not write.
     """
     check_needs(method.needs, plan, len(data.clients))
-    torch.set_num_threads(1)  # sums on this thread must not depend on how many there are
     session = _Session(with_meta_set(method, data, plan.seed), data, plan, engine)
     try:
         for callback in callbacks:

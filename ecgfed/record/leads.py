@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ecgfed.errors import OptionError
+
 
 def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the leads of a ``cohort.json`` or a manifest in order of preference; version 0.1 joined them by ``|``.
@@ -14,5 +16,8 @@ def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def lead_list(leads: str | Sequence[str]) -> tuple[str, ...]:
-    """Return lead names in order of preference, one alone or several."""
-    return (leads,) if isinstance(leads, str) else tuple(leads)
+    """Return lead names in order of preference, one alone or several; raises OptionError for what is no name."""
+    names = (leads,) if isinstance(leads, str) else tuple(leads)
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise OptionError("--lead", f"{leads!r}", "one or more lead names")
+    return names

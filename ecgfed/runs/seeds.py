@@ -1,6 +1,8 @@
 """Runs that differ in their seed only, side by side in one folder: ``OUT/seed-0``, ``OUT/seed-1``, ..."""
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,3 +44,26 @@ def open_one_run(path: Path) -> "Run":
         names = ", ".join(folder.name for folder in folders)
         raise RunError(path, f"holds the runs {names}", "one run", f"name one: {folders[0]}")
     return open_run(folders[0])
+
+
+def check_same(runs: "Sequence[Run]") -> None:
+    """Refuse runs that differ in more than their seed, or are not all at the same round: no mean is theirs.
+
+    Raises:
+        RunError: naming the first one that differs from the one before, and in what.
+    """
+    for one, other in pairwise(runs):
+        for what, value in _apart_from_the_seed(one).items():
+            if (theirs := _apart_from_the_seed(other)[what]) != value:
+                raise RunError(
+                    other.path,
+                    f"differs from {one.path.name} in its {what} ({theirs}, not {value})",
+                    "runs that differ in their seed only",
+                    "evaluate them one by one, or finish them with --resume",
+                )
+
+
+def _apart_from_the_seed(run: "Run") -> dict[str, object]:
+    plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
+    same = {name: run.meta[name] for name in ("method", "settings", "net")}
+    return {**same, "plan": plan, "cohort": run.fingerprint, "finished rounds": run.store.rounds()}

@@ -82,7 +82,8 @@ class Detections:
 
     def __repr__(self) -> str:
         beats = sum(len(one.sample) for one in self.records)
-        return f"Detections({len(self.records)} recordings: {beats:,} beats by {shortened(self.detector, 60)})"
+        what = "recording" if len(self.records) == 1 else "recordings"
+        return f"Detections({len(self.records)} {what}: {beats:,} beats by {shortened(self.detector, 60)})"
 
     def to_dict(self) -> dict[str, object]:
         """Return what ``ecgfed detect --json`` prints."""

@@ -12,11 +12,11 @@ from ecgfed.errors import MissingExtraError, OptionError, RunError
 from ecgfed.evaluation.result import Scores
 from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.evaluation.scenarios import evaluate as score
-from ecgfed.federation.plan import available_cores
+from ecgfed.federation.plan import worker_count
 from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run, open_run
-from ecgfed.runs.seeds import run_folders
+from ecgfed.runs.seeds import check_same, run_folders
 from ecgfed.tasks.watch import NOBODY, Watch
 
 
@@ -73,6 +73,7 @@ def evaluate(
     if leave_out not in LEAVE_OUT:
         raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
     runs = [run] if isinstance(run, Run) else [open_run(folder) for folder in run_folders(Path(run))]
+    check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)
     results = []
@@ -84,7 +85,7 @@ def evaluate(
             state,
             SPLIT_NAMES.index(split),
             protocol=protocol,
-            workers=workers or available_cores(),
+            workers=worker_count(workers),
             local=local_models,
             leave_out=leave_out,
             progress=lambda done, total: watch.progress("patients", done, total),

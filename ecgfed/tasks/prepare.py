@@ -38,7 +38,7 @@ def _options(
 ) -> PrepareOptions:
     beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions(), mains_hz)
     labels = load_label_map(classes) if isinstance(classes, str) else classes
-    return PrepareOptions(beats, labels, split, tuple(holdout), seed)
+    return PrepareOptions(beats, labels, split, (holdout,) if isinstance(holdout, str) else tuple(holdout), seed)
 
 
 def prepare_mitbih(

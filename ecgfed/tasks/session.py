@@ -10,7 +10,7 @@ from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.federation.engine_choice import open_engine
 from ecgfed.federation.estimate import seconds_left, step_arithmetic
 from ecgfed.federation.meta_set import with_meta_set
-from ecgfed.federation.plan import available_cores
+from ecgfed.federation.plan import worker_count
 from ecgfed.federation.progress import Progress, ReportProgress
 from ecgfed.federation.train import Callback, initial_state, train
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
@@ -52,7 +52,7 @@ def run_session(
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
     state = store.load() if store.exists() else initial_state(run.method, run.plan)
-    threads = workers or available_cores()
+    threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
         raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
     _say_cost(run, data, state.round, watch)

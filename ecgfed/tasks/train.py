@@ -7,7 +7,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import EcgfedError, OptionError, RunError
+from ecgfed.errors import OptionError, RunError
 from ecgfed.federation.data import training_data
 from ecgfed.federation.engine_choice import choose_engine
 from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
@@ -174,14 +174,12 @@ def train_seeds(
         >>> ecgfed.evaluate("seeds", split="valid").std("T_g") >= 0
         True
     """
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise OptionError("--seeds", ", ".join(map(str, seeds)) or "none", "one or more, none twice")
-    if options.get("seed") is not None:
-        raise OptionError("--seed and --seeds", "both given", "one of them")
+    out = Path(out)
+    _check_seeds(seeds, out, options)
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     runs: list[Run] = []
     for seed in seeds:
-        folder = seed_folder(Path(out), seed)
+        folder = seed_folder(out, seed)
         watch.note(f"Seed {seed}, {len(runs) + 1} of {len(seeds)}:")
         resume = bool(options.get("resume")) and (folder / FILE_NAME).is_file()
         given = {**options, "resume": resume, "seed": seed, "watch": watch, "should_stop": should_stop}
@@ -189,6 +187,24 @@ def train_seeds(
         if should_stop():
             break
     return runs
+
+
+def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object]) -> None:
+    """Refuse seeds, and a folder for their runs, before the first of them is trained; raises OptionError."""
+    whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+    if not whole or not seeds or len(set(seeds)) < len(seeds):
+        raise OptionError("--seeds", f"{seeds!r}", "whole numbers, 0 or more, none twice")
+    for first, second in (("seed", "seeds"), ("resume", "overwrite")):
+        if options.get(first) not in (None, False) and (second == "seeds" or options.get(second)):
+            raise OptionError(f"--{first} and --{second}", "both given", "one of them")
+    if (out / FILE_NAME).is_file():
+        raise OptionError("--out", f"{out} is a run itself", "a folder for runs", "choose another")
+    if not options.get("resume") and not options.get("overwrite"):
+        taken = [folder.name for seed in seeds if (folder := seed_folder(out, seed)).exists()]
+        if taken:
+            raise OptionError(
+                "--out", f"{out} holds {', '.join(taken)}", "none of these", "pass --resume or --overwrite"
+            )
 
 
 def _aside(out: Path) -> Path:
@@ -204,7 +220,7 @@ def _nothing_half_written(out: Path, *, resume: bool) -> Iterator[None]:
     old, store = _aside(out), CheckpointStore(out)
     try:
         yield
-    except EcgfedError:
+    except BaseException:  # a notebook's stop button, too
         replaced = not resume and old.is_dir()
         if (is_ours or replaced) and out.is_dir() and not store.exists():
             with suppress(OSError):

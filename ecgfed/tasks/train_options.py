@@ -94,6 +94,8 @@ def wish_of(
     Raises:
         OptionError: the file cannot be read, a name or value in it cannot be, or two ways to say one thing.
     """
+    if not isinstance(settings, Mapping):
+        raise OptionError("--set", f"{settings!r}", "settings by name", "such as {'lr': 0.01}")
     said = {name: value for name, value in given.items() if value is not None}
     asked = dict(settings)
     if config is not None:

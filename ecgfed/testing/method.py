@@ -2,43 +2,48 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ecgfed.errors import OptionError, RunError
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.batched import BatchedEngine
-from ecgfed.federation.data import TrainingData
+from ecgfed.federation.card_check import card_problems
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
+from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
-from ecgfed.methods.answers import Answer, Chain, Ensemble
+from ecgfed.methods.answers import Chain, Ensemble
 from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.layers import Params
-from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.runs.callbacks import SaveCheckpoint
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.testing.federation import CLASSES, synthetic_federation
 from ecgfed.testing.hooks import Watch, changed, remembered, same, watched
 from ecgfed.testing.promises import CheckReport, LeftOut, Promise, expect, try_promises
+from ecgfed.testing.trial import (
+    SIZES,
+    DoubleNet,
+    Trial,
+    copied,
+    double_precision,
+    expect_close,
+    expect_equal,
+    mixed_federation,
+    trained,
+    trees,
+)
 
-#: Clients with a short last batch, one smaller than a batch, and more of them than slots.
-SIZES = (12, 19, 5, 9)
 #: One class alone, fewer beats than a batch, a single beat.
 ODD = ([1] * 9, [0, 1, 2], [2], [0, 2] * 6)
 #: How far two engines may lie apart, since they add up in another order: (absolute, relative) in double precision, and
@@ -47,59 +52,6 @@ DOUBLE, SINGLE = (1e-5, 1e-5), (1e-4, 1e-3)
 #: Largest difference of a logit between torch and an exported graph; it grows with logits beyond the second number, as
 #: that of bundles does (whose folder cannot be asked where onnx is missing).
 LOGIT_TOLERANCE, LARGE_LOGIT = 1e-4, 100.0
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A method that is being checked.
-
-    Attributes:
-        kind: its class.
-        settings: its settings.
-    """
-
-    kind: type[Method]
-    settings: Any
-
-    def made(self, *, norm: str = "group", rr: bool = True, net: type[ResNet1d] = ResNet1d) -> Method:
-        """Return the method on a small net, made anew."""
-        return self.kind(net(NetSpec(CLASSES, width=0.35, norm=norm, rr=rr)), self.settings)
-
-    def plan(self, **how: Any) -> TrainPlan:
-        """Return a plan that the method is defined for, of batches of eight."""
-        needs = self.kind.needs
-        if needs.one_step:
-            how |= {"local_epochs": None, "local_steps": 1}
-        if needs.all_clients:
-            how["clients_per_round"] = None
-        return TrainPlan(**{"batch_size": 8, **how})
-
-    @property
-    def usual(self) -> TrainPlan:
-        """Two rounds of one epoch."""
-        return self.plan(rounds=2, local_epochs=1)
-
-    @cached_property
-    def data(self) -> TrainingData:
-        """Four clients, each with all classes as far as it has beats, with RR features."""
-        return _federation(rr=True)
-
-    @cached_property
-    def run(self) -> State:
-        """The state after two rounds, one client after the other."""
-        return _trained(self.made(), self.data, self.usual)
-
-    def answers(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Answer]]:
-        """Yield every answer of a trained method with its name, those of the first patients alone where asked."""
-        clients = sorted(state.kept)
-        for protocol in ("ensemble", "average"):
-            # one by one, as a run hands them over: they are not all in memory at once
-            kept = (state.kept[client] for client in clients)
-            yield f"the global answer ({protocol})", method.global_answer(state.server, kept, protocol)
-        for client in clients[:patients]:
-            yield f"the personal answer of client {client}", method.personal_answer(state.server, state.kept[client])
-            for name, chain in method.personal_variants(state.server, state.kept[client]).items():
-                yield f"the variant {name} of client {client}", chain
 
 
 def check_method(kind: type[Method], settings: Mapping[str, object] | None = None) -> CheckReport:
@@ -125,31 +77,6 @@ def check_method(kind: type[Method], settings: Mapping[str, object] | None = Non
         return try_promises(name, PROMISES, Trial(kind, make_settings(kind.settings_type, dict(settings or {}))))
     finally:
         torch.set_num_threads(threads)
-
-
-def _federation(*, rr: bool) -> TrainingData:
-    draw = np.random.default_rng(3)
-    labels = [draw.integers(0, CLASSES, size).tolist() for size in SIZES]
-    # mostly noise: features stay clear of the kinks where rounding would decide which way a step goes
-    return synthetic_federation(labels, rr=rr, noise=1.0)
-
-
-def _trained(method: Method, data: TrainingData, plan: TrainPlan, workers: int = 1, **more: Any) -> State:
-    with ThreadEngine(data, plan, workers) as engine:
-        return train(method, data, plan, engine, initial_state(method, plan), **more)
-
-
-def _trees(state: State) -> dict[str, Tree]:
-    return {"the server's state": state.server, **{f"what client {c} keeps": state.kept[c] for c in sorted(state.kept)}}
-
-
-def _equal(one: State, other: State, told: str) -> None:
-    """Expect two states to be the same to the bit."""
-    mine, theirs = _trees(one), _trees(other)
-    expect(mine.keys() == theirs.keys() and one.seen == other.seen, f"{told}, other clients have taken part")
-    for what, tree in mine.items():
-        where = changed(theirs[what], remembered(tree))
-        expect(not where, f"{told}, {where} of {what} is another")
 
 
 def _is_complete(kind: type[Method], name: str) -> None:
@@ -186,14 +113,14 @@ def _settings_travel(trial: Trial) -> None:
 def _has_sound_hooks(trial: Trial) -> None:
     watch = Watch()
     method = replace(trial, kind=watched(trial.kind, watch)).made()
-    state = _trained(method, trial.data, trial.usual)
-    before = {what: remembered(tree) for what, tree in _trees(state).items()}
+    state = trained(method, trial.data, trial.usual)
+    before = {what: remembered(tree) for what, tree in trees(state).items()}
     list(trial.answers(method, state))
     for name, value in method.round_report(state.server).items():
         expect(isinstance(value, float), f"round_report gives {name} as {type(value).__name__}, not as a float")
     for returned in watch.sent_back:
         method.local_answer(returned)
-    for what, tree in _trees(state).items():
+    for what, tree in trees(state).items():
         where = changed(tree, before[what])
         expect(not where, f"an answer changes {what} ({where})")
     _new_patient(method, state, method.newcomer(state.server, method.net.initial(0)))
@@ -205,42 +132,39 @@ def _new_patient(method: Method, state: State, kept: Tree) -> None:
     one = synthetic_federation([[0, 1, 2] * 4], rr=True, seed=5)
     data = replace(one, clients=np.array([number]), rows={number: one.rows[0]}, valid_rows={number: one.valid_rows[0]})
     plan = replace(Trial(type(method), method.settings).usual, rounds=state.round + 1, clients_per_round=None)
-    late = State(state.round, remembered_tree(state.server), {number: kept})
+    late = State(state.round, copied(state.server), {number: kept})
     with ThreadEngine(data, plan, 1) as engine:
         train(method, data, plan, engine, late)
-
-
-def remembered_tree(tree: Tree) -> Tree:
-    """Return a copy of a tree."""
-    return {name: remembered_tree(leaf) if isinstance(leaf, dict) else leaf.clone() for name, leaf in tree.items()}
 
 
 def _gives_the_same_bits(trial: Trial) -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # type: ignore[index] # noqa: NPY002
     method = trial.made()
-    once = _trained(method, trial.data, trial.usual)
+    once = trained(method, trial.data, trial.usual)
     after = torch.get_rng_state(), np.random.get_state()[1], random.getstate()  # type: ignore[index] # noqa: NPY002
     expect(torch.equal(before[0], after[0]), "it draws from torch's global random numbers, which no seed of a run sets")
     expect(np.array_equal(before[1], after[1]), "it draws from NumPy's global random numbers")
     expect(before[2] == after[2], "it draws from Python's global random numbers")
-    _equal(trial.run, once, "made anew and run again")
-    _equal(once, _trained(method, trial.data, trial.usual, workers=3), "run again, the same object with three threads")
+    expect_equal(trial.run, once, "made anew and run again")
+    expect_equal(
+        once, trained(method, trial.data, trial.usual, workers=3), "run again, the same object with three threads"
+    )
 
 
 def _means_the_same_in_either_engine(trial: Trial) -> None:
     steps = trial.plan(rounds=2, local_epochs=None, local_steps=3, clients_per_round=3)
     for plan, norm, rr, slots in ((trial.usual, "group", True, 2), (steps, "batch", False, 3)):
         try:
-            with _double_precision():
+            with double_precision():
                 one, many = _both_engines(trial, plan, norm, rr, slots, torch.float64)
             tolerance = DOUBLE
         except RuntimeError:  # a type of its own somewhere
             one, many = _both_engines(trial, plan, norm, rr, slots, torch.float32)
             tolerance = SINGLE
         expect(one.seen == many.seen, "with many clients at once other beats are seen")
-        for (what, mine), theirs in zip(_trees(one).items(), _trees(many).values(), strict=True):
-            _close(flatten(mine), flatten(theirs), tolerance, f"with many clients at once (norm {norm}) {what}")
+        for (what, mine), theirs in zip(trees(one).items(), trees(many).values(), strict=True):
+            expect_close(flatten(mine), flatten(theirs), tolerance, f"with many clients at once (norm {norm}) {what}")
 
 
 def _both_engines(
@@ -248,55 +172,26 @@ def _both_engines(
 ) -> tuple[State, State]:
     """Train one client after the other, and many at once."""
     double = dtype == torch.float64
-    method = trial.made(norm=norm, rr=rr, net=_DoubleNet if double else ResNet1d)
-    data = _federation(rr=rr)
+    method = trial.made(norm=norm, rr=rr, net=DoubleNet if double else ResNet1d)
+    data = mixed_federation(rr=rr)
     if double:
         examples, features = data.examples.astype(np.float64), None if data.rr is None else data.rr.astype(np.float64)
         data = replace(data, examples=examples, rr=features)  # type: ignore[arg-type]  # single everywhere but here
     with BatchedEngine(data, plan, "cpu", slots) as engine:
         many = train(method, data, plan, engine, initial_state(method, plan))
-    return _trained(method, data, plan), many
-
-
-class _DoubleNet(ResNet1d):
-    """A net whose parameters are float64, so that two engines differ by what they mean and not by their rounding."""
-
-    def initial(self, seed: int) -> Params:
-        return {name: value.double() for name, value in super().initial(seed).items()}
-
-
-@contextmanager
-def _double_precision() -> Iterator[None]:
-    """What a method makes of its own is float64 too, unless it says otherwise."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def _close(mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor], tolerance: tuple[float, float], told: str) -> None:
-    expect(mine.keys() == theirs.keys(), f"{told} has other leaves")
-    for path, leaf in mine.items():
-        other = theirs[path]
-        expect(leaf.shape == other.shape and leaf.dtype == other.dtype, f"{told}: {path} has another form")
-        absolute, relative = tolerance
-        near = torch.isclose(leaf.double(), other.double(), atol=absolute, rtol=relative, equal_nan=True).all()
-        most = (leaf.double() - other.double()).abs().max() if leaf.numel() else 0.0
-        expect(near, f"{told}: {path} lies {float(most):.3g} off")
+    return trained(method, data, plan), many
 
 
 def _resumes(trial: Trial) -> None:
     plan = trial.usual
     with TemporaryDirectory() as folder:
         saved = [SaveCheckpoint(CheckpointStore(Path(folder)))]
-        _trained(trial.made(), trial.data, plan, callbacks=saved, should_stop=lambda: True)
+        trained(trial.made(), trial.data, plan, callbacks=saved, should_stop=lambda: True)
         method, state = trial.made(), CheckpointStore(Path(folder)).load()
         expect(state.round == 1, f"stopped after one round it has saved {state.round}")
         with ThreadEngine(trial.data, plan, 1) as engine:
             resumed = train(method, trial.data, plan, engine, state)
-        _equal(trial.run, resumed, "resumed from disk after one of two rounds")
+        expect_equal(trial.run, resumed, "resumed from disk after one of two rounds")
 
 
 def _moves(trial: Trial) -> None:
@@ -344,8 +239,8 @@ def _stays_finite(trial: Trial) -> None:
     inputs = data.batch(np.arange(len(data.label))).inputs
     for norm in ("group", "batch"):
         method = trial.made(norm=norm, rr=False)
-        state = _trained(method, data, trial.plan(rounds=2, local_epochs=1))
-        for what, tree in _trees(state).items():
+        state = trained(method, data, trial.plan(rounds=2, local_epochs=1))
+        for what, tree in trees(state).items():
             for path, leaf in flatten(tree).items():
                 told = f"clients of one class or one beat (norm {norm}) make {path} of {what} not finite"
                 expect(leaf.isfinite().all(), told)
@@ -360,11 +255,19 @@ def _refuses_nan(trial: Trial) -> None:
     examples[trial.data.rows[1]] = np.nan
     data = replace(trial.data, examples=examples)
     try:
-        _trained(trial.made(), data, trial.usual)
+        trained(trial.made(), data, trial.usual)
     except RunError as refused:
         expect("client 1 in round 1" in str(refused), f"of a client whose beats are NaN it says: {refused}")
         return
     expect(False, "beats that are NaN are trained on as if they were some")
+
+
+def _card_is_true(trial: Trial) -> None:
+    method = trial.made(rr=False)
+    plan = trial.plan(rounds=10, local_epochs=None, local_steps=2)
+    # a run's first rounds and its last ones, for methods have phases
+    problems = card_problems(traffic_of(method, mixed_federation(rr=False), plan, (1, 2, 9, 10)))
+    expect(not problems, problems[0] if problems else "")
 
 
 def _exports(trial: Trial) -> None:
@@ -393,5 +296,6 @@ PROMISES: tuple[Promise[Trial], ...] = (
     Promise("finite answers of the net's own roles, shared parts the same for all", _answers),
     Promise("finite numbers from clients of one class, few beats or one", _stays_finite),
     Promise("one line that names the client whose beats are NaN", _refuses_nan),
+    Promise("a card that says what travels and what stays", _card_is_true),
     Promise("exported graphs that answer as the model does", _exports),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ecgfed.errors import OptionError
-from ecgfed.federation.cost import Cost, cost_of
+from ecgfed.federation.cost import CLIENTS, Cost, cost_of
 from ecgfed.methods.card import in_words
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
@@ -42,7 +42,7 @@ def parsed(row: str) -> tuple[str, dict[str, str]]:
 def cost(row: str) -> Cost:
     """What is measured for a row of the table."""
     name, values = parsed(row)
-    return cost_of(methods()[name], values, clients=12 if "candidates" in row else 8)
+    return cost_of(methods()[name], values, clients=12 if "candidates" in row else CLIENTS)
 
 
 def line_of(row: str) -> str:

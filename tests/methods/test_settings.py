@@ -10,7 +10,6 @@ from ecgfed.errors import OptionError
 from ecgfed.methods.fed_rod import GENERIC, FedRodSettings
 from ecgfed.methods.grp_fed import GrpFedSettings, PrintedSettings
 from ecgfed.methods.local_sgd import SgdSettings
-from ecgfed.methods.names import did_you_mean, plain, same_name
 from ecgfed.methods.per_fedavg import PerFedAvgSettings
 from ecgfed.methods.registry import method_by_name, methods
 from ecgfed.methods.risks import RiskSettings
@@ -26,6 +25,7 @@ from ecgfed.methods.settings import (
     settings_of,
     stored_settings,
 )
+from ecgfed.text import did_you_mean, same_name
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def test_a_method_is_found_whatever_its_case_and_hyphens(asked: str) -> None:
 
 def test_no_two_methods_or_settings_have_the_same_plain_name() -> None:
     for names in (list(methods()), *([f.name for f in fields(kind.settings_type)] for kind in methods().values())):
-        assert len({plain(name) for name in names}) == len(names)
+        assert len({name.lower().replace("-", "").replace("_", "") for name in names}) == len(names)
 
 
 @pytest.mark.parametrize(

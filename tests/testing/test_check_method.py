@@ -253,6 +253,14 @@ class LostNewcomer(Sound):
         return {"model": server["models"]}
 
 
+class SaysLess(Sound):
+    """Its clients' class counts go up, of which its card says nothing."""
+
+    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+        returned, kept = super().finish(state, info)
+        return {**returned, "counts": info.class_counts}, kept
+
+
 BROKEN: dict[type[Method], str] = {
     NoCard: "lacks card",
     Named: "fedavg: another method has this name",
@@ -282,6 +290,7 @@ BROKEN: dict[type[Method], str] = {
     DividesByCounts: "client 0 in round 1: the model is inf",
     WipesNanAway: "beats that are NaN are trained on as if they were some",
     DecidesInPython: "(promise: exported graphs that answer as the model does)",
+    SaysLess: "it sends up counts, which its card does not name",
     LostNewcomer: "fails with KeyError: 'models'",
 }
 

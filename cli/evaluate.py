@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import LeaveOutOption, MovedCohortOption, ProtocolOption, ScoredSplitOption
 from .output import (
     JsonOption,
     OverwriteOption,
@@ -29,11 +30,9 @@ WORST = 10
 
 def evaluate_command(
     run_path: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train', or runs of seeds.")],
-    split: Annotated[str, typer.Option(help="test or valid.")] = "test",
-    cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
-    protocol: Annotated[
-        str, typer.Option("--global", help="A method without a global model answers by its ensemble or average.")
-    ] = "ensemble",
+    split: ScoredSplitOption = "test",
+    cohort_path: MovedCohortOption = None,
+    protocol: ProtocolOption = "ensemble",
     local: Annotated[
         bool,
         typer.Option(
@@ -41,7 +40,7 @@ def evaluate_command(
             help="Score each client's model after local training too, where the method has one model for everybody.",
         ),
     ] = True,
-    leave_out: Annotated[str, typer.Option(help="nothing or poor-quality: beats in bad stretches.")] = "nothing",
+    leave_out: LeaveOutOption = "nothing",
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")

@@ -6,17 +6,16 @@ from typing import Annotated
 
 import typer
 
+from .options import MovedCohortOption, ProtocolOption, RunArgument
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .watch import watching
 
 
 def export_command(
-    run_path: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")],
+    run_path: RunArgument,
     out: Annotated[Path, typer.Option("--out", help="The bundle folder to make.")],
-    cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
-    protocol: Annotated[
-        str, typer.Option("--global", help="A method without a global model answers by its ensemble or average.")
-    ] = "ensemble",
+    cohort_path: MovedCohortOption = None,
+    protocol: ProtocolOption = "ensemble",
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,

@@ -21,3 +21,12 @@ LeaveOutOption = Annotated[
         autocompletion=choices("nothing", "poor-quality"),
     ),
 ]
+MovedCohortOption = Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")]
+ProtocolOption = Annotated[
+    str,
+    typer.Option(
+        "--global",
+        help="A method without a global model answers by its ensemble or average.",
+        autocompletion=choices("ensemble", "average"),
+    ),
+]

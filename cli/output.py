@@ -50,7 +50,7 @@ stderr = _PlainConsole(stderr=True)
 _COMMAND = re.compile(r"\becgfed [a-z]")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the output where it exists.")]
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Worker threads or processes; default: one for each core.")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .complete import detector_names
+from .options import MovedCohortOption, RunArgument
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     AnnotatorOption,
@@ -14,6 +16,7 @@ from .reading import (
     UnitsOption,
     as_typed,
     lead_names,
+    lead_option,
     named_detector,
     read_options,
 )
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def personalize_command(
-    run_path: Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")],
+    run_path: RunArgument,
     out: Annotated[Path, typer.Option("--out", help="The bundle folder to make, with this patient's model.")],
     record: Annotated[
         Path | None, typer.Option("--record", help="The new patient's recording, with its annotations.")
@@ -38,12 +41,16 @@ def personalize_command(
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the first minutes' beats.")] = 10,
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
-    lead: Annotated[str | None, typer.Option(help="Lead names in order of preference; default the cohort's.")] = None,
+    lead: Annotated[str | None, lead_option("the cohort's")] = None,
     detector: Annotated[
-        str | None, typer.Option(help="Who finds the R peaks where the cohort's were detected; default as there.")
+        str | None,
+        typer.Option(
+            help="Who finds the R peaks where the cohort's were detected; default as there.",
+            autocompletion=detector_names,
+        ),
     ] = None,
     annotator: AnnotatorOption = "atr",
-    cohort_path: Annotated[Path | None, typer.Option("--cohort", help="The cohort, where it has moved.")] = None,
+    cohort_path: MovedCohortOption = None,
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,

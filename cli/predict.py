@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .complete import choices
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     ColumnsOption,
@@ -31,7 +32,9 @@ def predict_command(
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.ecgfed, RECORD.csv and RECORD.json.")],
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
     lead: Annotated[str | None, lead_option("the bundle's")] = None,
-    peaks: Annotated[str, typer.Option(help="detected or annotated R peaks.")] = "detected",
+    peaks: Annotated[
+        str, typer.Option(help="detected or annotated R peaks.", autocompletion=choices("detected", "annotated"))
+    ] = "detected",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
     annotator: Annotated[str, typer.Option(help="Suffix of the annotation file, for annotated peaks.")] = "atr",

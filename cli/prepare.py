@@ -9,6 +9,7 @@ import typer
 from ecgfed.errors import OptionError
 
 from .cohort_report import report_cohort
+from .complete import choices
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
 from .reading import (
     AnnotatorOption,
@@ -29,9 +30,16 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make a cohort from recordings.", no_args_is_help=True, rich_markup_mode=None)
 
 OutOption = Annotated[Path, typer.Option("--out", help="The cohort folder to make.")]
-SplitOption = Annotated[str, typer.Option(help="random (stratified by class) or chronological.")]
+SplitOption = Annotated[
+    str,
+    typer.Option(
+        help="random (stratified by class) or chronological.", autocompletion=choices("random", "chronological")
+    ),
+]
 ClassesOption = Annotated[str, typer.Option(help="mitbih12, aami5, aami5-bxb, or a JSON or TOML file.")]
-PeaksOption = Annotated[str, typer.Option(help="annotated or detected R peaks.")]
+PeaksOption = Annotated[
+    str, typer.Option(help="annotated or detected R peaks.", autocompletion=choices("annotated", "detected"))
+]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
 LeadsOption = Annotated[str, typer.Option("--lead", help="Lead names in order of preference, separated by commas.")]
 PackOption = Annotated[

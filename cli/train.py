@@ -9,6 +9,7 @@ import typer
 
 from ecgfed.errors import OptionError
 
+from .complete import method_names
 from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds, stderr
 from .stop import graceful_stop
 from .watch import watching
@@ -22,7 +23,9 @@ def train_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="The run folder to make; default runs/COHORT-METHOD-sSEED.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="A name from 'ecgfed methods'; default grp-fed.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="A name from 'ecgfed methods'; default grp-fed.", autocompletion=method_names)
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds, in place of passes.")] = None,
     passes: Annotated[
         float | None, typer.Option(help="Passes over all training beats, on average; default 60.")

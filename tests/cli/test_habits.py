@@ -145,6 +145,9 @@ def test_the_shell_completes(completed: Callable[..., list[str]]) -> None:
     assert set(completed("ecgfed runs ")) == {"list", "show", "compare"}
     assert set(completed("ecgfed runs compare a b --s")) == {"--split"}
     assert set(completed("ecgfed runs compare a b --split ")) == {"test", "valid"}
+    assert set(completed("ecgfed train c --method grp-")) == {"grp-fed", "grp-fed-printed"}
+    assert completed("ecgfed detect x --detector pan") == ["pantompkins1985"]
+    assert set(completed("ecgfed evaluate run --global ")) == {"ensemble", "average"}
     assert completed("ecgfed ec57 x --mapping aami5-") == ["aami5-bxb"]
     assert completed("ecgfed runs list ") == []  # then the shell offers files
     assert completed("ecgfed tr", "fish")[0] == "train"

@@ -109,7 +109,7 @@ def main() -> None:
             code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
         sys.stdout.flush()
     except EcgfedError as error:
-        _stop(2, str(error))
+        _stop(2, error.line)
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
             typer.echo(str(error), err=True)

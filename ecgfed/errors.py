@@ -1,8 +1,42 @@
 """The one error hierarchy: everything a user can cause, said in one line.
 
-The command line prints ``str(error)`` after ``ecgfed: `` and exits with code 2; it never shows a traceback
-for these. Anything else that escapes is a defect of ours.
+The command line prints ``error.line`` after ``ecgfed: `` and exits with code 2; it never shows a traceback
+for these. In Python ``str(error)`` is the same line with parameters in place of options. Anything else that escapes
+is a defect of ours.
 """
+
+import re
+
+#: Parameters of the verbs that are not the option's own name, and options that stand for a value.
+_PARAMETERS = {
+    "lead": "leads",
+    "mains": "mains_hz",
+    "fs": "fs_hz",
+    "global": "protocol",
+    "set": "settings",
+    "no-rr": "rr=False",
+    "no-local-models": "local=False",
+}
+_FLAGS = ("overwrite", "resume", "download")
+#: A command to copy stays as it is; else an option, what stands before it and the word for its value.
+_OPTION = re.compile(
+    r"(?P<command>\becgfed [a-z][^;']*)|(?P<pass>\b(?:pass|or) )?(?<![\w./-])--(?P<name>[a-z][a-z-]*)\b(?: (?P<value>[A-Z]{2,}))?"
+)
+
+
+def in_python(line: str) -> str:
+    """Return a line about options as one about parameters: ``--lead`` is ``leads``, ``pass --resume`` ``resume=True``."""
+
+    def parameter(found: re.Match[str]) -> str:
+        if found["command"]:
+            return found["command"]
+        name = _PARAMETERS.get(found["name"], found["name"].replace("-", "_"))
+        value = f"={found['value']}" if found["value"] else ""
+        if found["pass"] and found["name"] in _FLAGS:
+            value = "=True"
+        return f"{found['pass'] or ''}{name}{value}"
+
+    return _OPTION.sub(parameter, line)
 
 
 class EcgfedError(Exception):
@@ -23,6 +57,15 @@ class EcgfedError(Exception):
         if action:
             line += f"; {action}"
         super().__init__(" ".join(line.split()))
+
+    @property
+    def line(self) -> str:
+        """What the command line says."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        """Return the line with parameters of Python in place of options."""
+        return in_python(self.line)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
         """Survive the trip home from a worker process."""

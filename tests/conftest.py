@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 import wfdb
 
+os.environ.pop("COLUMNS", None)  # a console keeps the width it was made under; so made, it asks each time
+import ecgfed_cli.output  # noqa: F401
+
 MITDB = "ECGFED_MITDB"
 CIFAR10 = "ECGFED_CIFAR10"
 #: marker of tests on real data -> the variable that says where it lies

@@ -60,7 +60,7 @@ class BeatOptions:
         return self.peaks == "detected" and self.found_by.every_lead
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class RecordingBeats:
     """All beats of one recording, labelled or not.
 

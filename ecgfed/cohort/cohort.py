@@ -67,7 +67,7 @@ class Client:
     holdout: bool
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Cohort:
     """An opened cohort; its arrays are memory-mapped and read-only.
 

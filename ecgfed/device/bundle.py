@@ -151,7 +151,7 @@ class Classifier:
         return f"Classifier({len(self.sessions)} graphs, {len(self.classes)} classes{rr})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Bundle:
     """An opened bundle, its files verified.
 

@@ -12,7 +12,7 @@ from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.text import shortened
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Predictions:
     """What a classifier says of some beats.
 

@@ -12,7 +12,7 @@ from ecgfed.record.csv_files import read_csv
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
 from ecgfed.record.leads import lead_list
 from ecgfed.record.numpy_files import read_numpy
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.record.tables import read_table
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.record.wfdb_files import read_recording as read_wfdb
@@ -23,7 +23,6 @@ FORMATS = {"wfdb": (".hea", ".dat"), "edf": (".edf",), "csv": (".csv", ".tsv", "
 #: The annotator that means the annotations inside an EDF+ file.
 INSIDE_EDF = "edf"
 _TABLES = (".csv", ".tsv", ".txt")
-_AS_ASKED = ReadOptions()
 
 
 def format_of(path: Path | str) -> str:
@@ -49,7 +48,7 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 
 def read_recording(
-    path: Path | str, leads: str | Sequence[str] = (), *, every_lead: bool = False, how: ReadOptions = _AS_ASKED
+    path: Path | str, leads: str | Sequence[str] = (), *, every_lead: bool = False, how: ReadOptions | None = None
 ) -> Recording:
     """Read a recording in millivolt, gaps as NaN.
 
@@ -61,10 +60,10 @@ def read_recording(
 
     Raises:
         RecordError: a file that cannot be used; one line names it and says what was found and expected.
-        OptionError: units in ``how`` that are none.
+        OptionError: units in ``how`` that are none, or ``how`` is of another type.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
-    path, kind, leads = Path(path), format_of(path), lead_list(leads)
+    path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with _named_errors(path):
         if kind == "wfdb":
             return read_wfdb(path, leads, every_lead=every_lead)
@@ -75,7 +74,7 @@ def read_recording(
         return read_numpy(path, leads, every_lead=every_lead, how=how)
 
 
-def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions = _AS_ASKED) -> Recording:
+def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
     """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first."""
     recording = read_recording(path, (), every_lead=True, how=how)
     return replace(recording, lead=next((name for name in preferred if name in recording.leads), recording.lead))
@@ -94,7 +93,7 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
 
 def check_annotator(annotator: str) -> None:
     """Refuse an annotator that is no suffix of a file; raises OptionError."""
-    if not annotator or "/" in annotator or annotator in (".", ".."):
+    if not annotator or "/" in annotator or annotator.startswith("."):
         raise OptionError("--annotator", f"{annotator!r}", "the suffix of an annotation file, such as atr")
 
 
@@ -139,11 +138,11 @@ def _is_edf_plus(path: Path) -> bool:
         return stream.read(196)[192:196] == b"EDF+"
 
 
-def read_annotation(recording: Recording, annotator: str = "atr") -> Annotation:
+def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -> Annotation:
     """Read a recording's annotation, from where ``annotation_file`` finds it.
 
     Args:
-        recording: the recording, which says where it lies.
+        recording: the recording, which says where it lies, or its path: then it is read first, for its length.
         annotator: suffix of the annotation file; ``edf`` for the annotations inside an EDF+ file.
 
     Raises:
@@ -151,6 +150,8 @@ def read_annotation(recording: Recording, annotator: str = "atr") -> Annotation:
         OptionError: an annotator that is no suffix.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
+    if not isinstance(recording, Recording):
+        recording = read_recording(recording)
     with _named_errors(recording.path):
         file, samples = annotation_file(recording.path, annotator), recording.signals_mv.shape[1]
         if file == recording.path:

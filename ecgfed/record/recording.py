@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.errors import OptionError
 from ecgfed.text import shortened
 
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
@@ -27,7 +28,16 @@ class ReadOptions:
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, repr=False)
+def read_options(how: ReadOptions | None) -> ReadOptions:
+    """Return what a person said a file leaves open, nothing for None; raises OptionError for any other type."""
+    if how is None:
+        return ReadOptions()
+    if not isinstance(how, ReadOptions):
+        raise OptionError("how", f"{how!r:.100}", "ReadOptions, such as ReadOptions(fs_hz=360, units='mV')")
+    return how
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Recording:
     """The leads of one recording.
 
@@ -70,7 +80,7 @@ class Recording:
         return len(self.signal_mv) / self.fs_hz
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Annotation:
     """Annotations of one recording, in order of time.
 

@@ -27,7 +27,7 @@ from ecgfed.runs.document import SCHEMA_VERSION, identity_of
 from ecgfed.runs.history import HISTORY, read_lines
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Run:
     """One training run.
 

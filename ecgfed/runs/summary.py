@@ -134,7 +134,7 @@ def summarise_run(path: Path) -> RunRow:
     try:
         return RunRow(path, progress_of(read_document(path)), None)
     except EcgfedError as problem:
-        return RunRow(path, None, str(problem))
+        return RunRow(path, None, problem.line)
 
 
 def progress_of(document: RunDocument) -> RunProgress:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import has_annotation, read_annotation, read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import shortened
@@ -111,7 +111,7 @@ def convert(
     """
     source = recording.path if isinstance(recording, Recording) else Path(recording)
     if not isinstance(recording, Recording):
-        recording = read_recording(source, lead_list(leads), every_lead=True, how=how or ReadOptions())
+        recording = read_recording(source, lead_list(leads), every_lead=True, how=read_options(how))
     annotation = _annotation(recording, annotator)
     name = record_name(recording.name)
     suffixes = ("hea", "dat", "atr") if annotation is not None else ("hea", "dat")

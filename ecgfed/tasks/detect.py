@@ -14,7 +14,7 @@ from ecgfed.files import check_free, write_together
 from ecgfed.record.checks import choose_lead
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import read_every_lead, read_recording, record_path
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
@@ -27,7 +27,7 @@ DEFAULT_LEADS = ("MLII", "II")
 SUFFIX = "qrs"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class RecordPeaks:
     """The R peaks of one recording.
 
@@ -66,7 +66,7 @@ class RecordPeaks:
         }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Detections:
     """What ``detect`` found.
 
@@ -155,7 +155,7 @@ def detect(
     found: list[RecordPeaks] = []
     read: list[Path] = []
     for number, one in enumerate(asked):
-        recording = _read(one, wanted, how or ReadOptions())
+        recording = _read(one, wanted, read_options(how))
         read += recording.files
         peaks = _peaks(recording, found_by, mains_hz)
         found.append(peaks if targets is None else replace(peaks, file=targets[number]))

@@ -13,7 +13,7 @@ from ecgfed.files import write_bytes
 from ecgfed.record.checks import choose_lead
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import has_annotation, read_annotation, read_every_lead, read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
 from ecgfed.signal.around_gaps import detect_around_gaps
@@ -27,7 +27,7 @@ from ecgfed.text import shortened
 DEFAULT_LEADS = ("MLII", "II")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Inspection:
     """What of a recording can be used, and what is amiss.
 
@@ -159,7 +159,7 @@ def inspect_recording(
     target = None if picture is None else Path(picture)
     form = FORMATS[0] if target is None else _form(target, overwrite=overwrite)
     found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
-    recording, wanted = _read(recording, leads, how or ReadOptions())
+    recording, wanted = _read(recording, leads, read_options(how))
     if at is not None:
         _moment(at, recording)  # refused before the work
     quality = {
@@ -248,7 +248,7 @@ def _annotation(recording: Recording, annotator: str) -> tuple[Annotation | None
     try:
         return read_annotation(recording, annotator), []
     except (RecordError, MissingExtraError) as problem:
-        return None, [Finding("annotation", None, f"The annotation cannot be used: {problem}.")]
+        return None, [Finding("annotation", None, f"The annotation cannot be used: {problem.line}.")]
 
 
 def _edges_s(part: Stretch, fs_hz: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from ecgfed.files import check_new_folder, sha256
 from ecgfed.methods.answers import Chain
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import record_path
-from ecgfed.record.recording import ReadOptions
+from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import open_one_run
 from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
@@ -31,7 +31,7 @@ from ecgfed.tasks.watch import NOBODY, Watch
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PersonalModel:
     """A new patient's model, and how good it is on the rest of the recording.
 
@@ -189,7 +189,7 @@ def _as_the_cohort(
         stored = cohort.meta.get("detector")
         detector = stored_detector(stored, where) if peaks == "detected" and stored is not None else OURS
     chosen = cohort.leads if leads is None else lead_list(leads)
-    return BeatOptions(chosen, peaks, detector, annotator, how or ReadOptions(), mains_hz)
+    return BeatOptions(chosen, peaks, detector, annotator, read_options(how), mains_hz)
 
 
 def _first_beats(

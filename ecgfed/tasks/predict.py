@@ -19,7 +19,7 @@ from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import shortened
@@ -27,7 +27,7 @@ from ecgfed.text import shortened
 SUFFIX = "ecgfed"
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class RecordingPredictions(Predictions):
     """What a bundle says of a recording: ``Predictions``, and what is needed to write and draw them.
 
@@ -185,7 +185,7 @@ def predict(
     opened.require_ecg()
     classifier = opened.classifier(patient)
     options = BeatOptions(
-        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, how or ReadOptions(), mains_hz
+        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
     )
     if not isinstance(recording, Recording):
         recording = read_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)

@@ -12,7 +12,7 @@ from ecgfed.errors import OptionError
 from ecgfed.extras import require
 from ecgfed.files import replacing_folder
 from ecgfed.record.leads import lead_list
-from ecgfed.record.recording import ReadOptions
+from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.watch import NOBODY, Watch
 
@@ -36,7 +36,7 @@ def _options(
     annotator: str = "atr",
     how: ReadOptions | None = None,
 ) -> PrepareOptions:
-    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, how or ReadOptions(), mains_hz)
+    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz)
     labels = load_label_map(classes) if isinstance(classes, str) else classes
     return PrepareOptions(beats, labels, split, (holdout,) if isinstance(holdout, str) else tuple(holdout), seed)
 

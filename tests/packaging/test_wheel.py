@@ -229,6 +229,8 @@ RUNS = {
     "detect": ("detect", "demo01.csv", "arrays.npz", "--out", "out"),
     "inspect": ("inspect", "demo01.csv"),
     "inspect npy": ("inspect", "array.npy", "--columns", "MLII,V1", "--fs", "360", "--units", "mV"),
+    "runs list": ("runs", "list", OLD),
+    "runs show": ("runs", "show", OLD / "run"),
     "version": ("--version",),
 }
 

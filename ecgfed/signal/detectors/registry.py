@@ -103,7 +103,7 @@ def stored_detector(name: object, where: object, action: str = "pass it again wi
     try:
         return detector_by_name(name)
     except EcgfedError as problem:
-        raise CohortError(where, f"its detector {name!r:.100} is not here ({problem})", action=action) from problem
+        raise CohortError(where, f"its detector {name!r:.100} is not here ({problem.line})", action=action) from problem
 
 
 def stored_mains(mains_hz: object, where: object) -> float | None:

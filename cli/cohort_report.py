@@ -63,6 +63,9 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         warn(f"clients with one class only: {', '.join(summary['one_class'])}")
     if summary["no_test"]:
         warn(f"clients without any test beat, not scored on their own: {', '.join(summary['no_test'])}")
+    if told := meta.get("anonymised"):
+        fields = ", ".join(f"{name} ({count})" for name, count in told["removed"].items())
+        note(f"Not in the cohort, with the number of records that have it: {fields}.", quiet=False)
     if meta["without_beats"]:
         warn(f"left out, no beat of any class: {', '.join(meta['without_beats'])}")
 

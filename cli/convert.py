@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
-from .reading import ColumnsOption, FsOption, RecordArgument, UnitsOption, lead_names, read_options
+from .reading import (
+    AnonymizeOption,
+    ColumnsOption,
+    FsOption,
+    KeyOption,
+    RecordArgument,
+    UnitsOption,
+    lead_names,
+    names,
+    read_options,
+)
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -27,6 +37,11 @@ def convert_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
+    anonymize: AnonymizeOption = False,
+    keep: Annotated[
+        str, typer.Option(help="With --anonymize: age, sex or both, separated by a comma, where the header says them.")
+    ] = "",
+    key: KeyOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -42,6 +57,9 @@ def convert_command(
             leads=lead_names(lead) if lead else (),
             annotator=annotator,
             how=read_options(fs, units, columns),
+            anonymize=anonymize,
+            keep=names(keep),
+            key=key,
             overwrite=overwrite,
             watch=watch,
         )
@@ -60,3 +78,5 @@ def _print(made: "Conversion") -> None:
     console.print(table(("lead", "steps a mV", "a step", "largest error", "gaps"), rows))
     marks = "no annotation" if made.annotations is None else f"{made.annotations:,} annotations"
     note(f"{marks}; read back and compared: {', '.join(map(str, made.files))}", quiet=False)
+    if made.removed is not None:
+        note(f"Left out: {', '.join(made.removed)}.", quiet=False)

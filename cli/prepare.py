@@ -13,13 +13,16 @@ from .complete import choices
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
 from .reading import (
     AnnotatorOption,
+    AnonymizeOption,
     ColumnsOption,
     DetectorOption,
     FsOption,
+    KeyOption,
     MainsOption,
     UnitsOption,
     lead_names,
     named_detector,
+    names,
     read_options,
 )
 from .watch import watching
@@ -48,10 +51,6 @@ PackOption = Annotated[
 SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
 @app.command("mitbih")
 def mitbih(
     out: OutOption,
@@ -68,6 +67,8 @@ def mitbih(
     lead: LeadsOption = "MLII",
     seed: SeedOption = 0,
     pack: PackOption = None,
+    anonymize: AnonymizeOption = False,
+    key: KeyOption = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -91,10 +92,12 @@ def mitbih(
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
-            holdout=_names(holdout),
+            holdout=names(holdout),
             leads=lead_names(lead),
             seed=seed,
             pack=pack,
+            anonymize=anonymize,
+            key=key,
             overwrite=overwrite,
             workers=workers,
             watch=watch,
@@ -127,6 +130,8 @@ def folder(
     lead: LeadsOption = "MLII,II",
     seed: SeedOption = 0,
     pack: PackOption = None,
+    anonymize: AnonymizeOption = False,
+    key: KeyOption = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -142,7 +147,7 @@ def folder(
             out,
             patients=patients,
             patient_comment=patient_comment,
-            formats=_names(formats),
+            formats=names(formats),
             how=read_options(fs, units, columns),
             annotator=annotator,
             split=cast("SplitKind", split),
@@ -150,10 +155,12 @@ def folder(
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
-            holdout=_names(holdout),
+            holdout=names(holdout),
             leads=lead_names(lead),
             seed=seed,
             pack=pack,
+            anonymize=anonymize,
+            key=key,
             overwrite=overwrite,
             workers=workers,
             watch=watch,
@@ -189,7 +196,7 @@ def demo(
             patients=patients,
             minutes=minutes,
             split=cast("SplitKind", split),
-            holdout=_names(holdout),
+            holdout=names(holdout),
             seed=seed,
             pack=pack,
             overwrite=overwrite,

@@ -45,6 +45,21 @@ AnnotatorOption = Annotated[
     str, typer.Option(help="Suffix of the annotation files; edf: the annotations inside an EDF+ file.")
 ]
 
+AnonymizeOption = Annotated[
+    bool,
+    typer.Option(
+        "--anonymize", help="Leave out names, dates and free text; patients and records get new ids, p0001, ..."
+    ),
+]
+KeyOption = Annotated[
+    Path | None, typer.Option("--key", help="Write who is who into this file, readable by its owner only.")
+]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names that an option lists, separated by commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
 
 def lead_option(default: str) -> OptionInfo:
     """Return ``--lead`` of a command, which says what it looks for by default."""

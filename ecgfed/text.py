@@ -11,6 +11,8 @@ _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+#: What makes a spreadsheet take a cell for a formula.
+_FORMULA = "=+-@\t\r\n"
 _LINE_ENDS = re.compile("\r\n|[\t\n\r\x85\u2028\u2029]")
 
 
@@ -37,6 +39,20 @@ def safe_json(text: str) -> str:
 def _json_escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def safe_cell(text: str) -> str:
+    """Return text for a cell of a CSV file: one that a spreadsheet would compute gets an apostrophe in front.
+
+    That is text of two characters or more that begins with ``=``, ``+``, ``-`` or ``@``. Numbers are no text and are
+    written as they are; one character alone computes nothing, and is a symbol of WFDB's.
+    """
+    return f"'{text}" if len(text) > 1 and text[0] in _FORMULA else text
+
+
+def cell_text(cell: str) -> str:
+    """Return the text that ``safe_cell`` wrote into a cell."""
+    return cell[1:] if len(cell) > 2 and cell[0] == "'" and cell[1] in _FORMULA else cell
 
 
 def closest(word: str, known: Iterable[str], count: int = 2) -> list[str]:

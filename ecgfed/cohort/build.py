@@ -1,6 +1,7 @@
 """From recordings to a cohort, whatever their source."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -12,13 +13,14 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats
 from ecgfed.beats.labels import BUILT_IN, LabelMap
-from ecgfed.beats.path import BeatOptions, read_beats
+from ecgfed.beats.path import BeatOptions, RecordingBeats, read_beats
 from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
 from ecgfed.cohort.workers import worker_pool
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
+from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
@@ -36,6 +38,7 @@ class PrepareOptions:
         split: ``random`` or ``chronological``.
         holdout: client ids kept out of training.
         seed: decides the random split.
+        anonymous: ``cohort.json`` says nothing of the files the recordings lay in, and what left with them.
     """
 
     beats: BeatOptions = field(default_factory=lambda: BeatOptions(("MLII",), "annotated"))
@@ -43,6 +46,7 @@ class PrepareOptions:
     split: SplitKind = "random"
     holdout: tuple[str, ...] = ()
     seed: int = 0
+    anonymous: bool = False
 
     def __post_init__(self) -> None:
         if self.split not in SPLIT_KINDS:
@@ -57,27 +61,37 @@ class Source:
         id: client id, used in file names.
         patient: the patient's name.
         records: paths of the recordings, WFDB records without suffix, in order of time where that is known.
+        names: what the cohort calls them; their own names where there are none.
+        was: the id before the client got a new one (``anonymous.renumbered``).
     """
 
     id: str
     patient: str
     records: tuple[Path, ...]
+    names: tuple[str, ...] = ()
+    was: str = ""
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What the cohort calls each recording."""
+        return self.names or tuple(record_path(path).name for path in self.records)
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What a worker sends home for one recording."""
+    """What a worker sends home for one recording, and which fields of its files did not come into the cohort."""
 
     beats: LabelledBeats
     about: dict[str, Any]
+    removed: tuple[str, ...] = ()
 
 
-def _read_record(path: Path, options: PrepareOptions) -> _Read:
+def _read_record(path: Path, name: str, options: PrepareOptions) -> _Read:
     cut = read_beats(path, options.beats, annotated=True)
     recording, quality, beats = cut.recording, cut.quality, cut.labelled(options.labels)
     files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
     about = {
-        "name": recording.name,
+        "name": name,
         "lead": recording.lead,
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
@@ -88,22 +102,31 @@ def _read_record(path: Path, options: PrepareOptions) -> _Read:
             "seconds": quality.seconds(),
             "beats": int((beats.windows.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
         },
-        "sha256": {file.name: sha256(file) for file in files},
+        # a file's name may be a person's, and its digest finds it again
+        "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
     }
     if cut.detected:
         about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
-    return _Read(beats, about)
+    return _Read(beats, about, _removed(cut) if options.anonymous else ())
+
+
+def _removed(cut: RecordingBeats) -> tuple[str, ...]:
+    """Return which fields that could name a person a cohort does not hold of a recording, without their counts."""
+    texts = 0 if cut.annotation is None else anonymous_annotation(cut.annotation)[1]
+    fields = [field.partition(" (")[0] for field in removed_fields(cut.recording)]
+    return (*fields, *["texts of annotations"] * bool(texts), "digests of the files")
 
 
 def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
+    names = [name for source in sources for name in source.called]
     # a detector that was made in place is nowhere to be found by another process
     if workers <= 1 or len(paths) < 4 or not options.beats.found_by.origin:
-        yield from (_read_record(path, options) for path in paths)
+        yield from (_read_record(path, name, options) for path, name in zip(paths, names, strict=True))
         return
     pool = worker_pool(workers)
     try:
-        yield from pool.map(_read_record, paths, [options] * len(paths), chunksize=1)
+        yield from pool.map(_read_record, paths, names, [options] * len(paths), chunksize=1)
     except BrokenProcessPool:
         raise CohortError(
             "the recordings",
@@ -192,6 +215,7 @@ class _Build:
         self.options, self.writer = options, writer
         self.clients: list[dict[str, Any]] = []
         self.records: list[dict[str, Any]] = []
+        self.removed: Counter[str] = Counter()
         self.without_beats: list[str] = []
         self.counts = np.zeros(len(options.labels.classes), dtype=np.int64)
 
@@ -199,6 +223,7 @@ class _Build:
         """Write one client's beats; a client without any is only noted."""
         numbers = range(len(self.records), len(self.records) + len(read))
         self.records += [one.about for one in read]
+        self.removed.update(field for one in read for field in set(one.removed))
         parts = [one.beats for one in read]
         label = np.concatenate([part.label for part in parts])
         if not len(label):
@@ -219,7 +244,7 @@ class _Build:
             {
                 "id": source.id,
                 "patient": source.patient,
-                "records": [record_path(path).name for path in source.records],
+                "records": list(source.called),
                 "holdout": source.id in self.options.holdout,
                 "beats": len(label),
             }
@@ -260,5 +285,6 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "clients": build.clients,
         "records": build.records,
         "without_beats": build.without_beats,
+        **({"anonymised": {"removed": dict(sorted(build.removed.items()))}} if options.anonymous else {}),
         **(about or {}),
     }

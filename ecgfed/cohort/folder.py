@@ -92,6 +92,7 @@ def folder_sources(
     comment: str | None = None,
     formats: tuple[str, ...] = (),
     annotator: str = "atr",
+    ids: bool = True,
 ) -> list[Source]:
     """List the clients of a folder of recordings, sub-folders included; one client a patient.
 
@@ -102,6 +103,7 @@ def folder_sources(
             Without either, each record is a patient of its own.
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``: which to take; needed where there is more than one.
         annotator: suffix of the annotation files, which are no recordings.
+        ids: the patients' names become ids, and so must be fit for file names.
 
     Raises:
         OptionError: no such folder or format, an unusable CSV or expression.
@@ -116,7 +118,7 @@ def folder_sources(
     groups: dict[str, list[Path]] = {}
     for record in records:
         patient = _patient(record, folder, table, pattern, patients)
-        if not _SAFE_ID.fullmatch(patient):
+        if not patient or (ids and not _SAFE_ID.fullmatch(patient)):
             raise CohortError(
                 record, f"patient {patient!r}", "letters, digits and . _ + -, up to 64", "rename it with --patients"
             )

@@ -12,6 +12,7 @@ from typing import Any
 
 from ecgfed.cohort.build import PrepareOptions, Source
 from ecgfed.errors import CohortError, OptionError, RecordError
+from ecgfed.files import sha256
 from ecgfed.record.checks import choose_lead
 from ecgfed.record.wfdb_header import read_header
 
@@ -49,6 +50,12 @@ def published_sha256() -> dict[str, str]:
 def record_names() -> tuple[str, ...]:
     """Return the 48 record names in order."""
     return tuple(sorted({Path(name).stem for name in published_sha256()}))
+
+
+def digests(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return the ``sha256`` of the files of some records, as ``wrong_files`` takes them."""
+    files = (path.with_name(f"{path.name}{suffix}") for path in paths for suffix in SUFFIXES)
+    return [{"sha256": {file.name: sha256(file)}} for file in files if file.is_file()]
 
 
 def wrong_files(records: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -116,4 +116,10 @@ def provenance(cohort: Cohort) -> dict[str, object]:
     for record in meta["records"]:
         for symbol, count in record["left_out"].items():
             left_out[symbol] = left_out.get(symbol, 0) + count
-    return {"without_beats": meta["without_beats"], "left_out": left_out, "synthetic": bool(meta.get("synthetic"))}
+    anonymised = {"anonymised": meta["anonymised"]} if "anonymised" in meta else {}
+    return {
+        "without_beats": meta["without_beats"],
+        "left_out": left_out,
+        "synthetic": bool(meta.get("synthetic")),
+        **anonymised,
+    }

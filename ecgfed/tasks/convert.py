@@ -2,14 +2,18 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
+from ecgfed.record.anonymous import anonymised, check_keep
+from ecgfed.record.key_table import check_key, writing_key
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import has_annotation, read_annotation, read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
+from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import shortened
 
@@ -27,6 +31,7 @@ class Conversion:
         annotations: marks in its ``.atr``, None where there is none.
         left_out: channels that could not be written beside the others, each with the reason.
         files: the files.
+        removed: with ``anonymize``: which fields left, names of fields and counts; None where none was to.
     """
 
     record: str
@@ -37,6 +42,7 @@ class Conversion:
     annotations: int | None
     left_out: tuple[str, ...]
     files: tuple[Path, ...]
+    removed: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         leads = shortened(", ".join(lead.name for lead in self.leads), 60)
@@ -45,9 +51,10 @@ class Conversion:
 
     def to_dict(self) -> dict[str, object]:
         """Return what ``ecgfed convert --json`` prints, without the seconds it took."""
+        about = {"from": str(self.source)} if self.removed is None else {"removed": list(self.removed)}
         return {
             "record": self.record,
-            "from": str(self.source),
+            **about,
             "fs_hz": self.fs_hz,
             "duration_s": round(self.duration_s, 3),
             "leads": [
@@ -84,6 +91,9 @@ def convert(
     leads: str | Sequence[str] = (),
     annotator: str | None = None,
     how: ReadOptions | None = None,
+    anonymize: bool = False,
+    keep: str | Sequence[str] = (),
+    key: Path | str | None = None,
     overwrite: bool = False,
     watch: Watch = NOBODY,
 ) -> Conversion:
@@ -95,6 +105,10 @@ def convert(
         leads: of a file, the lead whose sampling frequency the record gets, in order of preference; default the first.
         annotator: suffix of the annotation file; ``edf``: inside an EDF+ file; None: ``atr`` where there is one.
         how: what a CSV or NumPy file leaves open.
+        anonymize: leave out names, dates and free text, and call the record ``p0001``, or the next number that is
+            free in ``out`` (docs/privacy.md).
+        keep: with ``anonymize``: ``age`` (90 and older are one), ``sex``, or both, where the header says them.
+        key: with ``anonymize``: a table of who is who to write or to go on with, readable by its owner only.
         overwrite: replace files of these names, but never the recording itself.
         watch: told what was left out.
 
@@ -109,13 +123,41 @@ def convert(
         >>> ecgfed.convert("cohort-records/demo01", "converted")
         Conversion('demo01': MLII, V1; 60.0 s; 71 annotations)
     """
+    keep, key = check_keep(keep), None if key is None else Path(key)
+    _check_privacy(anonymize, keep, key, Path(out))
     source = recording.path if isinstance(recording, Recording) else Path(recording)
     if not isinstance(recording, Recording):
         recording = read_recording(source, lead_list(leads), every_lead=True, how=read_options(how))
     annotation = _annotation(recording, annotator)
-    name = record_name(recording.name)
+    if not anonymize:
+        return _written(recording, annotation, record_name(recording.name), source, Path(out), overwrite, watch)
+    with reserved_id(Path(out), key, source) as (name, rows), writing_key(key, rows):
+        clean = anonymised(recording, annotation, name, keep=keep, leads=lead_list(leads))
+        made = _written(clean.recording, clean.annotation, name, source, Path(out), overwrite, watch)
+    return replace(made, removed=clean.removed)
+
+
+def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: Path) -> None:
+    """Refuse what goes with ``--anonymize`` alone, and a key that would travel with the record; raises OptionError."""
+    for option, given in (("--keep", bool(keep)), ("--key", key is not None)):
+        if given and not anonymize:
+            raise OptionError(option, "given without --anonymize", "both, or neither")
+    if key is not None:
+        check_key(key, out)
+
+
+def _written(
+    recording: Recording,
+    annotation: Annotation | None,
+    name: str,
+    source: Path,
+    out: Path,
+    overwrite: bool,
+    watch: Watch,
+) -> Conversion:
+    """Write a record, and say what became of it."""
     suffixes = ("hea", "dat", "atr") if annotation is not None else ("hea", "dat")
-    targets = [Path(out) / f"{name}.{suffix}" for suffix in suffixes]
+    targets = [out / f"{name}.{suffix}" for suffix in suffixes]
     check_free(targets, recording.files, overwrite=overwrite)
     files, written = record_bytes(recording, name, annotation)
     write_together(dict(zip(targets, files.values(), strict=True)))

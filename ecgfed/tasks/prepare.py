@@ -11,9 +11,11 @@ from ecgfed.cohort.split import SplitKind
 from ecgfed.errors import OptionError
 from ecgfed.extras import require
 from ecgfed.files import replacing_folder
+from ecgfed.record.key_table import writing_key
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.tasks.anonymous import named
 from ecgfed.tasks.watch import NOBODY, Watch
 
 Told = Callable[[str, int, int], None]
@@ -57,6 +59,8 @@ def prepare_mitbih(
     leads: str | Sequence[str] = ("MLII",),
     seed: int = 0,
     pack: Path | str | None = None,
+    anonymize: bool = False,
+    key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -78,6 +82,8 @@ def prepare_mitbih(
         leads: lead names in order of preference.
         seed: decides the random split.
         pack: also write the cohort as one small file there.
+        anonymize: new ids for patients and records, and nothing said of the files they came from (docs/privacy.md).
+        key: write who is who there, readable by its owner only.
         overwrite: replace ``out`` where it exists.
         workers: processes; default one a core. The result does not depend on it.
         watch: told of the progress.
@@ -86,7 +92,7 @@ def prepare_mitbih(
         EcgfedError: in one line, what cannot be used.
     """
     from ecgfed.cohort.download import PHYSIONET, download_mitbih
-    from ecgfed.cohort.mitbih import count_check, mitbih_sources, wrong_files
+    from ecgfed.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
 
     source, out = Path(source), Path(out)
     options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz)
@@ -95,19 +101,25 @@ def prepare_mitbih(
         download_mitbih(source, base_url=url or PHYSIONET, progress=_telling(watch, "download"))
     sources, without = mitbih_sources(source, options, by)
     check = count_check(sources, options)
-    build_cohort(
-        sources,
-        out,
-        options,
-        kind="mitbih",
-        overwrite=overwrite,
-        workers=workers,
-        check=check,
-        about={"by": by, "without_lead": without, "counts_checked": check is not None},
-        progress=_telling(watch, "records"),
-    )
+    key = None if key is None else Path(key)
+    plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
+    if anonymize:
+        without = [f"{len(without)} records"] * bool(without)
+    with writing_key(key, plan.rows):
+        build_cohort(
+            plan.sources,
+            out,
+            plan.options,
+            kind="mitbih",
+            overwrite=overwrite,
+            workers=workers,
+            check=check,
+            about={"by": by, "without_lead": without, "counts_checked": check is not None},
+            progress=_telling(watch, "records"),
+        )
     cohort = open_cohort(out)
-    if altered := wrong_files(cohort.meta["records"]):
+    read = cohort.meta["records"] if not anonymize else digests(path for one in sources for path in one.records)
+    if altered := wrong_files(read):
         watch.warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}")
     return _packed(cohort, pack, watch)
 
@@ -130,6 +142,8 @@ def prepare_folder(
     leads: str | Sequence[str] = ("MLII", "II"),
     seed: int = 0,
     pack: Path | str | None = None,
+    anonymize: bool = False,
+    key: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
@@ -140,7 +154,8 @@ def prepare_folder(
         directory: folder of recordings, sub-folders included.
         out: the cohort folder to make.
         patients: CSV with columns record and patient.
-        patient_comment: regular expression, one group, that finds the patient in a header's comments.
+        patient_comment: regular expression, one group, that finds the patient in a header's comments. What it finds
+            says whose a recording is and is not written down: the clients are called ``p0001``, ``p0002``, ...
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``: which recordings to take; default the one there is.
         how: what CSV and NumPy files leave open.
         annotator: suffix of the annotation files.
@@ -153,6 +168,8 @@ def prepare_folder(
         leads: see there.
         seed: see there.
         pack: see there.
+        anonymize: see there.
+        key: see there.
         overwrite: see there.
         workers: see there.
         watch: see there.
@@ -188,9 +205,24 @@ def prepare_folder(
         comment=patient_comment,
         formats=tuple(formats),
         annotator=annotator,
+        ids=not (anonymize or patient_comment),
     )
-    told = _telling(watch, "records")
-    build_cohort(sources, out, options, kind="folder", overwrite=overwrite, workers=workers, progress=told)
+    key, told = None if key is None else Path(key), _telling(watch, "records")
+    plan = named(
+        sources,
+        options,
+        anonymize=anonymize,
+        found_in_headers=bool(patient_comment),
+        key=key,
+        out=out,
+        overwrite=overwrite,
+    )
+    if plan.rows and key is None:
+        watch.note(f"The {len(plan.sources)} clients are called p0001, ...; --key FILE writes down who is who.")
+    with writing_key(key, plan.rows):
+        build_cohort(
+            plan.sources, out, plan.options, kind="folder", overwrite=overwrite, workers=workers, progress=told
+        )
     return _packed(open_cohort(out), pack, watch)
 
 

@@ -1,0 +1,236 @@
+"""Taking names of people out of a recording: what leaves, what may stay, and the list that says what left.
+
+What may stay is listed here, and everything else leaves: a field nobody thought of is gone, not kept. The list names
+fields and counts, never what stood in them. Where the line is drawn and why: docs/decisions/0027.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from ecgfed.errors import OptionError
+from ecgfed.record.reader import format_of
+from ecgfed.record.recording import Annotation, Recording
+from ecgfed.record.wfdb_header import header_fields, header_path
+
+#: What a person may ask to keep of a header (``keep``).
+KEEPABLE = ("age", "sex")
+#: Ages from here on are one: so few people are that old that an age is close to a name (HIPAA, 45 CFR 164.514(b)).
+OLDEST = 90
+#: Notes of annotations that are codes, not text: rhythms, the words MIT-BIH's annotators used (annotation tables of
+#: the WFDB Applications Guide), ST and T changes as the European ST-T Database writes them, and single symbols.
+_RHYTHMS = (
+    "AB|AFIB|AFL|ASYS|ATACH|B|BI|BII|HGEA|IVR|J|MAT|N|NOD|NOISE|P|PM|PREX|SAB|SBR|SVTA|T|VER|VF|VFIB|VFL|VT"
+)
+_CODES = re.compile(rf"\((?:{_RHYTHMS})|TS|PSE|MISSB|U|\(?A?(?:ST|T)[0-9][+-]{{1,2}}[0-9]{{0,4}}\)?|[!-~]|")
+#: Names of leads that name a lead and nobody: the standard ones, modified ones, and numbered channels.
+_LEAD = re.compile(
+    r"(?:mod\.? ?|M)?(?:I|II|III|aVR|aVL|aVF|V[1-9]R?)|MLI{1,3}|MV[1-6]|ML5|D[1-5]|CM[1-6]|CC[1-6]|CS[1-6]|NASA|[XYZ]|"
+    r"v[xyz]|(?:ECG|EKG|CH|CHANNEL|LEAD|SIG|SIGNAL)[ _-]?(?:[0-9]{0,3}|I|II|III)|lead",
+    re.IGNORECASE,
+)
+_AGE = re.compile(r"\bage\b[^0-9A-Za-z]{0,4}([0-9]{1,3})(?![0-9.])", re.IGNORECASE)
+_SEX = re.compile(r"\b(?:sex|gender)\b\W{0,4}(male|female|m|f)\b", re.IGNORECASE)
+#: MIT-BIH's first comment line: ``69 M 1085 1629 x1``.
+_AGE_SEX = re.compile(r"\s*([0-9]{1,3}|-1) ([MF])(?: |$)")
+#: EDF's dates and times that say nothing.
+_NO_DATE, _NO_TIME = ("01.01.85", ""), ("00.00.00", "")
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymised:
+    """A recording without names.
+
+    Attributes:
+        recording: under its new name; its comments are what was kept. ``path`` and ``files`` still say where it was
+            read, for errors: they are never written.
+        annotation: marks without free text, or None.
+        removed: what left, ``patient name``, ``comments (3)``: fields, never what stood in them.
+    """
+
+    recording: Recording
+    annotation: Annotation | None
+    removed: tuple[str, ...]
+
+
+def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
+    """Return what shall be kept of a header; raises OptionError for what cannot be."""
+    names = (keep,) if isinstance(keep, str) else tuple(keep)
+    unknown = [name for name in names if name not in KEEPABLE]
+    if unknown:
+        raise OptionError("--keep", f"{unknown[0]!r}", f"{' or '.join(KEEPABLE)}, or both, separated by commas")
+    return names
+
+
+def anonymised(
+    recording: Recording,
+    annotation: Annotation | None,
+    name: str,
+    *,
+    keep: Sequence[str] = (),
+    leads: Sequence[str] = (),
+) -> Anonymised:
+    """Return a recording and its annotation without names, dates and free text.
+
+    Args:
+        recording: as it was read.
+        annotation: its marks.
+        name: the new name.
+        keep: ``age`` (90 and older are one) and ``sex``, where the header says them in a form that is known.
+        leads: names of leads to keep although they are not among the usual ones, because a person typed them.
+    """
+    told = list(removed_fields(recording))
+    kept = _kept(recording, check_keep(keep))
+    names, renamed = _lead_names(recording.leads, leads)
+    if renamed:
+        told.append(f"names of leads ({renamed})")
+    marks, texts = (None, 0) if annotation is None else anonymous_annotation(annotation)
+    if texts:
+        told.append(f"texts of annotations ({texts})")
+    clean = replace(
+        recording,
+        name=name,
+        lead=names[recording.leads.index(recording.lead)],
+        leads=names,
+        comments=tuple(f"{field}: {value}" for field, value in kept.items()),
+        left_out=tuple(_channel(one, leads) for one in recording.left_out),
+    )
+    return Anonymised(clean, marks, tuple(told))
+
+
+def anonymous_annotation(annotation: Annotation) -> tuple[Annotation, int]:
+    """Return marks whose notes are codes of a known list, and how many texts left.
+
+    A mark that is nothing but a text (symbol ``"``) leaves with it; every other mark stays, without its note.
+    """
+    if not annotation.note:
+        return annotation, 0
+    free = np.array([_CODES.fullmatch(note.strip()) is None for note in annotation.note], dtype=bool)
+    stay = ~(free & (annotation.symbol == '"'))
+    notes = tuple("" if text else note for note, text, here in zip(annotation.note, free, stay, strict=True) if here)
+    kind = None if annotation.subtype is None else annotation.subtype[stay]
+    kept = Annotation(annotation.sample[stay], annotation.symbol[stay], notes if any(notes) else (), kind)
+    return kept, int(free.sum())
+
+
+def removed_fields(recording: Recording) -> tuple[str, ...]:
+    """Return which fields of a recording's files could name a person and hold something: names of fields alone."""
+    kind = format_of(recording.path)
+    found = ["record and file name"]
+    if kind == "edf":
+        found += _edf_fields(recording.path)
+    elif recording.comments:
+        found.append(f"comments ({len(recording.comments)})")
+    if kind == "wfdb":
+        found += _wfdb_fields(recording.path)
+    return tuple(found)
+
+
+def _wfdb_fields(path: Path) -> list[str]:
+    """The record line may end with the time and the date of the first sample (header(5))."""
+    line = header_fields(header_path(path))[0]
+    return [name for name, field in zip(("start time", "start date"), line[4:6], strict=False) if field]
+
+
+def _edf_fields(path: Path) -> list[str]:
+    """Return which fields of an EDF or EDF+ header say something: of patient and recording, and texts of channels."""
+    main, texts = _edf_header(path)
+    patient, recording, date, time = (main[a:b].strip(" \0") for a, b in ((8, 88), (88, 168), (168, 176), (176, 184)))
+    found = []
+    if main[192:196] == "EDF+":
+        names = ("patient code", "sex", "birth date", "patient name")
+        found += _said(patient.split(), names, "more about the patient")
+        parts = recording.split()
+        parts = parts[1:] if parts[:1] == ["Startdate"] else parts
+        names = ("start date", "investigation code", "technician", "equipment")
+        found += _said(parts, names, "more about the recording")
+    else:
+        found += [name for name, text in (("patient", patient), ("recording", recording)) if text]
+    if date not in _NO_DATE and "start date" not in found:
+        found.append("start date")
+    if time not in _NO_TIME:
+        found.append("start time")
+    return found + [f"{name} ({count})" for name, count in texts.items() if count]
+
+
+def _said(parts: Sequence[str], names: Sequence[str], more: str) -> list[str]:
+    """Return the names of the EDF+ subfields that hold more than the X of an unknown one."""
+    found = [name for name, part in zip(names, parts, strict=False) if part not in ("X", "")]
+    return found + [more] * any(part != "X" for part in parts[len(names) :])
+
+
+def _edf_header(path: Path) -> tuple[str, dict[str, int]]:
+    """Return the first 256 characters of an EDF header, and how many channels say anything of sensor and filter."""
+    with path.open("rb") as stream:
+        main = stream.read(256).decode("latin-1")
+        channels = int(main[252:256])  # the reader has checked it
+        rest = stream.read(256 * channels).decode("latin-1")
+
+    def texts(start: int, width: int) -> int:
+        first = start * channels
+        return sum(bool(rest[first + width * i : first + width * (i + 1)].strip(" \0")) for i in range(channels))
+
+    return main, {"texts of sensors": texts(16, 80), "texts of filters": texts(136, 80)}
+
+
+def _kept(recording: Recording, keep: Sequence[str]) -> dict[str, str]:
+    """Return what is kept of age and sex, as far as the header says them."""
+    found = _edf_age_sex(recording.path) if format_of(recording.path) == "edf" else _comment_age_sex(recording.comments)
+    return {name: found[name] for name in KEEPABLE if name in keep and name in found}
+
+
+def _comment_age_sex(comments: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    first = _AGE_SEX.match(comments[0]) if comments else None
+    if first:
+        found = {"sex": first[2]}
+        if first[1] != "-1":
+            found["age"] = _age(int(first[1]))
+    for comment in comments:
+        if (age := _AGE.search(comment)) and int(age[1]) <= 130:
+            found.setdefault("age", _age(int(age[1])))
+        if sex := _SEX.search(comment):
+            found.setdefault("sex", sex[1][0].upper())
+    return found
+
+
+def _edf_age_sex(path: Path) -> dict[str, str]:
+    """Return sex, and the age on the day of the recording, of an EDF+ header that says them."""
+    main, _ = _edf_header(path)
+    patient, recording = main[8:88].split(), main[88:168].split()
+    if main[192:196] != "EDF+":
+        return {}
+    found = {"sex": patient[1]} if len(patient) > 1 and patient[1] in "MF" else {}
+    try:
+        born, began = (datetime.strptime(day.title(), "%d-%b-%Y") for day in (patient[2], recording[1]))
+    except (IndexError, ValueError):  # unknown, an X
+        return found
+    years = began.year - born.year - ((began.month, began.day) < (born.month, born.day))
+    return {**found, "age": _age(years)} if 0 <= years <= 130 else found
+
+
+def _age(years: int) -> str:
+    return str(years) if years < OLDEST else f"{OLDEST} or older"
+
+
+def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
+    """Return leads' names, those that are not known as a lead's by number, and how many those are."""
+    known = [name in typed or _LEAD.fullmatch(name) is not None for name in names]
+    taken = {name for name, here in zip(names, known, strict=True) if here}
+    made = []
+    for number, (name, here) in enumerate(zip(names, known, strict=True), 1):
+        new = name if here else f"lead {number}"
+        while not here and new in taken:
+            new += "x"
+        made.append(new)
+    return tuple(made), known.count(False)
+
+
+def _channel(told: str, typed: Sequence[str]) -> str:
+    """Return what is said of a channel that was left out, without its name where that is no lead's."""
+    name, colon, reason = told.rpartition(": ")
+    return told if name in typed or _LEAD.fullmatch(name) else f"a channel{colon}{reason}"

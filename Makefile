@@ -3,6 +3,8 @@
 # make install   a virtual environment in .venv               make TORCH=gpu install   with a CUDA build of torch
 # make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
 # make newest   the same with the newest there are, in .venv-newest
+# make LOCKED=1 install   the very files of constraints/lock*.txt and no others, as CI does; make lock writes them anew
+# make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= cpu
@@ -15,17 +17,28 @@ ifeq ($(TORCH)$(PIP_FIND_LINKS),cpu)
 INDEX := --extra-index-url $(CPU_INDEX)
 endif
 
+# Every package with its version and SHA-256, torch's CPU build in a file of its own (docs/dependencies.md).
+LOCKS := constraints/lock.txt constraints/lock-$(TORCH).txt
+ifneq ($(LOCKED),)
+INSTALLED := $(VENV)/installed-$(TORCH)-locked
+ASKED := --require-hashes $(LOCKS:%=-r %)
+else
+INSTALLED := $(VENV)/installed-$(TORCH)
+ASKED := -c constraints/$(TORCH).txt -e '.[all,dev]'
+endif
+
 DEMO ?= demo
 
-.PHONY: install lint types unit slow test demo format oldest newest clean
+.PHONY: install lint types unit slow test demo format oldest newest lock audit clean
 
-install: $(VENV)/installed-$(TORCH)
+install: $(INSTALLED)
 
-$(VENV)/installed-$(TORCH): pyproject.toml constraints/versions.txt constraints/$(TORCH).txt
+$(INSTALLED): pyproject.toml constraints/versions.txt constraints/$(TORCH).txt $(if $(LOCKED),$(LOCKS))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "ecgfed needs Python 3.11 or newer; $(PYTHON) is older: make PYTHON=python3.12 ..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INDEX) -c constraints/$(TORCH).txt -e '.[all,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INDEX) $(ASKED)
+	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .)
 	touch $@
 
 lint: install
@@ -64,6 +77,19 @@ oldest newest: install
 	$(BIN)/uv pip check --python .venv-$@
 	.venv-$@/bin/pytest -n 2 --dist worksteal -p no:cacheprovider
 
+# Versions are those of constraints/versions.txt; what they need besides is the newest there is. No package is installed,
+# and torch, of which no CPU build for every Python is at hand, stands in constraints/lock-cpu.txt by hand.
+lock: install
+	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt > $(VENV)/torch-cpu.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header --all-extras \
+		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
+		-c constraints/versions.txt -c $(VENV)/torch-cpu.txt --no-emit-package torch -o constraints/lock.txt pyproject.toml
+
+audit: install
+	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints/lock-audit.txt
+	.venv-audit/bin/python constraints/audit.py $(BIN)/python
+
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf .import_linter_cache

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 #: What a terminal acts on, or what a reader cannot see: control characters (C0, DEL, C1), marks and overrides of the
 #: writing direction, invisible and tag characters, and halves of surrogate pairs, which no encoding can write. The
@@ -48,6 +48,11 @@ def safe_cell(text: str) -> str:
     written as they are; one character alone computes nothing, and is a symbol of WFDB's.
     """
     return f"'{text}" if len(text) > 1 and text[0] in _FORMULA else text
+
+
+def safe_row(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row of a CSV file whose texts a spreadsheet takes for texts (``safe_cell``)."""
+    return {name: safe_cell(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def cell_text(cell: str) -> str:

@@ -23,9 +23,7 @@ KEEPABLE = ("age", "sex")
 OLDEST = 90
 #: Notes of annotations that are codes, not text: rhythms, the words MIT-BIH's annotators used (annotation tables of
 #: the WFDB Applications Guide), ST and T changes as the European ST-T Database writes them, and single symbols.
-_RHYTHMS = (
-    "AB|AFIB|AFL|ASYS|ATACH|B|BI|BII|HGEA|IVR|J|MAT|N|NOD|NOISE|P|PM|PREX|SAB|SBR|SVTA|T|VER|VF|VFIB|VFL|VT"
-)
+_RHYTHMS = "AB|AFIB|AFL|ASYS|ATACH|B|BI|BII|HGEA|IVR|J|MAT|N|NOD|NOISE|P|PM|PREX|SAB|SBR|SVTA|T|VER|VF|VFIB|VFL|VT"
 _CODES = re.compile(rf"\((?:{_RHYTHMS})|TS|PSE|MISSB|U|\(?A?(?:ST|T)[0-9][+-]{{1,2}}[0-9]{{0,4}}\)?|[!-~]|")
 #: Names of leads that name a lead and nobody: the standard ones, modified ones, and numbered channels.
 _LEAD = re.compile(

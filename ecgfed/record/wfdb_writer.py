@@ -13,6 +13,7 @@ from ecgfed.errors import RecordError, StorageError
 from ecgfed.extras import require
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_files import read_recording
+from ecgfed.text import safe_text
 
 #: The largest value of format 16 beside -32768, which stands for a gap (signal(5)).
 _FULL_SCALE = 32767
@@ -87,11 +88,15 @@ def _lead_names(leads: tuple[str, ...]) -> list[str]:
     """Return names a header can hold: ASCII, no control characters, each once."""
     names: list[str] = []
     for lead in leads:
-        name = " ".join(lead.encode("ascii", "replace").decode().split()) or "lead"
-        name = "".join(letter if letter.isprintable() else "?" for letter in name)
+        name = " ".join(_ascii(lead).split()) or "lead"
         count = sum(name == other or other.startswith(f"{name} (") for other in names)
         names.append(f"{name} ({count + 1})" if count else name)
     return names
+
+
+def _ascii(text: str) -> str:
+    """Return text as one line of a header: ASCII, and no character that ends the line or that a terminal obeys."""
+    return safe_text(re.sub(r"\s", " ", text)).encode("ascii", "replace").decode()
 
 
 def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
@@ -108,7 +113,7 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
         ],
         axis=1,
     )
-    comments = [re.sub(r"\s", " ", comment).strip() for comment in recording.comments]
+    comments = [_ascii(comment).strip() for comment in recording.comments]
     wfdb.wrsamp(
         name,
         fs=recording.fs_hz,
@@ -118,7 +123,7 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
         fmt=["16"] * len(names),
         adc_gain=[gain for gain, _ in scales],
         baseline=[zero for _, zero in scales],
-        comments=[c.encode("ascii", "replace").decode() for c in comments if c],
+        comments=[comment for comment in comments if comment],
         write_dir=str(folder),
     )
     try:
@@ -217,4 +222,4 @@ def _text(data: bytes) -> bytes:
 
 def _note_bytes(name: str) -> bytes:
     """Return a note as bytes: UTF-8, at most the 255 that one can have (annot(5))."""
-    return " ".join(name.split()).encode()[:255]
+    return safe_text(" ".join(name.split())).encode()[:255].decode(errors="ignore").encode()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.extras import require
+from ecgfed.text import safe_text
 
 
 def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) -> None:
@@ -20,7 +21,7 @@ def draw_learning_curves(history: list[dict[str, Any]], path: Path, title: str) 
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(safe_text(title), parse_math=False)
     loss, score = figure.subplots(1, 2)
     rounds = [line["round"] for line in history]
     loss.plot(rounds, [line["loss_mean"] for line in history], label="mean over clients", color="#1b6ca8")

@@ -23,6 +23,7 @@ from ecgfed.reports.strip import (
     draw_paper,
     paper_range,
 )
+from ecgfed.text import safe_text
 
 FORMATS = ("png", "svg")
 #: The strip's paper reaches this far from the median; what lies beyond is cut off, and said to be.
@@ -118,12 +119,14 @@ def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: i
     axes.plot(np.arange(len(piece)) / page.fs_hz, piece, color=INK, linewidth=0.8)
     cut = f" · beyond ±{PAPER_MV:g} mV not drawn" if np.nanmax(np.abs(piece), initial=0.0) > PAPER_MV else ""
     left = MARGIN_MM / page_mm[0]
-    figure.text(left, 1 - 0.5 * TITLE_MM / page_mm[1], page.title, fontsize=9, va="center")
+    figure.text(left, 1 - 0.5 * TITLE_MM / page_mm[1], safe_text(page.title), fontsize=9, va="center", parse_math=False)
     _legend(figure, page, 1 - 0.5 * TITLE_MM / page_mm[1], 1 - left)
     about = f"{page.chosen} from {clock(start_s)}, as recorded{cut}"
-    figure.text(left, (above_strip + 3.0) / page_mm[1], about, fontsize=8, va="center")
+    figure.text(left, (above_strip + 3.0) / page_mm[1], safe_text(about), fontsize=8, va="center", parse_math=False)
     scale = f"25 mm/s, 10 mm/mV · {page.footer}"
-    figure.text(left, 0.45 * FOOT_MM / page_mm[1], scale, fontsize=7, va="center", color=GREY)
+    figure.text(
+        left, 0.45 * FOOT_MM / page_mm[1], safe_text(scale), fontsize=7, va="center", color=GREY, parse_math=False
+    )
     out = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "ecgfed", "svg.fonttype": "none"}):  # the same page, the same bytes
         figure.savefig(out, dpi=dpi, format=form, metadata={"Date": None} if form == "svg" else None)
@@ -161,7 +164,8 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
     axes.text(
         0.004,
         0.94,
-        lead,
+        safe_text(lead),
+        parse_math=False,
         transform=axes.transAxes,
         fontsize=7.5,
         fontweight="bold",

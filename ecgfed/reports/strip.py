@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.extras import require
+from ecgfed.text import safe_text
 
 STRIP_S = 10.0
 MM_PER_S, MM_PER_MV = 25.0, 10.0
@@ -94,7 +95,8 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
             axes.text(
                 at,
                 high - 0.12,
-                name,
+                safe_text(name),
+                parse_math=False,
                 ha="center",
                 va="top",
                 fontsize=8 if quiet else 11,
@@ -104,9 +106,13 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
             if not quiet:
                 axes.axvline(at, ymin=0.02, ymax=1 - 0.5 / (high - low), color=_MARK, linewidth=0.6, alpha=0.5)
     left = MARGIN_MM / page_mm[0]
-    figure.text(left, 1 - 0.4 * TITLE_MM / page_mm[1], strip.title, fontsize=9, va="center")
+    figure.text(
+        left, 1 - 0.4 * TITLE_MM / page_mm[1], safe_text(strip.title), fontsize=9, va="center", parse_math=False
+    )
     scale = f"25 mm/s, 10 mm/mV · from {clock(start_s)} · {strip.footer}"
-    figure.text(left, 0.45 * FOOT_MM / page_mm[1], scale, fontsize=7, va="center", color=GREY)
+    figure.text(
+        left, 0.45 * FOOT_MM / page_mm[1], safe_text(scale), fontsize=7, va="center", color=GREY, parse_math=False
+    )
     png = io.BytesIO()
     figure.savefig(png, dpi=dpi, format="png")
     return png.getvalue()

@@ -1,6 +1,7 @@
 """The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
 import hashlib
+import os
 import platform
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -35,7 +36,7 @@ class Run:
         path: its folder.
         method: the method, with its net and settings.
         plan: rounds, local work, seeds.
-        cohort_path: where the cohort lay when the run began.
+        cohort_path: where the cohort lay when the run began, seen from the run where it is anonymised.
         fingerprint: of that cohort.
         meta: everything in ``run.json``.
     """
@@ -142,7 +143,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
-        "cohort": {"path": str(cohort.path.resolve()), "fingerprint": cohort.fingerprint},
+        "cohort": {"path": _cohort_place(cohort, path), "fingerprint": cohort.fingerprint},
         "classes": list(cohort.classes),
         "clients": [client.id for client in cohort.clients],
         "net": method.net.spec.as_json(),
@@ -157,6 +158,12 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
     write_json(path / FILE_NAME, meta)
     return open_run(path)
+
+
+def _cohort_place(cohort: Cohort, run: Path) -> str:
+    """Where the cohort lies; seen from the run where names were to leave, since the way to a home may hold one."""
+    place = cohort.path.resolve()
+    return os.path.relpath(place, run.resolve()) if "anonymised" in cohort.meta else str(place)
 
 
 def extend_run(run: Run, rounds: int) -> Run:
@@ -187,7 +194,7 @@ def open_run(path: Path | str) -> Run:
             path,
             method,
             TrainPlan(**meta["plan"]),
-            Path(meta["cohort"]["path"]),
+            path / meta["cohort"]["path"],
             str(meta["cohort"]["fingerprint"]),
             meta,
         )

@@ -18,6 +18,7 @@ from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run, open_run
 from ecgfed.runs.seeds import check_same, run_folders
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import safe_row
 
 
 def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
@@ -115,7 +116,7 @@ def _folder(run: Run, split: str, leave_out: str) -> Path:
 
 def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
-        write_json(partial / "scores.json", result)
+        write_json(partial / "scores.json", {**result, "run": run.path.resolve().name})
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
         history = read_lines(run.path / HISTORY, result["round"])
@@ -132,5 +133,5 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(safe_row, rows))
     return stream.getvalue()

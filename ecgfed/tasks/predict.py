@@ -22,7 +22,7 @@ from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import shortened
+from ecgfed.text import safe_row, shortened
 
 SUFFIX = "ecgfed"
 
@@ -93,7 +93,7 @@ class RecordingPredictions(Predictions):
         if beats:
             writer = csv.DictWriter(table, list(beats[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(beats)
+            writer.writerows(map(safe_row, beats))
         as_json = json.dumps({**self.about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False)
         contents = [self._annotation(beats), table.getvalue().encode(), (as_json + "\n").encode()]
         if strip:
@@ -220,7 +220,7 @@ def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient:
         "patient": patient,
         "peaks": options.peaks,
         "detector": options.found_by.name if options.peaks == "detected" else None,
-        "bundle": str(bundle.path),
+        "bundle": bundle.path.resolve().name,  # its path is of this machine, and may hold a person's name
         "method": bundle.manifest["method"],
         "classes": list(bundle.classes),
         "intended_use": bundle.manifest["intended_use"],

@@ -217,12 +217,12 @@ def prepare_folder(
         out=out,
         overwrite=overwrite,
     )
-    if plan.rows and key is None:
-        watch.note(f"The {len(plan.sources)} clients are called p0001, ...; --key FILE writes down who is who.")
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources, out, plan.options, kind="folder", overwrite=overwrite, workers=workers, progress=told
         )
+    if plan.rows and key is None:
+        watch.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
     return _packed(open_cohort(out), pack, watch)
 
 

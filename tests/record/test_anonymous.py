@@ -1,4 +1,4 @@
-"""What leaves a recording with names: planted in every field of a header, and looked for in every byte that is written."""
+"""What leaves with names: planted in every field of a header, and looked for in every byte that is written."""
 
 import csv
 import json
@@ -31,9 +31,7 @@ def planted_edf(folder: Path, **how: str) -> Path:
     marks = [edf_annotation(at) + edf_annotation(at, NAME if at % 2 else "N") for at in range(6)]
     patient = f"{NAME}-77 F 02-MAY-1951 {NAME}_Anna {NAME}-ward"
     labels = ["ECG MLII", f"{NAME[:12]}"]
-    raw = bytearray(
-        edf_bytes(rows, labels=labels, reserved="EDF+C", annotations=marks, **{"patient": patient, **how})
-    )
+    raw = bytearray(edf_bytes(rows, labels=labels, reserved="EDF+C", annotations=marks, **{"patient": patient, **how}))
     raw[88:168] = f"Startdate 02-MAR-2002 {NAME}-1 {NAME}-tech {NAME}-dev".encode().ljust(80)
     channels = 3
     for start, width in ((16, 80), (136, 80)):

@@ -16,7 +16,8 @@ def main(python: str) -> int:
     """Audit the environment of an interpreter and say in a line or a table what was found."""
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
-    command = [str(Path(sys.executable).with_name("pip-audit")), "--path", packages, "--format", "json", "--progress-spinner", "off"]
+    own = str(Path(sys.executable).with_name("pip-audit"))
+    command = [own, "--path", packages, "--format", "json", "--progress-spinner", "off"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         audited = json.loads(done.stdout)["dependencies"]
@@ -32,6 +33,9 @@ def main(python: str) -> int:
     for name, version, bug in found:
         fixed = ", ".join(bug["fix_versions"]) or "no version yet"
         print(f"{name} {version}: {bug['id']} (fixed in {fixed})")
+    if len(skipped) == len(audited):
+        print(f"audit: not done, the index knows nothing of vulnerabilities (0 of {len(audited)} packages)")
+        return 0
     left = f"; not known to the index: {', '.join(skipped)}" if skipped else ""
     print(f"audit: {len(found)} known vulnerabilities in {len(audited) - len(skipped)} packages{left}")
     return int(bool(found))

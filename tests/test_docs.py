@@ -105,6 +105,15 @@ def test_the_commands_of_the_page_on_quality_run(tmp_path: Path) -> None:
     assert told["lead"] == "MLII"
 
 
+def test_the_commands_of_the_page_on_privacy_run(tmp_path: Path) -> None:
+    commands = lines_of(ROOT / "docs" / "privacy.md")
+    assert len(commands) >= 3
+    run_all(commands, tmp_path)
+    assert {path.name for path in (tmp_path / "shared").iterdir()} == {"p0001.hea", "p0001.dat", "p0001.atr"}
+    assert len((tmp_path / "key.csv").read_text().splitlines()) == 4
+    assert "demo0" not in (tmp_path / "nameless" / "cohort.json").read_text()
+
+
 def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
     """The snippet writes a CSV and an array of a demo record; every command after it must read them."""
     page = ROOT / "docs" / "formats.md"

@@ -1,5 +1,6 @@
 """What ``prepare`` and ``convert`` share where names leave: new ids, and the key that says who is who."""
 
+import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -71,8 +72,26 @@ def reserved_id(out: Path, key: Path | None, source: Path) -> Iterator[tuple[str
         key: the key to go on with, or None.
         source: the recording.
     """
-    known = [] if key is None else read_key(key)
-    path = str(source.resolve())
+    with _alone(key):
+        yield from _reserved(out, [] if key is None else read_key(key), str(source.resolve()))
+
+
+@contextmanager
+def _alone(key: Path | None) -> Iterator[None]:
+    """Wait until no other process goes on with a key, so that no row of it is lost."""
+    if key is None:
+        yield
+        return
+    folder = os.open(key.resolve().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _reserved(out: Path, known: list[KeyRow], path: str) -> Iterator[tuple[str, list[KeyRow]]]:
+    """Yield the one id and the rows of ``reserved_id``; what a generator's ``with`` needs, and no more."""
     if own := next((row.id for row in known if row.record == path), ""):
         yield own, known
         return

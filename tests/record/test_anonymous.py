@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -281,3 +282,14 @@ def test_ids_that_are_taken_are_not_given_again(tmp_path: Path) -> None:
     assert convert(record, out, anonymize=True).record == "p0043"
     assert (out / "p0041.hea").read_text() == "another's"
     assert not (out / ".p0043.taken").exists()
+
+
+def test_converting_at_once_loses_no_row_of_the_key_and_gives_no_id_twice(tmp_path: Path) -> None:
+    records = [write_record(tmp_path / "in", f"r{number}", "NNNN", seed=number) for number in range(6)]
+    out, key = tmp_path / "out", tmp_path / "key.csv"
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda record: convert(record, out, anonymize=True, key=key).record, records))
+    assert sorted(made) == [new_id(number) for number in range(1, 7)]
+    rows = [line.split(",") for line in key.read_text().splitlines()[1:]]
+    assert {(id_, record) for id_, _, record in rows} == {(id_, str(r)) for id_, r in zip(made, records, strict=True)}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "key.csv", "out"]

@@ -66,7 +66,7 @@ def _workplace(keep: Path | None) -> Iterator[Path]:
         yield keep.resolve()
         return
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="ecgfed-fuzz-", dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder).resolve()
 
 

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,8 +121,11 @@ def run_all(tasks: Iterable[Task], jobs: int, limits: Limits) -> Iterator[tuple[
             if not ended:
                 time.sleep(0.004)
     finally:
+        gc.unfreeze()
         for _, running in active:
             _kill(running.pid)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(running.pid, 0)
 
 
 def run_one(task: Task, limits: Limits) -> Ended:
@@ -137,6 +141,8 @@ def _start(task: Task) -> _Running:
         code = 70
         try:
             code = _live(task)
+        except BaseException:  # nothing of the child may go up into the parent's frames
+            (task.home / "stderr").write_text(traceback.format_exc())
         finally:
             os._exit(code)
     now = time.monotonic()
@@ -210,6 +216,10 @@ def _live(task: Task) -> int:
     for variable, name in (("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_CACHE_HOME", "home"), ("XDG_CONFIG_HOME", "home")):
         os.environ[variable] = str(task.home / name)
     tempfile.tempdir = None
+    # what the parent shall do at its end, such as taking temporary folders away, is not the child's to do
+    atexit._clear()
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
     _limit()
     _watch(task.home, task.folder, told)
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ecgfed.cohort.build import Source
 from ecgfed.errors import CohortError, OptionError
-from ecgfed.record.reader import FORMATS, format_of, read_comments, record_path
+from ecgfed.record.reader import FORMATS, INSIDE_EDF, format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
 #: Client ids become file names in a bundle.
@@ -49,12 +49,11 @@ def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
         return [base for base in headers if base not in parts]
     # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
     suffixes = [suffix for suffix in FORMATS[kind] if suffix != ".txt"]
+    marks = (f"{annotator}.csv", annotator) if annotator != f".{INSIDE_EDF}" else (f"{annotator}.csv",)
     return [
         path
         for path in folder.rglob("*")
-        if path.suffix.casefold() in suffixes
-        and path.is_file()
-        and not path.name.endswith((f"{annotator}.csv", annotator))
+        if path.suffix.casefold() in suffixes and path.is_file() and not path.name.endswith(marks)
     ]
 
 

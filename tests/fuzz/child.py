@@ -53,7 +53,7 @@ class Ended:
     Attributes:
         code: its exit code; -N where signal N ended it.
         killed: ``hang`` or ``memory`` where the parent had to end it, else "".
-        seconds: wall time.
+        seconds: of processor time; wall time where it was killed.
         peak: largest resident size in bytes, torch and all.
         out: standard output.
         err: standard error.
@@ -159,7 +159,8 @@ def _look(running: _Running, limits: Limits) -> Ended | None:
         killed = running.killed or ("memory" if peak > limits.memory else "")
         out, err, told = (_read(running.home / name) for name in ("stdout", "stderr", "told"))
         lines = tuple(dict.fromkeys(told.decode(errors="replace").splitlines()))
-        return Ended(os.waitstatus_to_exitcode(status), killed, now - running.began, peak, out, err, lines)
+        seconds = now - running.began if running.killed else used.ru_utime + used.ru_stime
+        return Ended(os.waitstatus_to_exitcode(status), killed, seconds, peak, out, err, lines)
     rss, cpu = _usage(running.pid)
     running.peak = max(running.peak, rss)
     if cpu != running.cpu:
@@ -208,12 +209,17 @@ def _live(task: Task) -> int:
         os.dup2(made, number)
         os.close(made)
     told = os.open(task.home / "told", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115, PTH123
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     faulthandler.enable(sys.stderr)
     os.chdir(task.folder)
-    for variable, name in (("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_CACHE_HOME", "home"), ("XDG_CONFIG_HOME", "home")):
+    for variable, name in (
+        ("HOME", "home"),
+        ("TMPDIR", "tmp"),
+        ("XDG_CACHE_HOME", "home"),
+        ("XDG_CONFIG_HOME", "home"),
+    ):
         os.environ[variable] = str(task.home / name)
     tempfile.tempdir = None
     # what the parent shall do at its end, such as taking temporary folders away, is not the child's to do
@@ -259,7 +265,7 @@ def _limit() -> None:
 
 
 def _watch(home: Path, folder: Path, told: int) -> None:
-    """Write down whatever this process does outside its folder; audit hooks see all of Python, and nobody lifts them."""
+    """Write down whatever this process does outside its folder; audit hooks see all of Python, for good."""
     inside, around = str(folder.resolve()), str(home.resolve().parent)
     temporary = str(home.resolve() / "tmp"), str(home.resolve() / "home")
 

@@ -14,9 +14,11 @@ import numpy as np
 from .documents import change
 from .plain import NAMES, Mutation, encoded, flip_bits, put
 
-_TYPES = ("|O", "<f8", ">f4", "<f4", "<f2", "<c8", "<i8", ">i2", "<u8", "|b1", "|S4", "<U9", "<M8[ns]", "<m8[D]", "|V16",
+_TYPES = ("|O", "<f8", ">f4", "<f4", "<f2", "<c8", "<i8", ">i2", "<u8", "|b1", "|S4", "<U9", "<M8[ns]", "<m8[D]",
+          "|V16",
           "", "x", "<f16", "[('a', '<f4')]", "|S0", "<U1000000000")  # fmt: skip
-_SHAPES = ("()", "(0,)", "(-1,)", "(1,)", "(10000000000,)", "(4611686018427387904, 4)", "(" + "9" * 5000 + ",)", "(1.5,)",
+_SHAPES = ("()", "(0,)", "(-1,)", "(1,)", "(10000000000,)", "(4611686018427387904, 4)", "(" + "9" * 5000 + ",)",
+           "(1.5,)",
            "(True,)", "'x'", "None", "(1,) * 9", "(" + "1, " * 70 + ")", "(2, 3)", "(300000000,)", "((1,),)",
            "(" * 2000 + ")" * 2000, "{}", "(0, 9223372036854775807)")  # fmt: skip
 
@@ -25,7 +27,9 @@ def npy_header(data: bytes, rng: Random) -> tuple[bytes, str]:
     """Return an ``.npy`` file with another head: type, shape, order, version, length, words that are none."""
     length = int.from_bytes(data[8:10], "little")
     head, body = data[10 : 10 + length].decode("latin-1"), data[10 + length :]
-    kind = rng.choice(("type", "type", "shape", "shape", "near", "near", "order", "version", "length", "words", "values"))
+    kind = rng.choice(
+        ("type", "type", "shape", "shape", "near", "near", "order", "version", "length", "words", "values")
+    )
     if kind == "values":
         return _values(data, rng)
     what = ""
@@ -44,7 +48,9 @@ def npy_header(data: bytes, rng: Random) -> tuple[bytes, str]:
             fields["shape"] = what + fields["shape"].partition(",")[2] if "," in fields["shape"] else what + ")"
         head = f"{{'descr': {fields['descr']}, 'fortran_order': {fields['order']}, 'shape': {fields['shape']}, }}"
     elif kind == "words":
-        what = rng.choice(("", "{", "[]", "{'descr': '<f4'}", "__import__('os')", "{'a': 1}" * 900, "(" * 5000, "\0", "{**{}}"))
+        what = rng.choice(
+            ("", "{", "[]", "{'descr': '<f4'}", "__import__('os')", "{'a': 1}" * 900, "(" * 5000, "\0", "{**{}}")
+        )
         head = what
     head = head.rstrip().ljust(max(117, len(head))) + "\n"
     version, size = data[6:8], struct.pack("<H", min(65535, len(head)))
@@ -127,7 +133,9 @@ def archive(path: Path, rng: Random) -> str:
     with zipfile.ZipFile(path) as opened:
         members = {entry.filename: opened.read(entry) for entry in opened.infolist()}
     victim = rng.choice(sorted(members))
-    kind = rng.choice(("member", "member", "member", "meta", "drop", "rename", "twice", "method", "bomb", "add", "plain"))
+    kind = rng.choice(
+        ("member", "member", "member", "meta", "drop", "rename", "twice", "method", "bomb", "add", "plain")
+    )
     compression, names, what = zipfile.ZIP_DEFLATED, list(members.items()), ""
     if kind == "bomb":
         put(path, _with_bomb(members, victim))
@@ -177,7 +185,11 @@ class _quietly:  # noqa: N801
 def zip_sizes(path: Path, rng: Random) -> str:
     """Write another number into an archive's directory or a member's head, where the format keeps sizes and places."""
     data = bytearray(path.read_bytes())
-    marks = {b"PK\x03\x04": (4, 6, 8, 14, 18, 22, 26), b"PK\x01\x02": (8, 10, 16, 20, 24, 28, 42), b"PK\x05\x06": (8, 10, 12, 16)}
+    marks = {
+        b"PK\x03\x04": (4, 6, 8, 14, 18, 22, 26),
+        b"PK\x01\x02": (8, 10, 16, 20, 24, 28, 42),
+        b"PK\x05\x06": (8, 10, 12, 16),
+    }
     mark = rng.choice(sorted(marks))
     found = [i for i in range(len(data)) if data.startswith(mark, i)]
     place = rng.choice(found) + rng.choice(marks[mark])
@@ -203,7 +215,9 @@ def safetensors(path: Path, rng: Random) -> str:
     elif kind == "values":
         floats = np.frombuffer(body, np.uint8).copy()
         place = rng.randrange(len(floats) // 4)
-        floats[4 * place : 4 * place + 4] = np.frombuffer(np.float32(rng.choice((np.nan, np.inf, 1e38))).tobytes(), np.uint8)
+        floats[4 * place : 4 * place + 4] = np.frombuffer(
+            np.float32(rng.choice((np.nan, np.inf, 1e38))).tobytes(), np.uint8
+        )
         text, body, what = data[8 : 8 + length], floats.tobytes(), f"value {place}"
     else:
         name = rng.choice(sorted(head))

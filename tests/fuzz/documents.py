@@ -125,8 +125,10 @@ def toml_value(path: Path, rng: Random) -> str:
     lines = path.read_text(encoding="utf-8").splitlines()
     number = rng.choice([i for i, text in enumerate(lines) if "=" in text])
     key, _, old = lines[number].partition("=")
-    values = ("0", "-1", "nan", "inf", "-inf", "1e308", "9" * 5000, "true", '"x"', '""', "[]", "{}", "1979-05-27", "0x10",
-              "[" * _DEEP, "[" * 500 + "]" * 500, '"../../../fuzzed"', '"\\u001b[31m"', "'evil.py:X'", "'''", "1_0", "0.5",
+    values = ("0", "-1", "nan", "inf", "-inf", "1e308", "9" * 5000, "true", '"x"', '""', "[]", "{}", "1979-05-27",
+              "0x10",
+              "[" * _DEEP, "[" * 500 + "]" * 500, '"../../../fuzzed"', '"\\u001b[31m"', "'evil.py:X'", "'''",
+              "1_0", "0.5",
               "[[1]]", '"[/b]"', str(2**63), "07:32:00", ".5", "{a=" * 900 + "1" + "}" * 900)  # fmt: skip
     new = rng.choice(values)
     kind = rng.randrange(5)
@@ -169,7 +171,7 @@ def csv_cell(path: Path, rng: Random) -> str:
     elif kind == "decimal":
         rows = [[re.sub(r"(\d)\.(\d)", r"\1,\2", cell) for cell in cells] for cells in rows]
     else:
-        rows = [cells[:column] + [new] + cells[column + 1 :] for cells in rows]
+        rows = [[*cells[:column], new, *cells[column + 1 :]] for cells in rows]
     put(path, encoded("\n".join(sign.join(cells) for cells in rows) + "\n"))
     return f"row {row + 1} column {column + 1}: {kind}, {new[:20]!r}"
 

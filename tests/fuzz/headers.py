@@ -8,8 +8,10 @@ from .plain import EXTREMES, NAMES, Mutation, encoded, put
 
 _FILES = ("../bait/r.dat", "/dev/zero", "/etc/passwd", "../../../../../../../../etc/passwd", "~", "-", "r.hea", ".", "",
           "r.dat r.dat", "\x1b[31m.dat", "pipe", "x" * 300, "http://127.0.0.1:9/x.dat", "../run/run.json")  # fmt: skip
-_FORMATS = ("0", "1", "8", "9", "16", "24", "32", "61", "80", "160", "212", "310", "311", "508", "524", "999", "-16", "16x2",
-            "16x0", "16x1000000000", "16:5", "16:-5", "16+100", "16+1000000000000", "212x-1", "16+-9", "1e2", "²")  # fmt: skip
+_FORMATS = ("0", "1", "8", "9", "16", "24", "32", "61", "80", "160", "212", "310", "311", "508", "524", "999",
+            "-16", "16x2",
+            "16x0", "16x1000000000", "16:5", "16:-5", "16+100", "16+1000000000000", "212x-1", "16+-9", "1e2",
+            "²")  # fmt: skip
 
 
 def header(path: Path, rng: Random) -> str:
@@ -50,7 +52,8 @@ def header(path: Path, rng: Random) -> str:
 
 
 #: name -> offset and width, in the first 256 bytes of EDF
-_MAIN = {"version": (0, 8), "patient": (8, 80), "recording": (88, 80), "date": (168, 8), "time": (176, 8), "bytes": (184, 8),
+_MAIN = {"version": (0, 8), "patient": (8, 80), "recording": (88, 80), "date": (168, 8), "time": (176, 8),
+                     "bytes": (184, 8),
          "reserved": (192, 44), "records": (236, 8), "duration": (244, 8), "channels": (252, 4)}  # fmt: skip
 _WIDTHS = (("label", 16), ("transducer", 80), ("unit", 8), ("physical min", 8), ("physical max", 8), ("digital min", 8),
            ("digital max", 8), ("filters", 80), ("samples", 8), ("reserved", 32))  # fmt: skip
@@ -70,7 +73,8 @@ def edf_header(path: Path, rng: Random) -> str:
     begin, width = fields[name]
     old = bytes(data[begin : begin + width]).strip()
     choices = (rng.choice(EXTREMES), rng.choice(NAMES), "EDF+D", "EDF Annotations", "uV", "V", "99999999", "2147483648",
-               "1e-7", "0.0000001", (old + b"0").decode("latin-1"), f"-{old.decode('latin-1')}", "nV", "\xff\xff")  # fmt: skip
+               "1e-7", "0.0000001", (old + b"0").decode("latin-1"), f"-{old.decode('latin-1')}", "nV",
+               "\xff\xff")  # fmt: skip
     new = rng.choice(choices)
     data[begin : begin + width] = encoded(new)[:width].ljust(width)
     put(path, bytes(data))
@@ -81,6 +85,7 @@ def marks(path: Path, rng: Random) -> str:
     """Put words of WFDB annotation where they do not belong: waits, texts, codes, channels."""
     data = path.read_bytes()
     place = 2 * rng.randrange(len(data) // 2 + 1)
+
     def code(number: int, low: int) -> bytes:
         return (number << 10 | low).to_bytes(2, "little")
 
@@ -89,7 +94,8 @@ def marks(path: Path, rng: Random) -> str:
         "many huge waits": (code(59, 0) + b"\xff\x7f\xff\xff") * 2000, "a text past the end": code(63, 1023),
         "a text": code(63, 8) + b"\x1b[31m[/b", "an unknown code": code(rng.randrange(50, 64), rng.randrange(1024)),
         "the end": b"\0\0", "no wait": code(1, 0) * 500, "a channel": code(62, 1023), "a number": code(60, 1023),
-        "half a word": b"\x01", "a note of times": code(22, 0) + code(63, 30) + b"## time resolution: 0\0\0\0\0\0\0\0\0\0",
+        "half a word": b"\x01", "a note of times": code(22, 0) + code(63,
+        30) + b"## time resolution: 0\0\0\0\0\0\0\0\0\0",
         "a resolution": code(22, 0) + code(63, 28) + b"## time resolution: 1e308\0\0\0",
     }  # fmt: skip
     what = rng.choice(sorted(choices))

@@ -55,13 +55,15 @@ class Artefact:
     weight: float = 1.0
 
 
-def _recording(name: str, file: str, folder: str, options: str = "", *, wfdb: bool = False, weight: float = 1.0) -> Artefact:
+def _recording(
+    name: str, file: str, folder: str, options: str = "", *, wfdb: bool = False, weight: float = 1.0
+) -> Artefact:
     record, more = f"{folder}/{file}", f" {options}" if options else ""
     annotator = " --annotator edf" if name == "edfplus" else ""
     jobs = [
         Job(f"inspect {record} --json --quiet{more}{annotator}", weight=2),
         Job(f"inspect {record}{more}{annotator}"),
-        Job(f"inspect {record} --out out/p.png --quiet{more}{annotator}", weight=0.3),
+        Job(f"inspect {record} --out p.png --quiet{more}{annotator}", may_change=("p.png",), weight=0.2),
         Job(f"detect {record} --out out --json --quiet{more}"),
         Job(f"convert {record} --out out --json --quiet{more}{annotator}", weight=2),
         Job(f"predict bundle {record} --out out --quiet{more}", ("bundle",), weight=2),
@@ -95,11 +97,12 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("evaluate run --cohort cohort --out out --workers 1 --json --quiet", ("run",), weight=2),
             Job("train cohort --out run --resume --rounds 3 --workers 1 --json --quiet", ("run",), ("run",)),
             Job("export run --cohort cohort --out out --json --quiet", ("run",)),
-            Job("personalize run --cohort cohort --record records/demo01 --minutes 0.25 --epochs 1 --out out --json --quiet",
+            Job("personalize run --cohort cohort --record records/demo01 --minutes 0.25 --epochs 1 --out out --json -q",
                 ("run", "records"), weight=0.5),
         ), weight=3,
     ),
-    Artefact("pack", ("cohort.pack",), ("cohort.pack",), (Job("prepare unpack cohort.pack --out out --json --quiet"),), weight=1.5),
+    Artefact("pack", ("cohort.pack",), ("cohort.pack",),
+    (Job("prepare unpack cohort.pack --out out --json --quiet"),), weight=1.5),
     Artefact(
         "run", ("run",), ("run/*", "run/checkpoint/*", "run/evaluation-test/*"),
         (
@@ -112,7 +115,8 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("evaluate run --out out --workers 1 --json --quiet", _RUN_NEEDS, weight=2),
             Job("evaluate run --out out --workers 1 --all", _RUN_NEEDS, weight=0.5),
             Job("export run --out out --json --quiet", _RUN_NEEDS, weight=1),
-            Job("train cohort --out run --resume --rounds 3 --workers 1 --json --quiet", _RUN_NEEDS, ("run",), weight=1.5),
+            Job("train cohort --out run --resume --rounds 3 --workers 1 --json --quiet", _RUN_NEEDS, ("run",),
+            weight=1.5),
             Job("personalize run --record records/demo01 --minutes 0.25 --epochs 1 --out out --json --quiet",
                 ("cohort", "records"), weight=0.5),
         ), weight=4,
@@ -140,10 +144,11 @@ ARTEFACTS: tuple[Artefact, ...] = (
     _recording("edfplus", "r.edf", "edfplus", weight=1.3),
     _recording("csv", "r.csv", "csv", weight=1.3),
     _recording("tsv", "r.tsv", "tsv", weight=0.6),
-    _recording("npy", "r.npy", "npy", "--fs 360 --units mV"),
+    _recording("npy", "r.npy", "npy", "--fs 360 --units mV --columns MLII"),
     _recording("npz", "r.npz", "npz", weight=1.3),
     Artefact("config", ("config.toml",), ("config.toml",),
-             (Job("train cohort --out out --config config.toml --workers 1 --json --quiet", ("cohort", "evil.py")),), links=True),
+             (Job("train cohort --out out --config config.toml --workers 1 --json --quiet", ("cohort",
+             "evil.py")),), links=True),
     Artefact(
         "class map", ("classes.json", "classes.toml"), ("classes.json", "classes.toml"),
         (

@@ -174,7 +174,8 @@ def foreign(path: Path, rng: Random) -> str:
         "an ELF head": b"\x7fELF\x02\x01\x01" + b"\0" * 57, "a zip's end": b"PK\x05\x06" + b"\0" * 18,
         "a pickle": b"\x80\x04\x95\x0f\0\0\0\0\0\0\0\x8c\x05posix\x8c\x06system\x93\x8c\x0ctouch fuzzed\x85R.",
         "JSON": b"{}", "a JSON list": b"[]", "null": b"null", "UTF-16": '{"a": 1}'.encode("utf-16"), "nothing": b"",
-        "an npy of objects": b"\x93NUMPY\x01\0F\0{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(79) + b"\n",
+        "an npy of objects": b"\x93NUMPY\x01\0F\0"
+        + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}".ljust(69) + b"\n",
         "newlines": b"\n" * 5000, "commas": b"," * 2_000_000, "brackets": b"[" * 200_000, "zeros": b"\0" * 100_000,
     }  # fmt: skip
     what = rng.choice(sorted(kinds))
@@ -184,7 +185,9 @@ def foreign(path: Path, rng: Random) -> str:
 
 def place(path: Path, rng: Random) -> str:
     """Put something there that is no regular file, a link, or a file without end."""
-    kind = rng.choice(("folder", "pipe", "socket", "missing", "endless", "full", "loop", "dangling", "sparse", "link out"))
+    kind = rng.choice(
+        ("folder", "pipe", "socket", "missing", "endless", "full", "loop", "dangling", "sparse", "link out")
+    )
     if kind == "link out":  # the same bytes, in the watcher's folder: whether links out are followed
         away = path.resolve().parent / path.name
         bait = next(parent for parent in away.parents if (parent / "bait").is_dir()) / "bait" / path.name

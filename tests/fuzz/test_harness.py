@@ -44,7 +44,7 @@ class Bench:
         wanted_result = result_of(wanted, self.before, tree_of(self.folder), self.folder)
         prepared = Prepared(self.case, self.folder, "flip_bits", "", False, self.before, b"as it was")
         ended = self.run(action, limits)
-        return judge(prepared, ended, tree_of(self.folder), (), wanted_result)
+        return judge(prepared, ended, tree_of(self.folder), (), lambda: wanted_result)
 
 
 @pytest.fixture
@@ -174,9 +174,7 @@ def writes(path: str, code: int) -> Action:
         ("ran-code", 2, "code"),
     ],
 )
-def test_what_is_written_elsewhere_or_left_behind_is_found(
-    bench: Bench, path: str, code: int, verdict: str
-) -> None:
+def test_what_is_written_elsewhere_or_left_behind_is_found(bench: Bench, path: str, code: int, verdict: str) -> None:
     assert bench.verdict(writes(path, code)).verdict == verdict
 
 

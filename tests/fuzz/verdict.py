@@ -4,7 +4,7 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +34,8 @@ BAD = {
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LEFT = re.compile(r"(^|/)\.[^/]*(\.partial|\.old|\.replaced|\.tmp)")
 #: Times, of which no two are the same.
-_TIMES = re.compile(rb'\d+(?:\.\d+)? (?:s|ms|minutes|rounds/s|samples/s|s a round)\b|"(?:seconds|saved|seconds_a_round|samples_per_s)": [^,\n}]+'
+_TIMES = re.compile(rb"\d+(?:\.\d+)? (?:s|ms|minutes|rounds/s|samples/s|s a round)\b"
+                    rb'|"(?:seconds|saved|seconds_a_round|samples_per_s)": [^,\n}]+'
                     rb"|\b\d\d-\d\d \d\d:\d\d\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.+Z]*")  # fmt: skip
 
 
@@ -86,11 +87,15 @@ def masked(data: bytes, folder: Path) -> bytes:
 
 def result_of(ended: Ended, before: Tree, after: Tree, folder: Path) -> Result:
     """Return what a command gave: output, and files that are new or changed."""
-    files = {name: (kind, masked(data, folder)) for name, (kind, data) in after.items() if before.get(name) != (kind, data)}
+    files = {
+        name: (kind, masked(data, folder)) for name, (kind, data) in after.items() if before.get(name) != (kind, data)
+    }
     return Result(masked(ended.out, folder), {name: of for name, of in files.items() if of[0] != "folder"})
 
 
-def judge(prepared: Prepared, ended: Ended, after: Tree, strays: Iterable[str], wanted: Result) -> Outcome:
+def judge(
+    prepared: Prepared, ended: Ended, after: Tree, strays: Iterable[str], wanted: Callable[[], Result]
+) -> Outcome:
     """Say what became of a case.
 
     Args:
@@ -98,7 +103,7 @@ def judge(prepared: Prepared, ended: Ended, after: Tree, strays: Iterable[str], 
         ended: how its process ended.
         after: what lies in its folder now.
         strays: what lies around its folder now and did not before.
-        wanted: what the untouched artefact gives.
+        wanted: tells what the untouched artefact gives; a refusal need not know.
     """
     verdict, why = _verdict(prepared, ended, after, list(strays), wanted)
     case = prepared.case
@@ -118,7 +123,9 @@ def judge(prepared: Prepared, ended: Ended, after: Tree, strays: Iterable[str], 
     )
 
 
-def _verdict(prepared: Prepared, ended: Ended, after: Tree, strays: list[str], wanted: Result) -> tuple[str, str]:
+def _verdict(
+    prepared: Prepared, ended: Ended, after: Tree, strays: list[str], wanted: Callable[[], Result]
+) -> tuple[str, str]:
     err, out = (data.decode(errors="replace") for data in (ended.err, ended.out))
     if any(name.rpartition("/")[2] in ("ran-code", "fuzzed-code") for name in [*after, *strays]):
         return "code", "the code that a file named has run"
@@ -155,13 +162,15 @@ def _refused(prepared: Prepared, err: str, out: str, changed: list[str]) -> tupl
     return "refused", lines[0][:300]
 
 
-def _done(prepared: Prepared, ended: Ended, after: Tree, changed: list[str], wanted: Result) -> tuple[str, str]:
+def _done(
+    prepared: Prepared, ended: Ended, after: Tree, changed: list[str], wanted: Callable[[], Result]
+) -> tuple[str, str]:
     may = prepared.case.job.may_change
     wild = [name for name in changed if name.split("/")[0] not in may or _LEFT.search(name)]
     if wild:
         return "outside", f"changed {', '.join(wild)[:200]}"
     found = result_of(ended, prepared.before, after, prepared.folder)
-    if not (other := found.differs(wanted)):
+    if not (other := found.differs(wanted())):
         return "same", ""
     why = why_changed(prepared)
     return ("changed", f"{other}; {why}"[:300]) if why else ("silent", other[:300])

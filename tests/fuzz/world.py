@@ -1,4 +1,4 @@
-"""The untouched artefacts: one of each kind, as small as they come, written by ecgfed's own commands where it writes them."""
+"""The untouched artefacts: one of each kind, as small as they come, made by ecgfed's own commands where it can."""
 
 import json
 import shutil
@@ -16,7 +16,8 @@ PATIENT, FS = "demo01", 360
 BARE = ("--fs", "360", "--units", "mV")
 FAST = ("--local-steps", "1", "--quiet", "--workers", "1", "--eval-every", "1", "--width", "0.3")
 _COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("prepare", "demo", "--out", "cohort", "--records", "records", "--patients", "3", "--minutes", "0.5", "--workers", "1",
+    ("prepare", "demo", "--out", "cohort", "--records", "records", "--patients", "3", "--minutes", "0.5",
+    "--workers", "1",
      "--pack", "cohort.pack", "--quiet"),
     ("train", "cohort", "--out", "run", "--rounds", "2", *FAST),
     ("train", "cohort", "--out", "run2", "--rounds", "2", "--method", "fedavg", *FAST),
@@ -39,12 +40,11 @@ def command(*arguments: str) -> Callable[[], None]:
     return run
 
 
-def make_world(folder: Path) -> Path:
-    """Make the artefacts in a new folder and return it; raises RuntimeError where a command fails."""
-    world = folder / "world"
-    (folder / "tmp").mkdir(parents=True)
-    (folder / "home").mkdir()
-    world.mkdir()
+def make_world(world: Path) -> None:
+    """Make the artefacts in a new folder, the watcher's folders beside it; RuntimeError where a command fails."""
+    folder = world.parent
+    for path in (world, folder / "tmp", folder / "home"):
+        path.mkdir(parents=True, exist_ok=True)
     for arguments in _COMMANDS:
         ended = run_one(Task(folder, world, command(*arguments)), Limits(seconds=300, idle_s=60))
         if ended.code:
@@ -55,7 +55,6 @@ def make_world(folder: Path) -> Path:
         run.write_text(json.dumps(about, indent=1) + "\n")
     _recordings(world)
     _options(world)
-    return world
 
 
 def _digital(world: Path) -> np.ndarray:
@@ -112,8 +111,8 @@ def _header(path: Path, name: str, signal: str, steps: np.ndarray) -> None:
 def _options(world: Path) -> None:
     """Write what commands take beside artefacts: settings, class maps, class mixes, who is who."""
     (world / "config.toml").write_text(
-        'method = "grp-fed"\nrounds = 1\nlocal_steps = 1\nbatch_size = 16\nseed = 3\nrr = true\nwidth = 0.3\neval_every = 1\n'
-        '# how\n[set]\nlr = 0.01\nmomentum = 0.9\n'
+        'method = "grp-fed"\nrounds = 1\nlocal_steps = 1\nbatch_size = 16\nseed = 3\nrr = true\nwidth = 0.3\n'
+        "eval_every = 1\n# how\n[set]\nlr = 0.01\nmomentum = 0.9\n"
     )
     classes = {"normal": ["N", "L", "R"], "ventricular": ["V", "E"], "other": ["A", "/", "F"]}
     (world / "classes.json").write_text(json.dumps({"classes": classes}, indent=1))
@@ -135,7 +134,8 @@ def warm_up(world: Path) -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.font_manager", "wfdb", "edfio",
-                 "scipy.signal", "onnx", "onnxruntime", "safetensors.torch", "rich.progress", "rich.table"):  # fmt: skip
+                 "scipy.signal", "onnx", "onnxruntime", "safetensors.torch", "rich.progress",
+                 "rich.table"):  # fmt: skip
         importlib.import_module(name)
     if world.is_dir():
         _trace_once([world / name for name in ("run", "hyper")])

@@ -19,7 +19,7 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz.cases import Prepared, copied, prepare, task_of, tree_of  # noqa: E402
+from fuzz.cases import Prepared, copied, pick, prepare, task_of, tree_of  # noqa: E402
 from fuzz.child import Limits, Task, run_all, run_one  # noqa: E402
 from fuzz.jobs import ARTEFACTS, Artefact, Job  # noqa: E402
 from fuzz.verdict import BAD, GOOD, Outcome, Result, counted, judge, result_of  # noqa: E402
@@ -41,7 +41,7 @@ def main() -> int:
         warm_up(world)
         print(f"{len(list(world.rglob('*')))} files ready in {time.monotonic() - began:.0f} s", flush=True)
         numbers = range(options.cases) if options.case is None else [options.case]
-        outcomes = list(_run(world, place, options.seed, numbers, options.jobs, options.only))
+        outcomes = list(_run(world, place, numbers, options))
         outcomes.sort(key=lambda outcome: outcome.number)
         if options.case is not None:
             print(json.dumps([asdict(one) for one in outcomes], indent=1, ensure_ascii=True))
@@ -54,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the series; default 0")
     parser.add_argument("--case", type=int, help="run one case again, and show all of it")
     parser.add_argument("--only", default="", help="cases of one artefact, such as bundle")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so many seconds")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at a time; default one a core")
     parser.add_argument("--json", type=Path, help="write the table and every failure there")
     parser.add_argument("--world", type=Path, help="make the untouched artefacts there, once for many calls")
@@ -104,22 +105,24 @@ class _Baselines:
         return self.known[job.line]
 
 
-def _run(world: Path, place: Path, seed: int, numbers: range | list[int], jobs: int, only: str) -> Iterator[Outcome]:
+def _run(world: Path, place: Path, numbers: range | list[int], options: argparse.Namespace) -> Iterator[Outcome]:
+    last = time.monotonic() + options.seconds
     baselines = _Baselines(world, place / "baseline")
     free: SimpleQueue[Path] = SimpleQueue()
-    for slot in range(jobs + 1):
+    for slot in range(options.jobs + 1):
         free.put(place / f"slot-{slot}")
 
     def tasks() -> Iterator[Task]:
         for number in numbers:
-            home = free.get()
-            prepared = prepare(world, home, seed, number)
-            if only and prepared.case.artefact.name != only:
-                free.put(home)
+            if time.monotonic() > last:
+                return
+            if options.only and pick(world, options.seed, number)[0].artefact.name != options.only:
                 continue
+            home = free.get()
+            prepared = prepare(world, home, options.seed, number)
             yield task_of(prepared, home)
 
-    for task, ended in run_all(tasks(), jobs, LIMITS):
+    for task, ended in run_all(tasks(), options.jobs, LIMITS):
         prepared: Prepared = task.about
         wanted = functools.partial(baselines.of, prepared.case.artefact, prepared.case.job)
         outcome = judge(prepared, ended, tree_of(prepared.folder), _strays(task.home), wanted)

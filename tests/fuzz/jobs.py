@@ -71,7 +71,7 @@ def _recording(
         Job(
             f"personalize run --record {record} --minutes 0.25 --epochs 1 --out out --json --quiet{more}{annotator}",
             ("run", "cohort"),
-            weight=0.7,
+            weight=0.15,
         ),
     ]
     if wfdb:
@@ -98,7 +98,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("train cohort --out run --resume --rounds 3 --workers 1 --json --quiet", ("run",), ("run",)),
             Job("export run --cohort cohort --out out --json --quiet", ("run",)),
             Job("personalize run --cohort cohort --record records/demo01 --minutes 0.25 --epochs 1 --out out --json -q",
-                ("run", "records"), weight=0.5),
+                ("run", "records"), weight=0.2),
         ), weight=3,
     ),
     Artefact("pack", ("cohort.pack",), ("cohort.pack",),
@@ -112,13 +112,13 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("runs show run", weight=0.7),
             Job("runs compare run run2 --json --quiet", _RUN_NEEDS),
             Job("runs compare run2 run", _RUN_NEEDS, weight=0.7),
-            Job("evaluate run --out out --workers 1 --json --quiet", _RUN_NEEDS, weight=2),
+            Job("evaluate run --out out --workers 1 --json --quiet", _RUN_NEEDS, weight=1.5),
             Job("evaluate run --out out --workers 1 --all", _RUN_NEEDS, weight=0.5),
             Job("export run --out out --json --quiet", _RUN_NEEDS, weight=1),
             Job("train cohort --out run --resume --rounds 3 --workers 1 --json --quiet", _RUN_NEEDS, ("run",),
             weight=1.5),
             Job("personalize run --record records/demo01 --minutes 0.25 --epochs 1 --out out --json --quiet",
-                ("cohort", "records"), weight=0.5),
+                ("cohort", "records"), weight=0.2),
         ), weight=4,
     ),
     Artefact(

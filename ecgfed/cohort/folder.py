@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ecgfed.cohort.build import Source
 from ecgfed.errors import CohortError, OptionError
-from ecgfed.record.reader import FORMATS, INSIDE_EDF, format_of, read_comments, record_path
+from ecgfed.record.reader import FORMATS, format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
 #: Client ids become file names in a bundle.
@@ -49,7 +49,8 @@ def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
         return [base for base in headers if base not in parts]
     # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
     suffixes = [suffix for suffix in FORMATS[kind] if suffix != ".txt"]
-    marks = (f"{annotator}.csv", annotator) if annotator != f".{INSIDE_EDF}" else (f"{annotator}.csv",)
+    # marks that lie inside EDF+ (annotator edf) have no file of their own
+    marks = tuple(end for end in (f"{annotator}.csv", annotator) if end.casefold() not in FORMATS["edf"])
     return [
         path
         for path in folder.rglob("*")

@@ -236,19 +236,19 @@ def test_every_mutation_changes_its_file_and_the_same_seed_changes_it_the_same_w
     data = samples()[name]
     for number, (_, mutation) in enumerate(mutations_of(PurePosixPath(name))):
         changes = 0
-        for seed in range(12):
+        for seed in range(6):
             place = tmp_path / f"{number}-{seed}"
             once, twice = (spoiled(place / part, name, data, number, seed) for part in ("a", "b"))
             assert {key: of for key, of in once.items() if of[0] != "link"} == {
                 key: of for key, of in twice.items() if of[0] != "link"
             }, mutation.__name__
             changes += once.get(f"inner/{name}") != ("file", data) or mutation.__name__ == "around"
-        assert changes >= 8, mutation.__name__
+        assert changes >= 4, mutation.__name__
 
 
 def test_archives_are_spoiled_too(tmp_path: Path) -> None:
     path = tmp_path / "r.npz"
-    for seed in range(60):
+    for seed in range(20):
         np.savez_compressed(path, MLII=np.arange(50.0), fs=360, units="mV")
         before = path.read_bytes()
         for _, mutation in mutations_of(PurePosixPath("r.npz"))[-2:]:

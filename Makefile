@@ -1,6 +1,7 @@
 # make test   everything CI checks: lint, types, tests        make slow   the slow tests too
 # make demo   the whole path on a synthetic cohort            DEMO=folder   where to (default: demo)
 # make install   a virtual environment in .venv               make TORCH=gpu install   with a CUDA build of torch
+# make fuzz   spoiled artefacts, a command over each   CASES=how many  SEED=of the series  CASE=one again  ONLY=artefact
 # make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
 # make newest   the same with the newest there are, in .venv-newest
 # make LOCKED=1 install   the very files of constraints/lock*.txt and no others, as CI does; make lock writes them anew
@@ -28,8 +29,11 @@ ASKED := -c constraints/$(TORCH).txt -e '.[all,dev]'
 endif
 
 DEMO ?= demo
+CASES ?= 2000
+SEED ?= 0
+FUZZ_JSON ?= build/fuzz.json
 
-.PHONY: install lint types unit slow test demo format oldest newest lock audit clean
+.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit clean
 
 install: $(INSTALLED)
 
@@ -59,6 +63,11 @@ test: lint types unit
 
 demo: install
 	@$(BIN)/python examples/demo.py --out $(DEMO)
+
+fuzz: install
+	@mkdir -p $(dir $(FUZZ_JSON))
+	@cd tests && $(abspath $(BIN))/python -m fuzz --cases $(CASES) --seed $(SEED) $(if $(CASE),--case $(CASE)) \
+		$(if $(ONLY),--only '$(ONLY)') --json $(abspath $(FUZZ_JSON))
 
 format: install
 	$(BIN)/ruff format .

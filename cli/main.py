@@ -115,7 +115,9 @@ def main() -> None:
             typer.echo(str(error), err=True)
             raise SystemExit(2) from None
         _stop(2, _usage_line(error))
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        if isinstance(stop.__cause__, EOFError):  # the parser takes a file that ends too soon for Ctrl-D
+            raise stop.__cause__ from None
         code = 130
     except BrokenPipeError:  # the reader of our output went away: `ecgfed ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

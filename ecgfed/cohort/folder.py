@@ -49,12 +49,12 @@ def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
         return [base for base in headers if base not in parts]
     # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
     suffixes = [suffix for suffix in FORMATS[kind] if suffix != ".txt"]
+    # marks that lie inside EDF+ (annotator edf) have no file of their own
+    marks = tuple(end for end in (f"{annotator}.csv", annotator) if end.casefold() not in FORMATS["edf"])
     return [
         path
         for path in folder.rglob("*")
-        if path.suffix.casefold() in suffixes
-        and path.is_file()
-        and not path.name.endswith((f"{annotator}.csv", annotator))
+        if path.suffix.casefold() in suffixes and path.is_file() and not path.name.endswith(marks)
     ]
 
 

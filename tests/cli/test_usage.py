@@ -68,6 +68,17 @@ def test_no_room_for_what_is_printed() -> None:
     assert said.stderr == "ecgfed: standard output: could not be written (No space left on device)\n"
 
 
+def test_a_file_that_ends_too_soon_is_no_ctrl_d(ecgfed: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser ends with "stopped" where anything raises EOFError; what nobody caught is a defect, and to be seen."""
+
+    def ends(folder: Path) -> list[Path]:
+        raise EOFError("No data left in file")
+
+    monkeypatch.setattr("ecgfed.runs.summary.find_runs", ends)
+    with pytest.raises(EOFError, match="No data left"):
+        ecgfed("runs", "list")
+
+
 def test_a_reader_that_goes_away() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -51,6 +51,12 @@ def test_recordings_are_found_by_suffix_and_annotations_are_none(
     assert names(touch(tmp_path, *files)) == expected
 
 
+def test_annotations_inside_edf_are_no_files_beside_it(tmp_path: Path) -> None:
+    """``--annotator edf`` means the marks in the recording itself, which stays a recording."""
+    touch(tmp_path, "b.edf", "c.edf.csv")
+    assert names(tmp_path, annotator="edf") == {"b": ["b.edf"]}
+
+
 def test_segments_are_parts_of_the_record_that_names_them(tmp_path: Path) -> None:
     for name in ("s1", "s2", "alone"):
         write_212(tmp_path, name, RAMP)

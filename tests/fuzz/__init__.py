@@ -1,0 +1,1 @@
+"""The corruption harness: what others send cannot harm (``make fuzz``, docs/decisions/0029)."""

@@ -1,0 +1,172 @@
+"""The untouched artefacts: one of each kind, as small as they come, made by ecgfed's own commands where it can."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from record_files import edf_annotation, edf_bytes, encode_212
+
+from .child import Limits, Task, run_one
+
+PATIENT, FS = "demo01", 360
+#: What ``make`` has to be told of a bare array.
+BARE = ("--fs", "360", "--units", "mV")
+FAST = ("--local-steps", "1", "--quiet", "--workers", "1", "--eval-every", "1", "--width", "0.3")
+_COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("prepare", "demo", "--out", "cohort", "--records", "records", "--patients", "3", "--minutes", "0.5",
+    "--workers", "1",
+     "--pack", "cohort.pack", "--quiet"),
+    ("train", "cohort", "--out", "run", "--rounds", "2", *FAST),
+    ("train", "cohort", "--out", "run2", "--rounds", "2", "--method", "fedavg", *FAST),
+    ("train", "cohort", "--out", "hyper", "--rounds", "1", "--method", "fed-rod-hyper", *FAST),
+    ("train", "cohort", "--out", "seeds", "--seeds", "0,1", "--rounds", "1", "--method", "fedavg", *FAST),
+    *(("evaluate", run, "--quiet", "--workers", "1") for run in ("run", "run2", "seeds")),
+    ("export", "run", "--out", "bundle", "--quiet"),
+)  # fmt: skip
+
+
+def command(*arguments: str) -> Callable[[], None]:
+    """Return what runs ``ecgfed ARGUMENTS`` in a child."""
+
+    def run() -> None:
+        from ecgfed_cli.main import main
+
+        sys.argv = ["ecgfed", *arguments]
+        main()
+
+    return run
+
+
+def make_world(world: Path) -> None:
+    """Make the artefacts in a new folder, the watcher's folders beside it; RuntimeError where a command fails."""
+    folder = world.parent
+    for path in (world, folder / "tmp", folder / "home"):
+        path.mkdir(parents=True, exist_ok=True)
+    for arguments in _COMMANDS:
+        ended = run_one(Task(folder, world, command(*arguments)), Limits(seconds=300, idle_s=60))
+        if ended.code:
+            raise RuntimeError(f"ecgfed {' '.join(arguments)}: {ended}")
+    for run in world.glob("**/run.json"):  # a case has its own copy of the cohort, beside it
+        about = json.loads(run.read_text())
+        about["cohort"]["path"] = "cohort"
+        run.write_text(json.dumps(about, indent=1) + "\n")
+    _recordings(world)
+    _options(world)
+
+
+def _digital(world: Path) -> np.ndarray:
+    """Decode the demo record by hand: (2, samples) whole numbers of a format-212 file."""
+    raw = np.frombuffer((world / "records" / f"{PATIENT}.dat").read_bytes(), np.uint8).astype(int)
+    low, both, high = raw[0::3], raw[1::3], raw[2::3]
+    pairs = np.stack([low | (both & 15) << 8, high | (both >> 4) << 8])
+    return np.where(pairs > 2047, pairs - 4096, pairs)
+
+
+def _recordings(world: Path) -> None:
+    """Write the demo record in every format, with its annotation beside it."""
+    steps = _digital(world)
+    signal_mv = (steps - 1024) / 200
+    marks = world / "records" / f"{PATIENT}.atr"
+    times = np.arange(steps.shape[1]) / FS
+    rows = [f"{t:.6f},{a:.3f},{b:.3f}" for t, a, b in zip(times, *signal_mv, strict=True)]
+    text = "# made up\ntime,MLII (mV),V1 (mV)\n" + "\n".join(rows) + "\n"
+    seconds = steps.shape[1] // FS
+    edf = [channel.reshape(seconds, FS).tolist() for channel in (steps - 1024)]
+    ranges = {"physical": ("-5", "5"), "digital": ("-1000", "1000")}
+    lists = [edf_annotation(s) + (edf_annotation(s + 0.4, "N") + edf_annotation(s + 0.9, "V")) for s in range(seconds)]
+    files: dict[str, bytes] = {
+        "csv/r.csv": text.encode(),
+        "tsv/r.tsv": text.replace(",", "\t").encode(),
+        "edf/r.edf": edf_bytes(edf, **ranges),
+        "edfplus/r.edf": edf_bytes(edf, **ranges, reserved="EDF+C", annotations=lists, annotation_bytes=120),
+        "wfdb16/r.dat": (steps - 1024).T.astype("<i2").tobytes(),
+    }
+    for name, data in files.items():
+        (world / name).parent.mkdir(exist_ok=True)
+        (world / name).write_bytes(data)
+    for folder in ("npy", "npz", "multi"):
+        (world / folder).mkdir()
+    np.save(world / "npy" / "r.npy", signal_mv[0].astype(np.float32))
+    np.savez_compressed(world / "npz" / "r.npz", MLII=signal_mv[0], fs=FS, units="mV")
+    _header(world / "wfdb16" / "r.hea", "r", "r.dat 16 200(0)/mV 12 0", steps - 1024)
+    half = steps.shape[1] // 2
+    for name, part in (("s1", steps[:, :half]), ("s2", steps[:, half:])):
+        (world / "multi" / f"{name}.dat").write_bytes(encode_212([int(v) for frame in part.T for v in frame]))
+        _header(world / "multi" / f"{name}.hea", name, f"{name}.dat 212 200(1024)/mV 12 1024", part)
+    (world / "multi" / "r.hea").write_text(f"r/2 2 {FS} {steps.shape[1]}\ns1 {half}\ns2 {steps.shape[1] - half}\n")
+    for folder in ("csv", "tsv", "edf", "npy", "npz", "multi", "wfdb16"):
+        shutil.copyfile(marks, world / folder / "r.atr")
+
+
+def _header(path: Path, name: str, signal: str, steps: np.ndarray) -> None:
+    lines = [f"{name} 2 {FS} {steps.shape[1]}"]
+    for lead, channel in zip(("MLII", "V1"), steps, strict=True):
+        lines.append(f"{signal} {channel[0]} {channel.sum() % 65536} 0 {lead}")
+    path.write_text("\n".join([*lines, "# patient: made-up", ""]))
+
+
+def _options(world: Path) -> None:
+    """Write what commands take beside artefacts: settings, class maps, class mixes, who is who."""
+    (world / "config.toml").write_text(
+        'method = "grp-fed"\nrounds = 1\nlocal_steps = 1\nbatch_size = 16\nseed = 3\nrr = true\nwidth = 0.3\n'
+        "eval_every = 1\n# how\n[set]\nlr = 0.01\nmomentum = 0.9\n"
+    )
+    classes = {"normal": ["N", "L", "R"], "ventricular": ["V", "E"], "other": ["A", "/", "F"]}
+    (world / "classes.json").write_text(json.dumps({"classes": classes}, indent=1))
+    (world / "classes.toml").write_text("[classes]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in classes.items()))
+    (world / "mix.json").write_text(json.dumps({"N": 0.9, "V": 0.1}))
+    (world / "mix.csv").write_text("class,number\nN,90\nV,10\n")
+    (world / "patients.csv").write_text("record,patient\n" + "".join(f"demo0{i},p{i}\n" for i in (1, 2, 3)))
+    (world / "evil.py").write_text("from pathlib import Path\nPath('ran-code').write_text('x')\nclass X: pass\n")
+
+
+def warm_up(world: Path) -> None:
+    """Import in this process all that a case may need, and trace each graph of the world's net once for all cases."""
+    import importlib
+    import pkgutil
+
+    import ecgfed
+
+    for package in (ecgfed, importlib.import_module("ecgfed_cli")):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    for name in ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.font_manager", "wfdb", "edfio",
+                 "scipy.signal", "onnx", "onnxruntime", "safetensors.torch", "rich.progress",
+                 "rich.table"):  # fmt: skip
+        importlib.import_module(name)
+    if world.is_dir():
+        _trace_once([world / name for name in ("run", "hyper")])
+
+
+def _trace_once(runs: Iterable[Path]) -> None:
+    """Let torch's exporter trace a role of a net once; a case whose net is another still traces its own."""
+    from ecgfed.bundles.graphs import GraphTemplate
+    from ecgfed.methods.answers import Chain
+    from ecgfed.runs.run import open_run
+
+    known: dict[object, dict[str, object]] = {}
+    make = GraphTemplate.__init__
+
+    def init(self: GraphTemplate, net, role, params) -> None:  # type: ignore[no-untyped-def]
+        key = (net.spec, role, tuple(sorted((name, value.shape) for name, value in params.items())))
+        if key not in known:
+            make(self, net, role, params)
+            known[key] = dict(vars(self))
+        vars(self).update(known[key])
+
+    GraphTemplate.__init__ = init  # type: ignore[method-assign]
+    for path in runs:
+        run = open_run(path)
+        state = run.state()
+        chains = [run.method.personal_answer(state.server, run.kept(state, 0))]
+        answer = run.method.global_answer(state.server, iter([run.kept(state, 0)]), "ensemble")
+        chains += [answer] if isinstance(answer, Chain) else []
+        for chain in chains:
+            for part in chain.parts:
+                GraphTemplate(run.net, part.role, part.params)
+            if {part.role for part in chain.parts} == {"extractor", "head"}:
+                params = {name: value for part in chain.parts for name, value in part.params.items()}
+                GraphTemplate(run.net, "model", params)

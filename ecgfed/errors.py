@@ -20,12 +20,13 @@ _PARAMETERS = {
 _FLAGS = ("overwrite", "resume", "download")
 #: A command to copy stays as it is; else an option, what stands before it and the word for its value.
 _OPTION = re.compile(
-    r"(?P<command>\becgfed [a-z][^;']*)|(?P<pass>\b(?:pass|or) )?(?<![\w./-])--(?P<name>[a-z][a-z-]*)\b(?: (?P<value>[A-Z]{2,}))?"
+    r"(?P<command>\becgfed [a-z][^;']*)"
+    r"|(?P<pass>\b(?:pass|or) )?(?<![\w./-])--(?P<name>[a-z][a-z-]*)\b(?: (?P<value>[A-Z]{2,}))?"
 )
 
 
 def in_python(line: str) -> str:
-    """Return a line about options as one about parameters: ``--lead`` is ``leads``, ``pass --resume`` ``resume=True``."""
+    """Return a line about options as one about parameters: ``leads`` for ``--lead``, ``resume=True`` for a flag."""
 
     def parameter(found: re.Match[str]) -> str:
         if found["command"]:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import wfdb
 
-os.environ.pop("COLUMNS", None)  # a console keeps the width it was made under; so made, it asks each time
+os.environ.pop("COLUMNS", None)  # a console keeps the width it was made under; made without, it asks each time
 import ecgfed_cli.output  # noqa: F401
+
+os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal the tests are started from
 
 MITDB = "ECGFED_MITDB"
 CIFAR10 = "ECGFED_CIFAR10"

@@ -45,6 +45,16 @@ README = [
     ),
     *figures(
         "README.md",
+        "default/results.json",
+        {
+            "T_g {2}, T_p {2} and T_r {2} (one seed), after {1} minutes on two cores": (
+                *(("test", score) for score in SCENARIOS[:3]),
+                ("minutes",),
+            )
+        },
+    ),
+    *figures(
+        "README.md",
         "qrs/results.json",
         {
             "F1 {2}% on the 22 DS2 records it has never seen": (qrs("ecgfed", "DS2", "f1"),),

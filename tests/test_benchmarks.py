@@ -79,7 +79,7 @@ def test_a_cohort_is_made_once_and_for_one_question(common: ModuleType, records:
     assert (again.fingerprint, len(again.federation)) == (made.fingerprint, 3)
     with pytest.raises(OptionError, match="was prepared with"):
         common.prepared(records, tmp_path / "work", **{**asked, "holdout": ()})
-    with pytest.raises(OptionError, match="--source: is missing"):
+    with pytest.raises(OptionError, match="source: is missing"):
         common.prepared(None, tmp_path / "other")
 
 

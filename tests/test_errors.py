@@ -18,7 +18,10 @@ from ecgfed.record.recording import Annotation, Recording, read_options
         ("--class-mix: missing; pass --class-mix FILE", "class_mix: missing; pass class_mix=FILE"),
         ("runs/a: exists; pass --resume or --overwrite", "runs/a: exists; pass resume=True or overwrite=True"),
         ("--resume and --overwrite: both given", "resume and overwrite: both given"),
-        ("x: stopped; go on with ecgfed train c --out x --resume", "x: stopped; go on with ecgfed train c --out x --resume"),
+        (
+            "x: stopped; go on with ecgfed train c --out x --resume",
+            "x: stopped; go on with ecgfed train c --out x --resume",
+        ),
         ("--global: 'x'; expected ensemble", "protocol: 'x'; expected ensemble"),
         ("my--lead.csv: no --fs", "my--lead.csv: no fs_hz"),
         ("/a/--lead/b.csv: an em-dash -- here", "/a/--lead/b.csv: an em-dash -- here"),
@@ -44,7 +47,7 @@ def test_what_a_file_leaves_open_has_one_type() -> None:
 
 @pytest.mark.parametrize("annotator", ["", ".atr", "a/b", ".."])
 def test_an_annotator_is_a_suffix_without_its_dot(annotator: str) -> None:
-    with pytest.raises(EcgfedError, match="^annotator: "):
+    with pytest.raises(EcgfedError, match=r"^annotator: "):
         check_annotator(annotator)
 
 

@@ -45,7 +45,7 @@ def test_a_disk_that_refuses_is_a_storage_error_that_names_the_file(tmp_path: Pa
     path.write_bytes(b"old")
     with pytest.raises(StorageError) as caught:
         half_written(path, OSError(28, "No space left on device"))
-    assert str(caught.value).startswith(f"{path}: could not be written (No space left on device)")
+    assert caught.value.line.startswith(f"{path}: could not be written (No space left on device)")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(StorageError, match="could not be written"):
@@ -69,7 +69,7 @@ def test_json_that_cannot_be_read_is_the_callers_error(tmp_path: Path, content: 
         path.write_bytes(content)
     with pytest.raises(RecordError) as caught:
         files.read_json(path, RecordError)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.line.startswith(f"{path}: ")
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_an_empty_folder_may_be_filled_and_a_taken_one_not(tmp_path: Path) -> No
     path.mkdir()
     with files.replacing_folder(path) as partial:
         (partial / "a").write_text("1")
-    with pytest.raises(OptionError, match=r"--to: .*out is not empty"), files.replacing_folder(path, option="--to"):
+    with pytest.raises(OptionError, match=r"to: .*out is not empty"), files.replacing_folder(path, option="--to"):
         pytest.fail("must not come this far")
     with pytest.raises(OptionError, match="is a file"), files.replacing_folder(path / "a", overwrite=True):
         pytest.fail("must not come this far")

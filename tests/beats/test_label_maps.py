@@ -94,7 +94,7 @@ def test_a_file_that_is_no_map_is_one_line_that_names_it(tmp_path: Path, file: s
     (tmp_path / file).write_text(text)
     with pytest.raises(OptionError) as caught:
         load_label_map(str(tmp_path / file))
-    line = str(caught.value)
+    line = caught.value.line
     assert line.startswith(f"--classes {tmp_path / file}: ")
     assert words in line
     assert "\n" not in line
@@ -110,8 +110,8 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 def test_an_unknown_name_lists_what_there_is(name: str) -> None:
     with pytest.raises(OptionError) as caught:
         load_label_map(name)
-    assert "no known class map and no file" in str(caught.value)
-    assert "mitbih12, aami5, aami5-bxb, or a JSON or TOML file" in str(caught.value)
+    assert "no known class map and no file" in caught.value.line
+    assert "mitbih12, aami5, aami5-bxb, or a JSON or TOML file" in caught.value.line
 
 
 @pytest.mark.mitdb

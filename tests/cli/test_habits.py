@@ -105,7 +105,7 @@ def test_did_you_mean(ecgfed: Command, typed: tuple[str, ...], meant: str) -> No
     assert_refused(ecgfed(*typed), meant)
 
 
-@pytest.mark.parametrize("typed", [("xyz",), ("train", "c", "--zzzzzz"), ("detect", "x", "-q")])
+@pytest.mark.parametrize("typed", [("xyz",), ("train", "c", "--zzzzzz"), ("detect", "x", "-z")])
 def test_nothing_was_meant(ecgfed: Command, typed: tuple[str, ...]) -> None:
     said = ecgfed(*typed)
     assert_refused(said, f"'{typed[-1]}'; see 'ecgfed")

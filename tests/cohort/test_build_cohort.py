@@ -113,7 +113,7 @@ def test_a_held_out_client_is_in_the_cohort_but_not_in_the_federation(records: P
 
 @pytest.mark.parametrize("holdout", [("p9",), ("p1", "p9", "p8")])
 def test_an_unknown_held_out_client_is_refused(records: Path, tmp_path: Path, holdout: tuple[str, ...]) -> None:
-    with pytest.raises(OptionError, match=r"--holdout: no client .*p9; expected ids among p1, p2, p3, p4"):
+    with pytest.raises(OptionError, match=r"holdout: no client .*p9; expected ids among p1, p2, p3, p4"):
         build(records, tmp_path / "c", PrepareOptions(holdout=holdout))
 
 
@@ -175,9 +175,9 @@ def test_detected_peaks_are_labelled_by_the_annotation(records: Path, tmp_path: 
 
 
 def test_an_option_that_cannot_be_is_refused() -> None:
-    with pytest.raises(OptionError, match="--split: 'half'"):
+    with pytest.raises(OptionError, match="split: 'half'"):
         PrepareOptions(split="half")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="--peaks: 'guessed'"):
+    with pytest.raises(OptionError, match="peaks: 'guessed'"):
         BeatOptions(peaks="guessed")
 
 
@@ -247,7 +247,7 @@ def test_a_killed_worker_is_one_line_and_leaves_nothing(records: Path, tmp_path:
     options = PrepareOptions(BeatOptions(("MLII",), "annotated", annotator=Killer("atr")))
     with pytest.raises(CohortError, match="worker process was killed") as caught:
         build(records, tmp_path / "c", options, workers=2)
-    assert "--workers" in str(caught.value)
+    assert "--workers" in caught.value.line
     assert list(tmp_path.iterdir()) == []
 
 

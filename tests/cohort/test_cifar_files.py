@@ -109,8 +109,8 @@ def test_a_pickle_that_is_no_batch_is_refused_and_runs_nothing(
     (folder / "data_batch_3").write_bytes(pickle.dumps(content(trace), protocol))
     with pytest.raises(CohortError) as error:
         read_cifar10(tmp_path)
-    assert "data_batch_3" in str(error.value)
-    assert told in str(error.value)
+    assert "data_batch_3" in error.value.line
+    assert told in error.value.line
     assert not trace.exists()
 
 

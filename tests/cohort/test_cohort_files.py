@@ -64,8 +64,8 @@ def write(folder: Path) -> list[dict[str, np.ndarray]]:
 def fails(folder: Path) -> str:
     with pytest.raises(CohortError) as caught:
         open_cohort(folder)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in caught.value.line
+    return caught.value.line
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:

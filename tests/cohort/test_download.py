@@ -77,8 +77,8 @@ def held(folder: Path) -> dict[str, bytes]:
 def fails(server: Server, folder: Path, url: str | None = None) -> str:
     with pytest.raises(StorageError) as caught:
         download.download_mitbih(folder, base_url=url or server.url)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in caught.value.line
+    return caught.value.line
 
 
 @pytest.mark.parametrize("slash", ["", "/"])

@@ -26,8 +26,8 @@ def names(folder: Path, **how: object) -> dict[str, list[str]]:
 def fails(folder: Path, **how: object) -> str:
     with pytest.raises(EcgfedError) as caught:
         folder_sources(folder, **how)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in caught.value.line
+    return caught.value.line
 
 
 def touch(folder: Path, *files: str) -> Path:

@@ -48,8 +48,8 @@ def test_a_csv_names_the_patient_by_path_or_by_name(folder: Path, tmp_path: Path
 def fails(kind: type[EcgfedError], folder: Path, **how: object) -> str:
     with pytest.raises(kind) as caught:
         folder_sources(folder, **how)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "\n" not in caught.value.line
+    return caught.value.line
 
 
 def test_no_folder_and_no_record(tmp_path: Path) -> None:

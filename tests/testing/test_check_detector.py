@@ -125,7 +125,7 @@ BROKEN = {
     "in gaps": (made(changed(where_no_sample_is), copes_with_gaps=True), "it marks 1 beats where no sample is"),
     "disorder": (
         made(changed(lambda peaks, s, *_: peaks if np.abs(s).max() < 100 else np.array([7, 5]))),
-        "one huge spike ends in: --detector: broken returned",
+        "one huge spike ends in: detector: broken returned",
     ),
     "no notch": (made(failing_at(50.0)), "KeyError: 'no notch for that'"),
 }

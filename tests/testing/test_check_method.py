@@ -266,7 +266,7 @@ BROKEN: dict[type[Method], str] = {
     Named: "fedavg: another method has this name",
     Half: "lacks aggregate, begin, client_start, ",
     Thawed: "its settings are no frozen dataclass",
-    EndlessSettings: "sound: its own defaults are refused (--set patience: inf",
+    EndlessSettings: "sound: its own defaults are refused (settings patience: inf",
     HalvedSettings: "its settings come back from JSON as others",
     StepInPlace: "step changes what it is given (velocity/head.out.bias)",
     AggregateInPlace: "aggregate changes what it is given (tree/model/head.out.bias)",

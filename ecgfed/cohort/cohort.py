@@ -1,20 +1,18 @@
 """The cohort on disk: ``cohort.json`` and flat arrays, ordered by client then time, opened memory-mapped."""
 
-import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import LabelMap
+from ecgfed.cohort.arrays import check_hashes, npy_header
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
@@ -251,20 +249,6 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
     return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 
-def npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, whether it is in Fortran's order, and dtype that a ``.npy`` file claims; raises what numpy does."""
-    version = npy.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"version {version} of numpy's format")
-    header = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
-    shape, fortran, dtype = header
-    if dtype.hasobject:
-        raise ValueError("Python objects, a pickle")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"shape {shape}")
-    return shape, fortran, dtype
-
-
 def open_cohort(path: Path | str) -> Cohort:
     """Open a cohort folder.
 
@@ -283,7 +267,7 @@ def open_cohort(path: Path | str) -> Cohort:
     every = {**layout, **(DRAWN_ARRAYS if layout is IMAGE_ARRAYS else {})}
     check_links(path, [f"{name}.npy" for name in every], CohortError)
     arrays = {name: _load_array(path, every, name, drawn if name in DRAWN_ARRAYS else count) for name in every}
-    check_hashes(path, meta, arrays)
+    check_hashes(path, path / FILE_NAME, meta, arrays)
     client, first = arrays["client"], NOBODY if layout is IMAGE_ARRAYS else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
@@ -339,54 +323,6 @@ def _client(index: int, told: tuple[Any, Any, Any, Any], where: Path) -> Client:
     check_name(patient, "patient", where, CohortError)
     check_labels(records, "record", where, CohortError)
     return Client(index, name, patient, tuple(records), holdout)
-
-
-#: (path, device, inode, size, mtime, ctime) of files hashed in this process -> SHA-256 of their arrays. In memory only:
-#: a file on the disk, in a folder from a stranger least of all, could be forged.
-_HASHED: dict[tuple[str, int, int, int, int, int], str] = {}
-
-
-def _digest(file: Path, array: NDArray[Any]) -> str:
-    """Return SHA-256 of an array's bytes; of a file that is what it was, from memory."""
-    found = file.stat()
-    key = (str(file.resolve()), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    if key not in _HASHED:
-        if len(_HASHED) > 1000:
-            _HASHED.clear()
-        _HASHED[key] = hashlib.sha256(array.data if array.size else b"").hexdigest()
-    return _HASHED[key]
-
-
-def fingerprint_of(hashes: Mapping[str, str]) -> str:
-    """Return a cohort's fingerprint: SHA-256 over the hashes of its arrays, in order of their names."""
-    return hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
-
-
-def check_hashes(path: Path, meta: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse a cohort whose arrays are not those that it was prepared with; raises CohortError.
-
-    Args:
-        path: the cohort's folder.
-        meta: what ``cohort.json`` says: ``sha256`` of each array, and ``fingerprint`` over all.
-        arrays: all of them.
-    """
-    stated = meta.get("sha256", {})
-    found = {name: _digest(path / f"{name}.npy", array) for name, array in arrays.items()}
-    for name, digest in found.items():
-        if isinstance(stated, dict) and stated.get(name, digest) != digest:
-            raise CohortError(
-                path / f"{name}.npy",
-                "has changed since the cohort was prepared (SHA-256 differs)",
-                "the array as it was prepared",
-                "put it back, or prepare the cohort again",
-            )
-    if fingerprint_of(found) != meta["fingerprint"]:
-        raise CohortError(
-            path / FILE_NAME,
-            "its fingerprint is not that of its arrays",
-            "the arrays as they were prepared",
-            "put them back, or prepare the cohort again",
-        )
 
 
 def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:

@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, npy_header, open_cohort
+from ecgfed.cohort.arrays import npy_header
+from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, open_cohort
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import replacing_file, replacing_folder

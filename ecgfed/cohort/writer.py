@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, MODALITIES, SCHEMA_VERSION, Layout, fingerprint_of
+from ecgfed.cohort.arrays import fingerprint_of
+from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, MODALITIES, SCHEMA_VERSION, Layout
 from ecgfed.files import write_json
 
 

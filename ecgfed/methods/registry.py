@@ -83,7 +83,7 @@ def stored_method(
     if given is not None and (
         own != names_code(given) or (own and given.rpartition(":")[2] != name.rpartition(":")[2])
     ):
-        raise RunError(where, f"its method is {name!r:.200}, not {given!r:.200}", "the run's own method")
+        raise _other_method(where, name, given)
     if own and isinstance(passed, type):
         check_pin(where, digest_of(passed), pinned)
         return _checked(passed, f"--method {given}")
@@ -91,8 +91,14 @@ def stored_method(
         return _checked(load_code(str(given), "--method", pinned).value, f"--method {given}")
     kind = method_by_name(name)
     if given is not None and method_by_name(given) is not kind:
-        raise RunError(where, f"its method is {name!r:.200}, not {given!r:.200}", "the run's own method")
+        raise _other_method(where, name, given)
     return kind
+
+
+def _other_method(where: object, name: str, given: str) -> RunError:
+    found = f"was begun with method {name!s:.200}, not {given!s:.200}"
+    action = "pass its own file with --method FILE.py:CLASS" if names_code(name) else "leave --method out"
+    return RunError(where, found, action=action)
 
 
 def name_of(kind: type[Method]) -> str:

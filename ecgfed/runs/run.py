@@ -14,6 +14,8 @@ from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
+from ecgfed.federation.train import initial_state
+from ecgfed.federation.trees import flatten
 from ecgfed.files import read_folder_document, write_json
 from ecgfed.gate import check_links
 from ecgfed.methods.base import Method
@@ -23,8 +25,8 @@ from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.document import CHECKPOINT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, typed
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
-from ecgfed.runs.document import PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, typed
 from ecgfed.runs.history import HISTORY, read_lines
 
 
@@ -105,7 +107,24 @@ class Run:
         """Load the last checkpoint; raises RunError where there is none."""
         if not self.store.exists():
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
-        return self.store.load()
+        state = self.store.load()
+        self._check_shapes(state)
+        return state
+
+    def _check_shapes(self, state: State) -> None:
+        """Refuse a server's state that is not of this run's method and net; raises RunError."""
+        begun = flatten(initial_state(self.method, self.plan).server)
+        found = flatten(state.server)
+        for name, tensor in begun.items():
+            there = found.get(name)
+            if there is None or there.shape != tensor.shape or there.dtype != tensor.dtype:
+                was = "missing" if there is None else f"{there.dtype} {tuple(there.shape)}"
+                raise RunError(
+                    self.path / CHECKPOINT,
+                    f"{name} of its server is {was}",
+                    f"{tensor.dtype} {tuple(tensor.shape)}, as its method and net have it",
+                    "train again into a new folder",
+                )
 
     def last_record(self) -> dict[str, Any]:
         """Return the numbers of the last saved round's line in the history: losses, passes, validation scores.

@@ -16,7 +16,6 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
-from ecgfed.plugins import names_code
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
 from ecgfed.runs.seeds import seed_folder
@@ -306,8 +305,7 @@ def _resume(
     out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], watch: Watch
 ) -> tuple[Run, Cohort]:
     """Open a run that shall go on; refuse a wish that is not what it was begun with."""
-    method = wish.get("method")
-    run = told(open_run(out, method if method is not None and names_code(method) else None), watch)
+    run = told(open_run(out, wish.get("method")), watch)
     given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {
@@ -322,9 +320,6 @@ def _resume(
         if name in stored and name != "rounds" and value != stored[name]:
             option = "--" + name.replace("_", "-")
             raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
-    if method is not None and not names_code(method) and method_by_name(method) is not type(run.method):
-        found = f"was begun with method {run.method.name}, not {wish['method']}"
-        raise RunError(out, found, action="leave --method out")
     begun = asdict(run.method.settings)
     asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
     for name, value in asked.items():

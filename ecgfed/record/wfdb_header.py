@@ -106,6 +106,8 @@ def _as_said(header: Any, said: HeaderLines) -> Any:
         read["samps_per_frame"] = [value or 1 for value in header.samps_per_frame]
         header.adc_gain, header.baseline = [line.gain for line in lines], [line.baseline for line in lines]
         header.checksum = [line.checksum for line in lines]
+        # where wfdb does not understand a field it takes it, and all behind it, for the description
+        header.sig_name = [line.description or f"signal {number}" for number, line in enumerate(lines)]
     for name, value in meant.items():
         if read[name] != value:
             raise RecordError(

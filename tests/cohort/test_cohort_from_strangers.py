@@ -1,4 +1,4 @@
-"""A cohort or a pack from somebody else: names, links, sizes, types and hashes are looked at before anything is done."""
+"""A cohort or a pack from somebody else: names, links, sizes, types and hashes are looked at before it is used."""
 
 import hashlib
 import io

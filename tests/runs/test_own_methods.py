@@ -170,7 +170,7 @@ def test_a_server_of_another_shape_is_refused(fedavg_run: Path, local_run: Path,
     change_json(run / "run.json", net={**meta["net"], "width": 2.0})
     progress = json.loads((run / "checkpoint" / "progress.json").read_text())
     (run / "checkpoint" / "progress.json").write_text(json.dumps({**progress, "run": ""}))
-    with pytest.raises(RunError, match="of its server is torch.float32"):
+    with pytest.raises(RunError, match=r"of its server is torch\.float32"):
         open_run(run).state()
 
 

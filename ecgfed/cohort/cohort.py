@@ -233,7 +233,7 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
     except FileNotFoundError:
         raise CohortError(file, "does not exist", action="prepare the cohort again") from None
     except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
-        raise CohortError(file, f"cannot be read ({problem})", action="prepare the cohort again") from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
     if (found, shape) != wanted or fortran:
         raise CohortError(file, f"holds {found} {shape}", f"{dtype} {wanted[1]}", "prepare the cohort again")
     held = math.prod(shape) * found.itemsize
@@ -245,7 +245,7 @@ def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[An
     try:
         array = np.memmap(file, found, "r", start, shape)
     except (OSError, ValueError) as problem:
-        raise CohortError(file, f"cannot be read ({problem})", action="prepare the cohort again") from problem
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
     return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 

@@ -72,7 +72,7 @@ def unpack_cohort(file: Path, out: Path, *, overwrite: bool = False) -> None:
         raise
     # zipfile raises BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError, struct.error and others
     except Exception as problem:
-        raise CohortError(file, f"is no packed cohort ({problem})", action=_AGAIN) from problem
+        raise CohortError(file, f"is no packed cohort ({problem!s:.160})", action=_AGAIN) from problem
 
 
 def _meta(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:

@@ -42,7 +42,9 @@ def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[
         shape, fortran, dtype = read_header(stream)
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
-        raise RecordError(where, f"is not an array of numpy ({problem})", "a .npy array", "write it again") from problem
+        raise RecordError(
+            where, f"is not an array of numpy ({problem!s:.160})", "a .npy array", "write it again"
+        ) from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
     if dtype.kind not in "fiuU" or dtype.itemsize > (8 if dtype.kind != "U" else 4 * 256):

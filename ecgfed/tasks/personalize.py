@@ -57,7 +57,7 @@ class PersonalModel:
     method: str
     record: str | None
     modality: str
-    cohort_fingerprint: str
+    cohort_fingerprint: str = ""
 
     def __repr__(self) -> str:
         if not self.scores["beats"]:

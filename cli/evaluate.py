@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import LeaveOutOption, MovedCohortOption, ProtocolOption, ScoredSplitOption
+from .options import LeaveOutOption, MethodOption, MovedCohortOption, ProtocolOption, ScoredSplitOption
 from .output import (
     JsonOption,
     OverwriteOption,
@@ -45,6 +45,7 @@ def evaluate_command(
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
     ] = None,
+    method: MethodOption = None,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -64,6 +65,7 @@ def evaluate_command(
             leave_out=leave_out,
             out=out,
             overwrite=overwrite,
+            method=method,
             workers=workers,
             watch=watch,
         )

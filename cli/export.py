@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import MovedCohortOption, ProtocolOption, RunArgument
+from .options import MethodOption, MovedCohortOption, ProtocolOption, RunArgument
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .watch import watching
 
@@ -16,6 +16,7 @@ def export_command(
     out: Annotated[Path, typer.Option("--out", help="The bundle folder to make.")],
     cohort_path: MovedCohortOption = None,
     protocol: ProtocolOption = "ensemble",
+    method: MethodOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -25,7 +26,9 @@ def export_command(
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
-        bundle = export(run_path, out, cohort=cohort_path, protocol=protocol, overwrite=overwrite, watch=watch)
+        bundle = export(
+            run_path, out, cohort=cohort_path, protocol=protocol, overwrite=overwrite, method=method, watch=watch
+        )
     manifest, elapsed = bundle.manifest, time.perf_counter() - started
     size = sum(about["bytes"] for about in manifest["files"].values())
     if json_output:

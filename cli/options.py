@@ -30,3 +30,11 @@ ProtocolOption = Annotated[
         autocompletion=choices("ensemble", "average"),
     ),
 ]
+MethodOption = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        metavar="FILE.py:CLASS",
+        help="The run's method, where it is somebody's own: no file gets to run code unless you name it.",
+    ),
+]

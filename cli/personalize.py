@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .complete import detector_names
-from .options import MovedCohortOption, RunArgument
+from .options import MethodOption, MovedCohortOption, RunArgument
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     AnnotatorOption,
@@ -54,6 +54,7 @@ def personalize_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
+    method: MethodOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -77,6 +78,7 @@ def personalize_command(
             cohort=cohort_path,
             how=read_options(fs, units, columns),
             overwrite=overwrite,
+            method=method,
             watch=watch,
         )
     elapsed = time.perf_counter() - started

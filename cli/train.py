@@ -151,9 +151,15 @@ def _stop_unless_done(runs: list["Run"], seeds: list[int] | None, cohort: Path, 
         return
     again = f"ecgfed train {shlex.quote(str(cohort))} --out {shlex.quote(str(out or run.path))} --resume"
     again += f" --seeds {','.join(map(str, seeds))}" if seeds else ""
+    again += _own_method(run)
     line = f"ecgfed: stopped after round {done} of {run.plan.rounds}, saved; go on with: {again}"
     stderr.print(line, highlight=False, markup=False, soft_wrap=True)
     raise SystemExit(code)
+
+
+def _own_method(run: "Run") -> str:
+    """What a command on the run has to say of its method: where somebody's own lies, since no file gets to run it."""
+    return f" --method {shlex.quote(run.own_method)}" if run.own_method else ""
 
 
 def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output: bool, quiet: bool) -> None:
@@ -166,4 +172,4 @@ def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output:
         spent = {"seconds": round(elapsed, 2)}
         print_json({**told[0], **spent} if len(runs) == 1 else {"runs": told, **spent})
         return
-    note(f"Wrote {where} in {seconds(elapsed)}. Next: ecgfed evaluate {where}", quiet=quiet)
+    note(f"Wrote {where} in {seconds(elapsed)}. Next: ecgfed evaluate {where}{_own_method(runs[0])}", quiet=quiet)

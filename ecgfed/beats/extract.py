@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, rr_features
+from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
 from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.quality import LeadQuality, lead_quality
@@ -48,7 +49,12 @@ def windows_around(
         fs_hz: its sampling frequency in Hz.
         r_samples: (beats,) int64 increasing positions of all R peaks in it.
         quality: the lead's bad stretches, where they are known already. They decide flags and change no window.
+
+    Raises:
+        RecordError: whole numbers, which are an amplifier's steps and not millivolt, or a frequency no ECG has.
     """
+    check_millivolt(signal_mv, "signal")
+    check_fs(fs_hz, "fs_hz", f"{fs_hz:g}", "say the recording's own")
     bad = (quality or lead_quality(signal_mv, fs_hz)).bad()
     signal, _ = fill_gaps(signal_mv)
     filtered = resample(band_pass(signal, fs_hz), fs_hz)

@@ -1,7 +1,5 @@
 """Which annotation symbol is which class: MIT-BIH's twelve, AAMI's five, or a user's own file."""
 
-import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
+from ecgfed.gate import MAX_TOML_BYTES, check_labels, parse_json, parse_toml, read_bounded
 from ecgfed.record.recording import BEAT_SYMBOLS
 from ecgfed.text import shortened
 
@@ -97,12 +96,13 @@ def load_label_map(name_or_file: str) -> LabelMap:
     if not found:
         raise OptionError("--classes", f"{name_or_file!r} is no known class map and no file", expected)
     try:
-        text = path.read_text(encoding="utf-8")
-        value = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        data = read_bounded(path, MAX_TOML_BYTES, OptionError, f"--classes {path}")
+        value = parse_toml(data) if path.suffix.lower() == ".toml" else parse_json(data)
         table = value["classes"]
         items = [(str(cls), [str(symbol) for symbol in symbols]) for cls, symbols in table.items()]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
         raise OptionError(f"--classes {path}", f"cannot be read ({problem})", expected) from problem
+    check_labels((cls for cls, _ in items), "class", f"--classes {path}", OptionError)
     seen: dict[str, str] = {}
     for cls, symbols in items:
         if not symbols:

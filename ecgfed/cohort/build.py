@@ -20,6 +20,7 @@ from ecgfed.cohort.workers import worker_pool
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
+from ecgfed.gate import check_labels, check_name
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.signal import filters
@@ -139,6 +140,12 @@ def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) 
 
 def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
     ids = [source.id for source in sources]
+    for source in sources:  # before the work: what a cohort could not be opened with
+        check_name(source.id, "client", "the source", CohortError)
+        check_name(source.patient, "patient", "the source", CohortError)
+        check_labels((record_path(path).name for path in source.records), "record", "the source", CohortError)
+    if len({one.casefold() for one in ids}) < len(ids):
+        raise CohortError("the source", "two clients have the same id", "an id of its own for each, whatever its case")
     if not sources:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
     unknown = sorted(set(options.holdout) - set(ids))

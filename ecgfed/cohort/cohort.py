@@ -1,5 +1,6 @@
 """The cohort on disk: ``cohort.json`` and flat arrays, ordered by client then time, opened memory-mapped."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,13 +12,17 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import LabelMap
+from ecgfed.cohort.arrays import check_hashes, npy_header
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
+from ecgfed.gate import check_labels, check_links, check_name, open_regular
 from ecgfed.record.leads import leads_in
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
+#: More beats than any cohort has: 100 patients for a year.
+MAX_ROWS = 2**32
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
 Layout = dict[str, tuple[str, tuple[int, ...]]]
@@ -220,17 +225,28 @@ def modality_of(meta: dict[str, Any]) -> str:
 def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
     dtype, tail = layout[name]
     file = path / f"{name}.npy"
+    wanted = np.dtype(dtype), (beats, *tail)
     try:
-        array = np.load(file, mmap_mode="r" if beats else None, allow_pickle=False)
+        with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
+            shape, fortran, found = npy_header(stream)
+            start, size = stream.tell(), file.stat().st_size
     except FileNotFoundError:
         raise CohortError(file, "does not exist", action="prepare the cohort again") from None
     except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
-        raise CohortError(file, f"cannot be read ({problem})", action="prepare the cohort again") from problem
-    if array.dtype != np.dtype(dtype) or array.shape != (beats, *tail):
-        raise CohortError(
-            file, f"holds {array.dtype} {array.shape}", f"{dtype} {(beats, *tail)}", "prepare the cohort again"
-        )
-    return array if len(tail) > 1 else np.asarray(array)  # beats and images stay on the disk
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
+    if (found, shape) != wanted or fortran:
+        raise CohortError(file, f"holds {found} {shape}", f"{dtype} {wanted[1]}", "prepare the cohort again")
+    held = math.prod(shape) * found.itemsize
+    if size - start != held:
+        found_bytes = f"cannot be read (it holds {size - start:,} bytes of numbers)"
+        raise CohortError(file, found_bytes, f"{held:,}", "prepare the cohort again")
+    if not beats:
+        return np.empty(shape, found)
+    try:
+        array = np.memmap(file, found, "r", start, shape)
+    except (OSError, ValueError) as problem:
+        raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
+    return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
 
 
 def open_cohort(path: Path | str) -> Cohort:
@@ -240,35 +256,73 @@ def open_cohort(path: Path | str) -> Cohort:
         path: the folder, made by ``prepare``.
 
     Raises:
-        CohortError: no such folder, another schema version, a missing or damaged file, no beats.
+        CohortError: no such folder, another schema version, a missing or damaged file, no beats, an array that is not
+            what ``cohort.json`` says (SHA-256), a name that cannot be a file's, a link out of the folder.
     """
     path = Path(path)
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
-    try:
-        layout = MODALITIES[modality_of(meta)]
-        count, drawn = int(meta[next(iter(layout))]), int(meta.get("drawn", 0))
-        clients = tuple(
-            Client(i, str(c["id"]), str(c["patient"]), tuple(c["records"]), bool(c["holdout"]))
-            for i, c in enumerate(meta["clients"])
-        )
-        labels = LabelMap.from_json(meta["label_map"])
-        str(meta["fingerprint"])
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise CohortError(path / FILE_NAME, f"lacks {problem}", action="prepare the cohort again") from problem
+    layout, count, drawn, clients, labels = _document(meta, path / FILE_NAME)
     if not count or not clients:
         raise CohortError(path, "is empty", "at least one labelled beat", "prepare it from other recordings")
-    arrays = {name: _load_array(path, layout, name, count) for name in layout}
-    client, first = arrays["client"], 0
-    if layout is IMAGE_ARRAYS:
-        arrays |= {name: _load_array(path, DRAWN_ARRAYS, name, drawn) for name in DRAWN_ARRAYS}
-        first = NOBODY
+    every = {**layout, **(DRAWN_ARRAYS if layout is IMAGE_ARRAYS else {})}
+    check_links(path, [f"{name}.npy" for name in every], CohortError)
+    arrays = {name: _load_array(path, every, name, drawn if name in DRAWN_ARRAYS else count) for name in every}
+    check_hashes(path, path / FILE_NAME, meta, arrays)
+    client, first = arrays["client"], NOBODY if layout is IMAGE_ARRAYS else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
     if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
         raise CohortError(path / "label.npy", "holds a label outside the classes", action="prepare the cohort again")
+    if arrays["split"].max() > TEST:
+        raise CohortError(path / "split.npy", f"holds split {arrays['split'].max()}", "0, 1 or 2", "prepare it again")
+    if (
+        "records" in meta
+        and "record" in arrays
+        and not 0 <= arrays["record"].min() <= arrays["record"].max() < len(meta["records"])
+    ):
+        raise CohortError(path / "record.npy", "names no record", "records of cohort.json", "prepare the cohort again")
     if layout is IMAGE_ARRAYS:
         _check_drawn(path, arrays, len(clients))
     return Cohort(path, meta, clients, labels, arrays)
+
+
+def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tuple[Client, ...], LabelMap]:
+    """Return what ``cohort.json`` says, checked: layout, rows, rows drawn, clients, labels; raises CohortError."""
+    again = "prepare the cohort again"
+    try:
+        layout = MODALITIES[modality_of(meta)]
+        count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
+        told = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
+        names, symbols = list(meta["label_map"]["classes"]), dict(meta["label_map"]["symbols"])
+        labels = LabelMap.from_json(meta["label_map"])
+        leads = leads_in(meta) if {"lead", "leads"} & set(meta) else ()
+        records = [one["name"] for one in meta.get("records", ())]
+        str(meta["fingerprint"])
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise CohortError(where, f"lacks {problem}", action=again) from problem
+    for what, number in (("rows", count), ("drawn", drawn)):
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
+            raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", again)
+    clients = tuple(_client(i, one, where) for i, one in enumerate(told))
+    if len({client.id.casefold() for client in clients}) < len(clients):
+        raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", again)
+    check_labels(leads, "lead", where, CohortError)
+    check_labels(names, "class", where, CohortError)
+    check_labels(records, "record", where, CohortError)
+    if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
+        raise CohortError(where, "its label map names other classes than it has", "each class once", again)
+    return layout, count, drawn, clients, labels
+
+
+def _client(index: int, told: tuple[Any, Any, Any, Any], where: Path) -> Client:
+    """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
+    name, patient, records, holdout = told
+    if not isinstance(records, list) or not isinstance(holdout, bool):
+        raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", "prepare the cohort again")
+    check_name(name, "client", where, CohortError)
+    check_name(patient, "patient", where, CohortError)
+    check_labels(records, "record", where, CohortError)
+    return Client(index, name, patient, tuple(records), holdout)
 
 
 def _check_drawn(path: Path, arrays: dict[str, NDArray[Any]], clients: int) -> None:

@@ -1,11 +1,13 @@
 """A user's own recordings, of any format that is read, as a federation."""
 
 import csv
+import io
 import re
 from pathlib import Path
 
 from ecgfed.cohort.build import Source
 from ecgfed.errors import CohortError, OptionError
+from ecgfed.gate import open_regular
 from ecgfed.record.reader import FORMATS, format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
@@ -15,7 +17,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 def _patients_from_csv(file: Path) -> dict[str, str]:
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
+        with open_regular(file) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream)
             columns = reader.fieldnames or []
             if not {"record", "patient"} <= set(columns):

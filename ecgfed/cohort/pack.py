@@ -5,20 +5,29 @@ Beats are rounded to whole microvolts and stored as int16, so they differ from t
 with its own fingerprint, that names the one it came from.
 """
 
+import contextlib
 import json
+import math
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ecgfed.cohort.arrays import npy_header
 from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, open_cohort
 from ecgfed.cohort.writer import CohortWriter
-from ecgfed.errors import CohortError
+from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import replacing_file, replacing_folder
+from ecgfed.gate import MAX_JSON_BYTES, check_expansion, open_regular, parse_json
 
 _META = "cohort"
 _LIMIT_UV = 32767
+_AGAIN = "pack it again with --pack"
+_BYTES: tuple[str, tuple[int, ...]] = ("uint8", ())
+#: Rows that are unpacked at once.
+_BLOCK = 8192
 
 
 def pack_cohort(cohort_path: Path, file: Path) -> int:
@@ -41,25 +50,99 @@ def pack_cohort(cohort_path: Path, file: Path) -> int:
 
 
 def unpack_cohort(file: Path, out: Path, *, overwrite: bool = False) -> None:
-    """Make a cohort folder from a packed file.
+    """Make a cohort folder from a packed file; what the pack claims is weighed before room is made for it.
 
     Raises:
-        CohortError: no packed cohort, or one of another schema version.
+        CohortError: no packed cohort, one of another schema version, or one that would be no cohort of ours: a name
+            that cannot be a file's, arrays of another type or length, or that are not the ones it says (SHA-256).
         OptionError, StorageError: see ``replacing_folder``.
     """
     try:
-        with np.load(file, allow_pickle=False) as packed:
-            arrays = {name: packed[name] for name in (*ARRAYS, _META)}
-        meta = json.loads(arrays.pop(_META).tobytes())
-        version = meta["schema_version"]
+        with open_regular(file) as stream, zipfile.ZipFile(stream) as archive, contextlib.ExitStack() as stack:
+            meta = _meta(archive, file)
+            packed = {name: stack.enter_context(_Packed(archive, name, file)) for name in ARRAYS}
+            rows = {one.rows for one in packed.values()}
+            if len(rows) != 1:
+                raise CohortError(file, f"its arrays have {sorted(rows)} rows", "as many in each", _AGAIN)
+            with replacing_folder(out, overwrite=overwrite) as folder:
+                _unpack(meta, packed, rows.pop(), folder, file)
     except FileNotFoundError:
         raise CohortError(file, "does not exist", action="check the path") from None
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, json.JSONDecodeError) as problem:
-        raise CohortError(file, f"is no packed cohort ({problem})", action="pack it again with --pack") from problem
+    except EcgfedError:
+        raise
+    # zipfile raises BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError, struct.error and others
+    except Exception as problem:
+        raise CohortError(file, f"is no packed cohort ({problem!s:.160})", action=_AGAIN) from problem
+
+
+def _meta(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
+    """Return the ``cohort.json`` of a pack, bounded; raises CohortError, ValueError."""
+    with _Packed(archive, _META, file) as packed:
+        if packed.rows > MAX_JSON_BYTES:
+            raise CohortError(file, f"its cohort.json has {packed.rows:,} bytes", f"at most {MAX_JSON_BYTES:,}", _AGAIN)
+        meta = parse_json(packed.read(packed.rows).tobytes())
+    version = meta.get("schema_version") if isinstance(meta, dict) else None
     if version != SCHEMA_VERSION:
-        raise CohortError(file, f"schema version {version}", f"{SCHEMA_VERSION}", "pack it again with this ecgfed")
-    arrays["beats"] = arrays["beats"].astype(np.float32) / np.float32(1000)
+        action = "pack it again with this ecgfed"
+        raise CohortError(file, f"schema version {version!s:.40}", f"{SCHEMA_VERSION}", action)
+    if not isinstance(meta.get("fingerprint"), str):
+        raise CohortError(file, "is no packed cohort (it has no fingerprint)", action=_AGAIN)
+    return dict(meta)
+
+
+class _Packed:
+    """One array of a pack, read block by block; a context manager.
+
+    Attributes:
+        rows: how many it has.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, name: str, file: Path) -> None:
+        entry = archive.getinfo(f"{name}.npy")
+        kind, tail = _BYTES if name == _META else ARRAYS[name]
+        self.dtype = np.dtype("int16" if name == "beats" else kind)
+        self.stream = cast(BinaryIO, archive.open(entry))
+        shape, fortran, dtype = npy_header(self.stream)
+        if dtype != self.dtype or shape[1:] != tail or not shape or fortran:
+            raise CohortError(file, f"{name} is {dtype} {shape}", f"{self.dtype} {('rows', *tail)}", _AGAIN)
+        self.rows, self.tail = shape[0], tail
+        numbers = math.prod(shape)
+        held, found = numbers * dtype.itemsize, entry.file_size - self.stream.tell()
+        if held != found:
+            raise CohortError(file, f"{name} holds {found:,} bytes of numbers", f"{held:,}", _AGAIN)
+        # labels and the like are the same over thousands of rows; the beats, which no signal of that length is, decide
+        if name in ("beats", _META):
+            check_expansion(numbers, entry.compress_size, f"{file}: {name}", CohortError)
+
+    def __enter__(self) -> "_Packed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+
+    def read(self, rows: int) -> NDArray[Any]:
+        """Return the next rows; raises ValueError where they are not there."""
+        size = rows * math.prod(self.tail) * self.dtype.itemsize
+        data = self.stream.read(size)
+        if len(data) != size:
+            raise ValueError("it ends early")
+        return np.frombuffer(data, self.dtype).reshape(rows, *self.tail)
+
+
+def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder: Path, file: Path) -> None:
+    """Write the cohort and open it, so that what cannot be opened is never there; raises CohortError."""
     about = {name: value for name, value in meta.items() if name not in ("beats", "sha256", "fingerprint")}
-    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder) as writer:
-        writer.append(**arrays)
+    with CohortWriter(folder) as writer:
+        for start in range(0, rows, _BLOCK):
+            part = {name: one.read(min(_BLOCK, rows - start)) for name, one in packed.items()}
+            writer.append(**{**part, "beats": part["beats"].astype(np.float32) / np.float32(1000)})
         writer.finish({**about, "unpacked_from": meta["fingerprint"]})
+    stated = meta.get("sha256")
+    for name, array in writer.arrays.items():  # the beats were rounded, the others are what they were
+        if name != "beats" and isinstance(stated, dict) and stated.get(name) != array.digest.hexdigest():
+            raise CohortError(file, f"{name} is not the array that was packed (SHA-256 differs)", action=_AGAIN)
+    try:
+        open_cohort(folder)
+    except CohortError as problem:
+        where = f"{file}: {Path(problem.where).name}"
+        raise CohortError(where, problem.found, problem.expected, _AGAIN) from problem

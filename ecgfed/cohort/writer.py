@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.cohort.arrays import fingerprint_of
 from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, MODALITIES, SCHEMA_VERSION, Layout
 from ecgfed.files import write_json
 
@@ -105,7 +106,7 @@ class CohortWriter:
         for writer in every.values():
             writer.close()
         hashes = {name: writer.digest.hexdigest() for name, writer in every.items()}
-        fingerprint = hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
+        fingerprint = fingerprint_of(hashes)
         counts = {next(iter(self.arrays)): self.beats}
         if self.drawn:
             counts["drawn"] = self.drawn["test_row"].rows

@@ -9,10 +9,10 @@ import pkgutil
 from functools import cache
 
 import ecgfed.methods
-from ecgfed.errors import OptionError
+from ecgfed.errors import OptionError, RunError
 from ecgfed.methods.base import Method
 from ecgfed.methods.card import Card
-from ecgfed.plugins import entries, load_code, load_entry, names_code, origin_of
+from ecgfed.plugins import check_pin, digest_of, entries, load_code, load_entry, names_code, origin_of
 from ecgfed.text import did_you_mean, same_name
 
 ENTRY_POINTS = "ecgfed.methods"
@@ -51,6 +51,54 @@ def method_by_name(name: str) -> type[Method]:
         action = did_you_mean(name, methods()) or "or your own as FILE.py:CLASS"
         raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", action)
     return methods()[known]
+
+
+def stored_method(
+    name: object, where: object, passed: str | type[Method] | None = None, pinned: str | None = None
+) -> type[Method]:
+    """Return the method that a run names; no code is loaded because a file names it.
+
+    Args:
+        name: what stands in the run.
+        where: its file, for messages.
+        passed: the method as a person named it in this call, or its class. It must be the one the run names; of
+            somebody's own method nothing else opens the run.
+        pinned: SHA-256 of the file of somebody's own method, where the run says it.
+
+    Raises:
+        RunError: somebody's own code that nobody passed, or another method than was passed.
+        OptionError: no such method here, or another file than the pinned one: both digests are said.
+    """
+    if not isinstance(name, str):
+        raise RunError(where, f"its method is {name!r:.100}", "a name")
+    given = passed if isinstance(passed, str) or passed is None else name_of(passed)
+    own = names_code(name)
+    if own and passed is None:
+        raise RunError(
+            where,
+            f"its method {name!r:.200} is somebody's own code, which a file does not get to run",
+            "its file, named by you",
+            "read it, then pass it with --method FILE.py:CLASS",
+        )
+    if given is not None and (
+        own != names_code(given) or (own and given.rpartition(":")[2] != name.rpartition(":")[2])
+    ):
+        raise _other_method(where, name, given)
+    if own and isinstance(passed, type):
+        check_pin(where, digest_of(passed), pinned)
+        return _checked(passed, f"--method {given}")
+    if own:
+        return _checked(load_code(str(given), "--method", pinned).value, f"--method {given}")
+    kind = method_by_name(name)
+    if given is not None and method_by_name(given) is not kind:
+        raise _other_method(where, name, given)
+    return kind
+
+
+def _other_method(where: object, name: str, given: str) -> RunError:
+    found = f"was begun with method {name!s:.200}, not {given!s:.200}"
+    action = "pass its own file with --method FILE.py:CLASS" if names_code(name) else "leave --method out"
+    return RunError(where, found, action=action)
 
 
 def name_of(kind: type[Method]) -> str:

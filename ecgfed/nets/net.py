@@ -12,6 +12,8 @@ from torch import Tensor
 from ecgfed.errors import OptionError
 from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
 
+#: More than there are annotation codes, and few enough that a head of a stranger's run has a place in memory.
+MAX_CLASSES = 10_000
 NORMS = ("group", "batch", "none")
 #: modality of a cohort -> architectures of the nets for it, the first where nothing else is asked for
 NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
@@ -43,8 +45,12 @@ class NetSpec:
             raise OptionError("--net", f"{self.architecture!r}", f"one of {', '.join(architectures)}")
         if self.norm not in NORMS:
             raise OptionError("--norm", f"{self.norm!r}", f"one of {', '.join(NORMS)}")
-        if not 0.1 <= self.width <= 16:
-            raise OptionError("--width", f"{self.width}", "0.1 to 16")
+        if isinstance(self.width, bool) or not isinstance(self.width, int | float) or not 0.1 <= self.width <= 16:
+            raise OptionError("--width", f"{self.width!r:.40}", "0.1 to 16")
+        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 1 <= self.classes <= MAX_CLASSES:
+            raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
+        if not isinstance(self.rr, bool):
+            raise OptionError("--rr", f"{self.rr!r:.40}", "true or false")
         if self.rr and self.modality != "ecg":
             found = f"given for {self.architecture}, a net for images"
             raise OptionError("--rr", found, "a net for ECG", "leave it out")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation
-from ecgfed.record.tables import as_number, read_text
+from ecgfed.record.tables import MAX_COLUMNS, as_number, read_text
 
 #: Every symbol of annot(5) that is no beat: rhythm, noise, flutter, waves, notes.
 OTHER_SYMBOLS = frozenset("~|+\"!*Ds=pt@()^u[]x'`")
@@ -56,6 +56,8 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     try:
         names = next(reader, [])
+        if len(names) > MAX_COLUMNS:
+            raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "columns of marks")
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as problem:
         raise RecordError(path, f"line {reader.line_num} cannot be read ({problem})", "columns of marks") from problem

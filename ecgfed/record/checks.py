@@ -50,8 +50,19 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str]) -> 
 
 def check_fs(fs_hz: float, where: object, written: str, action: str) -> None:
     """Refuse a sampling frequency that no ECG is recorded at; raises RecordError."""
-    if not (math.isfinite(fs_hz) and MIN_FS_HZ <= fs_hz <= MAX_FS_HZ):
+    if isinstance(fs_hz, bool) or not (math.isfinite(fs_hz) and MIN_FS_HZ <= fs_hz <= MAX_FS_HZ):
         raise RecordError(where, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", action)
+
+
+def check_millivolt(signal_mv: NDArray[np.generic], where: object) -> None:
+    """Refuse whole numbers, which are an amplifier's steps, where millivolts are meant; raises RecordError."""
+    if not np.issubdtype(signal_mv.dtype, np.floating):
+        raise RecordError(
+            where,
+            f"values of type {signal_mv.dtype}",
+            "millivolt in floating point",
+            "turn the amplifier's steps into millivolt first: (steps - zero) / gain",
+        )
 
 
 def check_samples(samples: int, where: object) -> None:

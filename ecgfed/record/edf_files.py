@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
+from ecgfed.gate import check_expansion
 from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, choose_lead, parse_units
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
@@ -249,6 +250,8 @@ def _recording(
         else:
             read[number] = _per_mv(signal, path, how)
     rows = sorted(read)
+    total = len(rows) * (int(starts[-1]) + samples)  # EDF+D: its gaps are no longer than its header says
+    check_expansion(total, path.stat().st_size, path, RecordError)
     signals = np.stack([_signal_mv(edf.signals[row], starts, read[row]) for row in rows])
     return Recording(
         path.stem,

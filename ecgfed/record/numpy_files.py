@@ -10,6 +10,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.gate import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.record.checks import MAX_SAMPLES, Scale, check_fs, check_samples, check_size, choose_lead, parse_units
 from ecgfed.record.recording import ReadOptions, Recording
 
@@ -41,14 +42,18 @@ def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[
         shape, fortran, dtype = read_header(stream)
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
-        raise RecordError(where, f"is not an array of numpy ({problem})", "a .npy array", "write it again") from problem
+        raise RecordError(
+            where, f"is not an array of numpy ({problem!s:.160})", "a .npy array", "write it again"
+        ) from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
-    if dtype.kind not in "fiuU":
+    if dtype.kind not in "fiuU" or dtype.itemsize > (8 if dtype.kind != "U" else 4 * 256):
         raise RecordError(where, f"holds {dtype}", "real numbers", "save it with a numeric dtype")
     count = math.prod(shape)
-    if count > limit or any(length < 0 for length in shape):
-        raise RecordError(where, f"claims shape {shape}", f"at most {limit} numbers", "cut it into parts")
+    if count * max(1, dtype.itemsize // 8) > min(limit, _MAX_NUMBERS) or any(length < 0 for length in shape):
+        raise RecordError(
+            where, f"claims shape {shape}", f"at most {min(limit, _MAX_NUMBERS)} numbers", "cut it into parts"
+        )
     if count * dtype.itemsize != size - start:
         raise RecordError(
             where,
@@ -80,7 +85,7 @@ def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
 
 
 def _read_npy(path: Path) -> _Held:
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         array = _read_array(stream, path.stat().st_size, str(path), _MAX_NUMBERS)
     return _Held(_leads_by_samples(array, path))
 
@@ -94,12 +99,17 @@ def _scalar(array: NDArray[Any], where: str) -> Any:
 def _read_npz(path: Path) -> _Held:
     """Read ``signal`` with ``leads``, or an array for each lead under its name; ``fs`` and ``units`` where they are."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            held = {}
+        size = path.stat().st_size
+        left = FREE_NUMBERS + NUMBERS_A_BYTE * size  # a file of 1 MB can claim a gigabyte: no signal shrinks so far
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            held: dict[str, NDArray[Any]] = {}
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
+                if len(held) == 2 * MAX_LEADS:
+                    raise RecordError(path, f"holds {len(archive.infolist())} arrays", f"at most {2 * MAX_LEADS}")
                 with archive.open(entry) as stream:
-                    held[name] = _read_array(stream, entry.file_size, f"{path}: {name}", _MAX_NUMBERS)  # type: ignore[arg-type]
+                    held[name] = _read_array(stream, entry.file_size, f"{path}: {name}", left)  # type: ignore[arg-type]
+                left -= max(held[name].size, held[name].nbytes // 8)
     except RecordError:
         raise
     except Exception as problem:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.gate import open_regular
 
 #: What stands for a value that was not recorded.
 GAPS = ("", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "null", "-", "--")
 _COMMENT = ("#", "%")
+#: More columns than any recorder writes, and more text than 100 days of one lead.
+MAX_COLUMNS, MAX_TEXT_BYTES = 1024, 2 << 30
 #: Rows that are taken apart at once: bounds the memory that their cells take.
 _BLOCK = 65_536
 
@@ -105,9 +108,14 @@ def _column_of_numbers(cells: list[str], decimal: str) -> list[float]:
 def read_text(path: Path) -> str:
     """Return a text file, UTF-8, UTF-16 or Latin-1; raises RecordError where there is none, or none of text."""
     try:
-        raw = path.read_bytes()
+        with open_regular(path) as stream:
+            raw = stream.read(1 << 16)
+            if b"\0" not in raw or raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # else no text, however long
+                raw += stream.read(MAX_TEXT_BYTES)
     except FileNotFoundError:
         raise RecordError(path, "does not exist", "a table of numbers", "check the path") from None
+    if len(raw) > MAX_TEXT_BYTES:
+        raise RecordError(path, "is too long", f"at most {MAX_TEXT_BYTES:,} bytes", "cut it into parts")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = raw.decode("utf-16", errors="replace")
     else:
@@ -180,7 +188,9 @@ def read_table(path: Path) -> Table:
     if not rows:
         raise RecordError(path, "is empty", "a table of numbers", "leave it out")
     separator = _separator(rows)
-    width = len(rows[0].split(separator))
+    width = len(rows[0].split(separator, MAX_COLUMNS))
+    if width > MAX_COLUMNS:
+        raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "turn the table")
     for number, row in zip(lines, rows, strict=True):
         found = len(row.split()) if separator is None else row.count(separator) + 1
         if found != width:

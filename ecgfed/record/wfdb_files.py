@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
+from ecgfed.gate import check_expansion, read_bounded
 from ecgfed.record.annotations import make_annotation
 from ecgfed.record.checks import check_samples, choose_lead
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, voltages
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
+
+#: Four million marks: a month of beats.
+MAX_ANNOTATION_BYTES = 16 << 20
 
 
 class _Leads(NamedTuple):
@@ -73,6 +77,19 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str]) -> _Leads:
     return read
 
 
+def _bytes_beside(base: Path, segments: list[str]) -> int:
+    """Return how many bytes lie in files that are named as a record's segments are: what its gaps are weighed by."""
+    stems = {Path(name).name for name in segments}
+    folders = {(base.parent / name).parent for name in segments}
+    files = [file for folder in folders if folder.is_dir() for file in folder.iterdir()]
+    # a segment's signals may lie in several files, S0001.dat or S0001e.dat
+    return sum(file.stat().st_size for file in files if file.is_file() and _stem_of(file.stem, stems))
+
+
+def _stem_of(stem: str, stems: set[str]) -> bool:
+    return stem in stems or stem[:-1] in stems
+
+
 def _read_segments(header: Any, base: Path, chosen: int, every_lead: bool) -> _Leads:
     """Read a multi-segment record: NaN where a segment is missing (``~``) or has not got the lead (header(5))."""
     total = sum(header.seg_len)
@@ -80,6 +97,7 @@ def _read_segments(header: Any, base: Path, chosen: int, every_lead: bool) -> _L
     if header.sig_len not in (None, total):
         raise RecordError(header_path(base), f"segments of {total} samples", f"{header.sig_len} as its first line says")
     wanted = list(dict.fromkeys(header.sig_name)) if every_lead else [header.sig_name[chosen]]
+    check_expansion(len(wanted) * total, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
     signals_mv = np.full((len(wanted), total), np.nan)
     files, start, found = [header_path(base)], 0, set()
     for number, (name, samples) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
@@ -168,7 +186,7 @@ def read_annotation_file(path: Path, *, samples: int | None = None) -> Annotatio
     import wfdb
 
     try:
-        complete, last = _walk_annotation(path.read_bytes())
+        complete, last = _walk_annotation(read_bounded(path, MAX_ANNOTATION_BYTES, RecordError))
         if not complete:
             where = "no mark can be read" if last is None else f"its last whole mark is at sample {last}"
             raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")

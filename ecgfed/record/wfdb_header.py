@@ -1,16 +1,16 @@
-"""WFDB headers: what they say, checked where the wfdb package believes anything.
+"""WFDB headers: what they say, by their grammar (``wfdb_grammar``) before the wfdb package reads them.
 
 wfdb takes 250 Hz for a sampling frequency it cannot read and microvolt for volt; here each of these is right, or one
 line that names the file. Format: header(5), https://physionet.org/physiotools/wag/.
 """
 
-import math
 from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.record.checks import MILLIVOLT, check_fs
+from ecgfed.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
 
 
 def record_base(record: Path | str) -> Path:
@@ -27,32 +27,16 @@ def header_path(record: Path | str) -> Path:
 
 def header_fields(path: Path) -> list[list[str]]:
     """Return the fields of the record line and of each signal line, as written (wfdb drops what is not ASCII)."""
-    raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-    return [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [line.split() for _, line in content(header_text(path))]
 
 
 def segment_names(path: Path) -> tuple[str, ...]:
     """Return the segments that a header names; none for a record of one segment, or a header that is broken."""
     try:
         fields = header_fields(path)
-    except OSError:
+    except (OSError, RecordError):
         return ()
     return tuple(line[0] for line in fields[1:]) if fields and "/" in fields[0][0] else ()
-
-
-def _check_sampling_frequency(header: Any, path: Path) -> None:
-    """Refuse a frequency outside the bounds, and one that wfdb could not read and took to be 250 Hz."""
-    fields = header_fields(path)[0]
-    written = fields[2].split("/")[0].split("(")[0] if len(fields) > 2 else "250"  # header(5): 250 where it is omitted
-    try:
-        fs_hz = float(written)
-    except ValueError:
-        fs_hz = math.nan
-    check_fs(fs_hz if fs_hz == header.fs else math.nan, path, written, "correct the header")
 
 
 def _written_unit(fields: list[str]) -> str:
@@ -83,11 +67,15 @@ def _parse(path: Path) -> Any:
     """Return what wfdb reads of a header; raises RecordError where it cannot."""
     if not path.is_file():
         raise RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
+    said = read_lines(path)
+    check_fs(said.fs_hz, path, said.fs_written, "correct the header")
     require("wfdb", "reading a WFDB record")
     import wfdb
 
     try:
-        return wfdb.rdheader(str(path.with_suffix("")))
+        return _as_said(wfdb.rdheader(str(path.with_suffix(""))), said)
+    except RecordError:
+        raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
         raise RecordError(
             path,
@@ -97,16 +85,47 @@ def _parse(path: Path) -> Any:
         ) from problem
 
 
+def _as_said(header: Any, said: HeaderLines) -> Any:
+    """Return wfdb's header with numbers as the grammar reads them; raises RecordError where wfdb read other samples."""
+    read: dict[str, Any] = {"n_sig": header.n_sig, "sig_len": header.sig_len}
+    meant: dict[str, Any] = {"n_sig": said.signals, "sig_len": said.samples}
+    if said.segments is not None:
+        read |= {"seg_name": list(header.seg_name or []), "seg_len": list(header.seg_len or [])}
+        meant |= {"seg_name": [name for name, _ in said.segments], "seg_len": [length for _, length in said.segments]}
+    else:
+        lines = said.lines
+        read |= {"file_name": header.file_name, "fmt": [int(fmt) for fmt in header.fmt]}
+        meant |= {"file_name": [line.file for line in lines], "fmt": [line.fmt for line in lines]}
+        for name, values in (
+            ("samps_per_frame", [line.samples_per_frame for line in lines]),
+            ("skew", [line.skew for line in lines]),
+            ("byte_offset", [line.offset for line in lines]),
+        ):
+            read[name] = [value or 0 for value in getattr(header, name)]
+            meant[name] = [value if value or name != "samps_per_frame" else 1 for value in values]
+        read["samps_per_frame"] = [value or 1 for value in header.samps_per_frame]
+        header.adc_gain, header.baseline = [line.gain for line in lines], [line.baseline for line in lines]
+        header.checksum = [line.checksum for line in lines]
+        # where wfdb does not understand a field it takes it, and all behind it, for the description
+        header.sig_name = [line.description or f"signal {number}" for number, line in enumerate(lines)]
+    for name, value in meant.items():
+        if read[name] != value:
+            raise RecordError(
+                said.path,
+                f"says {name} {value!r:.80}, which the wfdb package reads as {read[name]!r:.80}",
+                "a header that can be read in one way",
+                "write the names in ASCII, numbers without exponents",
+            )
+    header.fs = int(said.fs_hz) if said.fs_hz == int(said.fs_hz) else said.fs_hz
+    return header
+
+
 def _segment_leads(header: Any, path: Path) -> list[str]:
     """Return the leads of a multi-segment record, its list of segments checked.
 
     The first segment names them, which in a variable layout holds no samples of its own (header(5)).
     """
     names = header.seg_name or []
-    if len(names) != header.n_seg or not names:
-        raise RecordError(path, f"{len(names)} segment lines", f"{header.n_seg} as its record line says", "restore it")
-    if any(length is None or length < 0 for length in header.seg_len):
-        raise RecordError(path, "a segment without its length", "name and samples a line", "restore it")
     held = [name for name in names if name != "~"]
     if not held:
         raise RecordError(path, "holds gaps only", "at least one segment", "leave the record out")
@@ -129,15 +148,6 @@ def read_header(record: Path | str) -> Any:
         header.sig_name = _segment_leads(header, path)
         if not header.sig_name:
             raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
-    else:
-        names = header.sig_name or []
-        if not header.n_sig:
-            raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
-        if len(names) != header.n_sig or not header.file_name:
-            raise RecordError(
-                path, f"{len(names)} signal lines", f"{header.n_sig} as its record line says", "restore the header"
-            )
-    _check_sampling_frequency(header, path)
     return header
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.gate import check_expansion
 from ecgfed.record.checks import MILLIVOLT, check_samples
 from ecgfed.record.wfdb_header import unit
 
@@ -55,7 +56,11 @@ def _check_length(header: Any, base: Path, channel: int) -> None:
         raise RecordError(path, "does not exist", f"the signal file that {base.name}.hea names", "restore it")
     check_samples(1 if header.sig_len is None else header.sig_len, path)
     width = _SAMPLE_BYTES.get(str(header.fmt[channel]))
-    if width is None or not header.sig_len:
+    if width is None:  # FLAC: its length is known when it has been decoded
+        frame = header.samps_per_frame[channel] or 1
+        check_expansion((header.sig_len or 0) * frame, path.stat().st_size, path, RecordError)
+        return
+    if not header.sig_len:
         return
     same_file = [i for i, name in enumerate(header.file_name) if name == header.file_name[channel]]
     per_frame = sum(header.samps_per_frame[i] for i in same_file)
@@ -85,7 +90,7 @@ def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
 def millivolt_of(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
     """Return one lead in millivolt, one sample (the mean) for each frame, its skew removed."""
     millivolt = MILLIVOLT[unit(header, base, channel)]
-    gain, baseline = float(header.adc_gain[channel] or 200.0), float(header.baseline[channel])
+    gain, baseline = float(header.adc_gain[channel]), float(header.baseline[channel])
     signal_mv: NDArray[np.float64] = (digital - baseline) / gain * millivolt
     signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
     signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)

@@ -6,17 +6,21 @@ Everything is checked for its type, since a folder may be damaged or come from a
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ecgfed.errors import RunError
 from ecgfed.files import read_folder_document, read_json
+from ecgfed.gate import check_links
 
 SCHEMA_VERSION = 1
 FILE_NAME = "run.json"
 #: The folder of the last checkpoint, and its index.
 CHECKPOINT, PROGRESS = "checkpoint", "progress.json"
+#: SHA-256 of the file of somebody's own method, in ``run.json``.
+PIN = "method_sha256"
 _AGAIN = "train again into a new folder"
 _KINDS = {str: "text", dict: "a JSON object", list: "a list", int: "a whole number", float: "a number"}
 T = TypeVar("T")
@@ -94,6 +98,7 @@ def _brief(value: object) -> str:
 def read_document(path: Path) -> RunDocument:
     """Read ``run.json`` of a run folder; raises RunError when it is none, damaged, or of another schema version."""
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
+    check_links(path, parts_of(path), RunError)
     where = path / FILE_NAME
     told = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}
     settings, plan, net, versions = (_flat(told, name, where) for name in ("settings", "plan", "net", "versions"))
@@ -125,6 +130,21 @@ def identity_of(meta: Mapping[str, Any]) -> str:
     plan = {name: value for name, value in meta["plan"].items() if name != "rounds"}
     text = json.dumps({**same, "plan": plan, "cohort": str(meta["cohort"]["fingerprint"])}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def pin_of(meta: Mapping[str, Any]) -> str | None:
+    """Return the SHA-256 of the file of the run's own method, None where it does not say one (runs before 0024)."""
+    pin = meta.get(PIN)
+    return None if pin is None else str(pin)
+
+
+def parts_of(path: Path) -> list[str]:
+    """Return the names of what a run's folder and its checkpoint hold: none of it may be a link out of the folder."""
+    parts = []
+    for folder, within in ((path, ""), (path / CHECKPOINT, f"{CHECKPOINT}/")):
+        with suppress(OSError):  # what is no folder is refused where it is read
+            parts += [within + part.name for part in folder.iterdir()]
+    return parts
 
 
 def finished_rounds(path: Path, identity: str) -> int:

@@ -1,12 +1,14 @@
 """``history.jsonl`` and ``timing.jsonl``: a line a round."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
+from ecgfed.gate import check_links, parse_json, read_bounded
 from ecgfed.runs.document import typed
 
+#: Far more than the rounds of any run write: 10,000 clients for 10,000 rounds.
+MAX_BYTES = 2 << 30
 HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 
 
@@ -19,14 +21,15 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        raw = path.read_bytes().splitlines()
+        check_links(path.parent, [path.name], RunError)
+        raw = read_bounded(path, MAX_BYTES, RunError).splitlines()
     except OSError as problem:
         raise RunError(path, f"cannot be read ({problem.strerror})", action="restore the file") from problem
     lines: list[dict[str, Any]] = []
     for number, text in enumerate(raw, start=1):
         try:
-            line = json.loads(text.decode())
-        except (ValueError, RecursionError) as problem:
+            line = parse_json(text)
+        except ValueError as problem:
             if number == len(raw):
                 break
             raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem

@@ -14,6 +14,7 @@ from typing import Any
 
 from ecgfed.errors import RunError
 from ecgfed.federation.trees import own_memory, tree_bytes
+from ecgfed.gate import open_regular
 from ecgfed.methods.base import Tree
 from ecgfed.runs.tree_files import load_tree
 
@@ -49,7 +50,8 @@ def read_stored(folder: Path, file: StoredFile) -> Tree:
     """
     path = folder / file.name
     try:
-        data = path.read_bytes()
+        with open_regular(path) as stream:
+            data = stream.read()
     except OSError as problem:
         raise RunError(
             path,

@@ -1,6 +1,5 @@
 """The run folder: ``run.json`` (what was asked for), ``history.jsonl``, ``timing.jsonl``, ``checkpoint/``."""
 
-import hashlib
 import os
 import platform
 from dataclasses import asdict, dataclass, replace
@@ -13,18 +12,22 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import CohortError, EcgfedError, RunError
+from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
+from ecgfed.federation.train import initial_state
+from ecgfed.federation.trees import flatten
 from ecgfed.files import read_folder_document, write_json
+from ecgfed.gate import check_links
 from ecgfed.methods.base import Method
-from ecgfed.methods.registry import method_by_name, name_of
+from ecgfed.methods.registry import name_of, stored_method
 from ecgfed.methods.settings import stored_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
+from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.document import CHECKPOINT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, typed
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
-from ecgfed.runs.document import SCHEMA_VERSION, identity_of
 from ecgfed.runs.history import HISTORY, read_lines
 
 
@@ -54,6 +57,17 @@ class Run:
         return self.method.net
 
     @property
+    def own_method(self) -> str:
+        """Where somebody's own method lay when the run was made, ``""`` for a registered one."""
+        name = str(self.meta["method"])
+        return name if names_code(name) else ""
+
+    @property
+    def unpinned(self) -> bool:
+        """Whether the method is somebody's own, and the run does not say the SHA-256 of its file."""
+        return bool(self.own_method) and pin_of(self.meta) is None
+
+    @property
     def store(self) -> CheckpointStore:
         """The run's checkpoints."""
         return CheckpointStore(self.path, self.identity)
@@ -70,8 +84,8 @@ class Run:
             path: where it lies now, when it has moved.
 
         Raises:
-            CohortError: it cannot be opened.
-            RunError: it is another cohort.
+            CohortError: it cannot be opened, or an array has changed since it was prepared.
+            RunError: it is another cohort, or names other classes or clients.
         """
         cohort = open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
@@ -80,24 +94,13 @@ class Run:
                 f"was trained on another cohort than {cohort.path} is now (fingerprints differ)",
                 action="name the right one with --cohort",
             )
-        return cohort
-
-    def unchanged_cohort(self, path: Path | None = None) -> Cohort:
-        """Open the cohort as ``cohort`` does, and read all of it to see that its arrays are still what they were.
-
-        Raises:
-            CohortError: it cannot be opened, or an array has changed since it was prepared.
-            RunError: it is another cohort.
-        """
-        cohort = self.cohort(path)
-        for name, digest in cohort.meta.get("sha256", {}).items():
-            array = np.ascontiguousarray(cohort.arrays[name])
-            if hashlib.sha256(array.data if array.size else b"").hexdigest() != digest:
-                raise CohortError(
-                    cohort.path / f"{name}.npy",
-                    "has changed since the cohort was prepared (SHA-256 differs)",
-                    "the beats this run was begun with",
-                    "prepare the cohort again, as it was",
+        # the fingerprint is of the arrays; whose they are and what the labels mean is said beside them
+        for what, now in (("classes", cohort.classes), ("clients", tuple(client.id for client in cohort.clients))):
+            if what in self.meta and list(now) != self.meta[what]:
+                raise RunError(
+                    self.path,
+                    f"was trained on other {what}, or in another order, than {cohort.path} names now",
+                    action="name the right cohort with --cohort",
                 )
         return cohort
 
@@ -105,7 +108,24 @@ class Run:
         """Load the last checkpoint; raises RunError where there is none."""
         if not self.store.exists():
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
-        return self.store.load()
+        state = self.store.load()
+        self._check_shapes(state)
+        return state
+
+    def _check_shapes(self, state: State) -> None:
+        """Refuse a server's state that is not of this run's method and net; raises RunError."""
+        begun = flatten(initial_state(self.method, self.plan).server)
+        found = flatten(state.server)
+        for name, tensor in begun.items():
+            there = found.get(name)
+            if there is None or there.shape != tensor.shape or there.dtype != tensor.dtype:
+                was = "missing" if there is None else f"{there.dtype} {tuple(there.shape)}"
+                raise RunError(
+                    self.path / CHECKPOINT,
+                    f"{name} of its server is {was}",
+                    f"{tensor.dtype} {tuple(tensor.shape)}, as its method and net have it",
+                    "train again into a new folder",
+                )
 
     def last_record(self) -> dict[str, Any]:
         """Return the numbers of the last saved round's line in the history: losses, passes, validation scores.
@@ -148,6 +168,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "clients": [client.id for client in cohort.clients],
         "net": method.net.spec.as_json(),
         "method": name_of(type(method)),
+        **_pin(type(method)),
         "settings": asdict(method.settings),
         "plan": asdict(plan),
         **extra,
@@ -157,7 +178,13 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
     except OSError as problem:
         raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
     write_json(path / FILE_NAME, meta)
-    return open_run(path)
+    return open_run(path, type(method) if names_code(str(meta["method"])) else None)
+
+
+def _pin(kind: type[Method]) -> dict[str, str]:
+    """The SHA-256 of the file of somebody's own method; nothing for one of ours or of a package."""
+    digest = digest_of(kind) if names_code(name_of(kind)) else ""
+    return {PIN: digest} if digest else {}
 
 
 def _cohort_place(cohort: Cohort, run: Path) -> str:
@@ -172,27 +199,31 @@ def extend_run(run: Run, rounds: int) -> Run:
     if run.store.exists() and rounds < (done := run.store.load().round):
         raise RunError(run.path, f"has {done} finished rounds", f"--rounds {done} or more", "train into a new folder")
     write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
-    return open_run(run.path)
+    return open_run(run.path, type(run.method) if run.own_method else None)
 
 
-def open_run(path: Path | str) -> Run:
+def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:
     """Open a run folder.
 
     Args:
         path: the folder, made by ``train``.
+        method: the run's own method as ``FILE.py:CLASS``, or its class, where it is somebody's own: that it stands in
+            the folder is no reason to run it. The file must be the one the run was made with. None for every other.
 
     Raises:
-        RunError: it is none, or of another schema version.
+        RunError: it is none, of another schema version, or its method is somebody's own and was not passed.
     """
     path = Path(path)
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
+    check_links(path, parts_of(path), RunError)
+    kind = _kind(path, meta, method)
     try:
-        kind = method_by_name(meta["method"])
+        if typed({"eval_every": 0, **meta}, "eval_every", int, path / FILE_NAME) < 0:
+            raise ValueError(f"eval_every is {meta['eval_every']}")
         net = make_net(NetSpec.from_json(meta["net"]))
-        method = kind(net, stored_settings(kind.settings_type, meta["settings"]))
         return Run(
             path,
-            method,
+            kind(net, stored_settings(kind.settings_type, meta["settings"])),
             TrainPlan(**meta["plan"]),
             path / meta["cohort"]["path"],
             str(meta["cohort"]["fingerprint"]),
@@ -202,3 +233,13 @@ def open_run(path: Path | str) -> Run:
         raise RunError(
             path / FILE_NAME, f"cannot be used ({problem})", action="train again into a new folder"
         ) from problem
+
+
+def _kind(path: Path, meta: dict[str, Any], passed: str | type[Method] | None) -> type[Method]:
+    """Return the run's method class; raises RunError."""
+    try:
+        return stored_method(meta.get("method"), path / FILE_NAME, passed, pin_of(meta))
+    except RunError:
+        raise
+    except EcgfedError as problem:
+        raise RunError(path / FILE_NAME, f"its method cannot be used ({problem.line})") from problem

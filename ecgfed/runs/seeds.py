@@ -10,6 +10,7 @@ from ecgfed.errors import RunError
 from ecgfed.runs.document import FILE_NAME
 
 if TYPE_CHECKING:
+    from ecgfed.methods.base import Method
     from ecgfed.runs.run import Run
 
 _NAME = re.compile(r"seed-(\d+)")
@@ -35,15 +36,15 @@ def run_folders(path: Path) -> list[Path]:
     return found
 
 
-def open_one_run(path: Path) -> "Run":
-    """Open a run; raises RunError for a folder of several seeds, naming them."""
+def open_one_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
+    """Open a run (``open_run``); raises RunError for a folder of several seeds, naming them."""
     from ecgfed.runs.run import open_run
 
     folders = run_folders(path)
     if len(folders) > 1:
         names = ", ".join(folder.name for folder in folders)
         raise RunError(path, f"holds the runs {names}", "one run", f"name one: {folders[0]}")
-    return open_run(folders[0])
+    return open_run(folders[0], method)
 
 
 def check_same(runs: "Sequence[Run]") -> None:

@@ -15,8 +15,9 @@ from ecgfed.evaluation.scenarios import evaluate as score
 from ecgfed.federation.plan import worker_count
 from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.run import Run, open_run
-from ecgfed.runs.seeds import check_same, run_folders
+from ecgfed.runs.run import Run
+from ecgfed.runs.seeds import check_same
+from ecgfed.tasks.opening import Passed, every_run
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import safe_row
 
@@ -42,6 +43,7 @@ def evaluate(
     out: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
+    method: Passed = None,
     watch: Watch = NOBODY,
 ) -> Scores:
     """Score a run on one split: T_g, T_p, T_r, T_l, per class and per patient; JSON, CSV and curves beside the run.
@@ -56,6 +58,8 @@ def evaluate(
         out: a new folder for the files; default ``RUN/evaluation-SPLIT``, made anew each time.
         overwrite: replace ``out`` where it exists.
         workers: threads; default one a core.
+        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
+            the run names it.
         watch: told of the progress.
 
     Raises:
@@ -73,7 +77,7 @@ def evaluate(
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
     if leave_out not in LEAVE_OUT:
         raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
-    runs = [run] if isinstance(run, Run) else [open_run(folder) for folder in run_folders(Path(run))]
+    runs = every_run(run, method, watch)
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)
@@ -95,6 +99,7 @@ def evaluate(
             "run": str(one.path),
             "method": one.method.name,
             "modality": opened.modality,
+            "cohort_fingerprint": opened.fingerprint,
             "split": split,
             "round": state.round,
             "protocol": protocol,

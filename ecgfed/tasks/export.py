@@ -8,8 +8,8 @@ from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.runs.run import Run
-from ecgfed.runs.seeds import open_one_run
 from ecgfed.tasks.evaluate import cohort_of
+from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
 
 
@@ -20,6 +20,7 @@ def export(
     cohort: Cohort | Path | str | None = None,
     protocol: str = "ensemble",
     overwrite: bool = False,
+    method: Passed = None,
     watch: Watch = NOBODY,
 ) -> Bundle:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model.
@@ -30,6 +31,8 @@ def export(
         cohort: the run's cohort, where it has moved.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         overwrite: replace ``out`` where it exists.
+        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
+            the run names it.
         watch: told of the progress.
 
     Raises:
@@ -42,7 +45,7 @@ def export(
     """
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
-    opened = run if isinstance(run, Run) else open_one_run(Path(run))
+    opened = one_run(run, method, watch)
     export_bundle(
         opened,
         cohort_of(opened, cohort),

@@ -18,14 +18,15 @@ from ecgfed.errors import OptionError
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_class_mix, inputs_of
 from ecgfed.federation.state import State
 from ecgfed.files import check_new_folder, sha256
+from ecgfed.gate import MAX_TOML_BYTES, name_fault, parse_json, read_bounded
 from ecgfed.methods.answers import Chain
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import record_path
 from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.runs.run import Run
-from ecgfed.runs.seeds import open_one_run
 from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.tasks.evaluate import cohort_of
+from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
@@ -45,6 +46,7 @@ class PersonalModel:
         method: the run's method.
         record: the recording, or None.
         modality: ``ecg`` or ``image``.
+        cohort_fingerprint: of the cohort the run was trained on.
     """
 
     patient: str
@@ -55,6 +57,7 @@ class PersonalModel:
     method: str
     record: str | None
     modality: str
+    cohort_fingerprint: str = ""
 
     def __repr__(self) -> str:
         if not self.scores["beats"]:
@@ -71,6 +74,7 @@ class PersonalModel:
             "bundle": str(self.bundle.path),
             "modality": self.modality,
             "parity": self.bundle.manifest["parity"],
+            "cohort_fingerprint": self.cohort_fingerprint,
         }
 
 
@@ -89,6 +93,7 @@ def personalize(
     cohort: Cohort | Path | str | None = None,
     how: ReadOptions | None = None,
     overwrite: bool = False,
+    method: Passed = None,
     watch: Watch = NOBODY,
 ) -> PersonalModel:
     """Make a personal model for a patient who took no part in training; score it on the rest of the recording.
@@ -107,6 +112,8 @@ def personalize(
         cohort: the run's cohort, where it has moved.
         how: what a CSV or NumPy file leaves open.
         overwrite: replace ``out`` where it exists.
+        method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
+            the run names it.
         watch: told what to keep in mind.
 
     Raises:
@@ -124,7 +131,7 @@ def personalize(
     record = None if record is None else Path(record)
     name = _check(record, minutes, class_mix is not None, epochs, patient)
     check_new_folder(out, overwrite=overwrite)
-    opened = run if isinstance(run, Run) else open_one_run(Path(run))
+    opened = one_run(run, method, watch)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
@@ -156,6 +163,7 @@ def personalize(
         opened.method.name,
         None if record is None else str(record),
         federation.modality,
+        federation.fingerprint,
     )
 
 
@@ -170,8 +178,9 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
     if record is None and not mix:
         raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
     name = patient or (record_path(record).name if record else "")
-    if not name or Path(name).name != name or name.startswith("."):
-        raise OptionError("--patient", f"{name!r}", "a name that can be a file's", "name the personal model with it")
+    if fault := name_fault(name):
+        found = f"{name!r:.100} {fault}"
+        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
     return name
 
 
@@ -271,8 +280,8 @@ def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str,
         if isinstance(source, Mapping):
             pairs = [(str(name), float(value)) for name, value in source.items()]
         else:
-            pairs = _pairs(Path(source).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as problem:
+            pairs = _pairs(read_bounded(Path(source), MAX_TOML_BYTES, OptionError, option).decode("utf-8"))
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError) as problem:
         raise OptionError(option, f"cannot be read ({problem})", expected) from problem
     mix = np.zeros(len(classes))
     for name, value in pairs:
@@ -288,7 +297,7 @@ def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str,
 
 def _pairs(text: str) -> list[tuple[str, float]]:
     if text.lstrip().startswith("{"):
-        return [(str(name), float(value)) for name, value in json.loads(text).items()]
+        return [(str(name), float(value)) for name, value in parse_json(text).items()]
     rows = [row for row in csv.reader(text.splitlines()) if row]
     rows = rows[1:] if rows and rows[0][0] == "class" else rows
     return [(name.strip(), float(value)) for name, value in rows]

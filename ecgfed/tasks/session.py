@@ -51,7 +51,7 @@ def run_session(
     """
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
-    state = store.load() if store.exists() else initial_state(run.method, run.plan)
+    state = run.state() if store.exists() else initial_state(run.method, run.plan)
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
         raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")

@@ -19,6 +19,7 @@ from ecgfed.nets.net import net_spec
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
 from ecgfed.runs.seeds import seed_folder
+from ecgfed.tasks.opening import told
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import DEFAULTS, RECIPE, SettingValue, Wish, default_out, wish_of
 from ecgfed.tasks.watch import NOBODY, Watch
@@ -130,7 +131,7 @@ def train(
     folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
     with _nothing_half_written(folder, resume=resume):
         if resume:
-            run, opened = _resume(folder, opened, wish, asked)
+            run, opened = _resume(folder, opened, wish, asked, watch)
         else:
             run = _create(folder, opened, {**DEFAULTS, **wish}, asked, overwrite=overwrite)
         run_session(
@@ -300,9 +301,11 @@ def _plan(options: Wish, cohort: Cohort, kind: type[Method], *, rr: bool) -> Tra
     return plan
 
 
-def _resume(out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue]) -> tuple[Run, Cohort]:
+def _resume(
+    out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, SettingValue], watch: Watch
+) -> tuple[Run, Cohort]:
     """Open a run that shall go on; refuse a wish that is not what it was begun with."""
-    run = open_run(out)
+    run = told(open_run(out, wish.get("method")), watch)
     given = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     choose_engine(str(given["device"] or "cpu"), str(given["engine"] or "auto"), given["slots"])  # type: ignore[arg-type]
     stored: dict[str, object] = {
@@ -317,15 +320,12 @@ def _resume(out: Path, cohort: Cohort, wish: Wish, settings: Mapping[str, Settin
         if name in stored and name != "rounds" and value != stored[name]:
             option = "--" + name.replace("_", "-")
             raise RunError(out, f"was begun with {name} {stored[name]}, not {value}", action=f"leave {option} out")
-    if "method" in wish and method_by_name(wish["method"] or "") is not type(run.method):
-        found = f"was begun with method {run.method.name}, not {wish['method']}"
-        raise RunError(out, found, action="leave --method out")
     begun = asdict(run.method.settings)
     asked = asdict(make_settings(run.method.settings_type, {**begun, **settings}))
     for name, value in asked.items():
         if value != begun[name]:
             raise RunError(out, f"was begun with {name}={begun[name]}, not {value}", action=f"leave --set {name} out")
-    cohort = run.unchanged_cohort(cohort.path)
+    cohort = run.cohort(cohort.path)
     plan = run.plan
     passes, rounds = wish.get("passes"), wish.get("rounds")
     if passes is not None:

@@ -1,13 +1,14 @@
 """What a training may be asked for: the defaults, a TOML file, and what is said by hand, in this order."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict, cast
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError
+from ecgfed.gate import MAX_TOML_BYTES, parse_toml, read_bounded
 from ecgfed.methods.registry import method_by_name
+from ecgfed.plugins import names_code
 
 SettingValue = str | int | float | bool | None
 
@@ -100,6 +101,14 @@ def wish_of(
     asked = dict(settings)
     if config is not None:
         in_file, settings_in_file = _read_config(config)
+        named = in_file.get("method")
+        if isinstance(named, str) and names_code(named) and "method" not in said:
+            raise OptionError(
+                f"--config {config}",
+                f"its method {named!r:.200} is somebody's own code, which a file does not get to run",
+                "a registered name",
+                "read it, then pass it with --method FILE.py:CLASS",
+            )
         for pair in EITHER_OR:
             if any(name in said for name in pair):
                 in_file = {name: value for name, value in in_file.items() if name not in pair}
@@ -116,8 +125,8 @@ def _option(name: str) -> str:
 
 def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
+        values = parse_toml(read_bounded(path, MAX_TOML_BYTES, OptionError, f"--config {path}"))
+    except ValueError as problem:
         raise OptionError("--config", f"{path} cannot be read ({problem})", "a TOML file") from problem
     settings = values.pop("set", {})
     if not isinstance(settings, dict):
@@ -126,12 +135,15 @@ def _read_config(path: Path) -> tuple[dict[str, object], dict[str, SettingValue]
     for written, value in values.items():
         name = written.replace("-", "_")
         if name not in _TYPES:
-            raise OptionError(f"--config {path}", f"unknown name {name!r}", f"one of {', '.join(_TYPES)}, [set]")
+            raise OptionError(f"--config {path}", f"unknown name {name!r:.100}", f"one of {', '.join(_TYPES)}, [set]")
         kind = _TYPES[name]
         fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
         if not fits or (isinstance(value, bool) and kind is not bool):
-            raise OptionError(f"--config {path}", f"{name} = {value!r}", f"a value of type {kind.__name__}")
-        checked[name] = kind(value)
+            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", f"a value of type {kind.__name__}")
+        try:
+            checked[name] = kind(value)
+        except OverflowError as problem:  # a whole number that no float is
+            raise OptionError(f"--config {path}", f"{name} = {value!r:.100}", "a number that can be") from problem
     return checked, settings
 
 

@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("ecgfed.gate.open_regular", refuse)
     assert "Permission denied" in fails(tmp_path / "r")
 
 

@@ -24,6 +24,7 @@ from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.registry import methods
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.runs import kept_states
 from ecgfed.runs.callbacks import SaveCheckpoint
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.runs.kept_states import KeptStates
@@ -131,8 +132,8 @@ def test_a_client_is_read_when_asked_for_and_memory_is_bounded(tmp_path: Path, m
     saver.on_round(outcome(state, list(range(50)), last=True))
     saver.on_end(state)
     read: list[str] = []
-    original = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda self: (read.append(self.name), original(self))[1])
+    original = kept_states.open_regular
+    monkeypatch.setattr(kept_states, "open_regular", lambda path: (read.append(path.name), original(path))[1])
     kept = CheckpointStore(tmp_path).load().kept
     assert isinstance(kept, KeptStates)
     assert read == ["server.000001.safetensors"]

@@ -1,0 +1,74 @@
+"""A cohort's arrays as files: what their headers claim, and whether they are the ones that were prepared."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ecgfed.errors import CohortError
+
+#: (path, device, inode, size, mtime, ctime) of files hashed in this process -> SHA-256 of their arrays. In memory only:
+#: a file on the disk, in a folder from a stranger least of all, could be forged.
+_HASHED: dict[tuple[str, int, int, int, int, int], str] = {}
+
+
+def npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether it is in Fortran's order, and dtype that a ``.npy`` file claims; raises what numpy does."""
+    version = npy.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of numpy's format")
+    header = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
+    shape, fortran, dtype = header
+    if dtype.hasobject:
+        raise ValueError("Python objects, a pickle")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"shape {shape}")
+    return shape, fortran, dtype
+
+
+def _digest(file: Path, array: NDArray[Any]) -> str:
+    """Return SHA-256 of an array's bytes; of a file that is what it was, from memory."""
+    found = file.stat()
+    key = (str(file.resolve()), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    if key not in _HASHED:
+        if len(_HASHED) > 1000:
+            _HASHED.clear()
+        _HASHED[key] = hashlib.sha256(array.data if array.size else b"").hexdigest()
+    return _HASHED[key]
+
+
+def fingerprint_of(hashes: Mapping[str, str]) -> str:
+    """Return a cohort's fingerprint: SHA-256 over the hashes of its arrays, in order of their names."""
+    return hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
+
+
+def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse a cohort whose arrays are not those that it was prepared with; raises CohortError.
+
+    Args:
+        path: the cohort's folder.
+        document: its ``cohort.json``, for the error.
+        meta: what ``cohort.json`` says: ``sha256`` of each array, and ``fingerprint`` over all.
+        arrays: all of them.
+    """
+    stated = meta.get("sha256", {})
+    found = {name: _digest(path / f"{name}.npy", array) for name, array in arrays.items()}
+    for name, digest in found.items():
+        if isinstance(stated, dict) and stated.get(name, digest) != digest:
+            raise CohortError(
+                path / f"{name}.npy",
+                "has changed since the cohort was prepared (SHA-256 differs)",
+                "the array as it was prepared",
+                "put it back, or prepare the cohort again",
+            )
+    if fingerprint_of(found) != meta["fingerprint"]:
+        raise CohortError(
+            document,
+            "its fingerprint is not that of its arrays",
+            "the arrays as they were prepared",
+            "put them back, or prepare the cohort again",
+        )

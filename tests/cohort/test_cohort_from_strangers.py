@@ -1,0 +1,370 @@
+"""A cohort or a pack from somebody else: names, links, sizes, types and hashes are looked at before it is used."""
+
+import hashlib
+import io
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Command, assert_refused, change_json, copied, snapshot
+
+from ecgfed.cohort import arrays as arrays_module
+from ecgfed.cohort.cohort import open_cohort
+from ecgfed.cohort.pack import pack_cohort, unpack_cohort
+from ecgfed.errors import CohortError, RunError
+from ecgfed.runs.run import open_run
+
+NAMES = ["../../../x/y", "/etc/x", "..", "", "a\\b", "a\nb", "x" * 300, 7, None, "nul"]
+
+
+def changed_client(cohort: Path, **values: Any) -> None:
+    meta = json.loads((cohort / "cohort.json").read_text())
+    meta["clients"][0] |= values
+    (cohort / "cohort.json").write_text(json.dumps(meta))
+
+
+@pytest.mark.parametrize("field", ["id", "patient"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_cannot_be_a_files_is_refused(cohort_path: Path, tmp_path: Path, field: str, name: object) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    changed_client(cohort, **{field: name})
+    with pytest.raises(CohortError, match=r"cohort\.json: (client|patient) .* a name that can be a file's"):
+        open_cohort(cohort)
+
+
+def test_export_writes_nothing_outside(ecgfed: Command, cohort_path: Path, fedavg_run: Path, tmp_path: Path) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    changed_client(cohort, id="../../../x/y")
+    before = snapshot(tmp_path)
+    out = tmp_path / "deep" / "er" / "bundle"
+    assert_refused(ecgfed("export", fedavg_run, "--cohort", cohort, "--out", out), "cohort.json", "'../../../x/y'")
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"records": "x"}, "is damaged"),
+        ({"records": ["a\x1b[2J"]}, "control characters"),
+        ({"holdout": "no"}, "is damaged"),
+    ],
+)
+def test_a_damaged_client(cohort_path: Path, tmp_path: Path, values: dict[str, Any], words: str) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    changed_client(cohort, **values)
+    with pytest.raises(CohortError, match=words):
+        open_cohort(cohort)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"leads": ["\x1b]0;x\x07"]}, "control characters"),
+        ({"leads": [""]}, "is empty"),
+        ({"beats": 10**12}, "a whole number up to"),
+        ({"beats": True}, "a whole number up to"),
+        ({"beats": -1}, "a whole number up to"),
+        ({"beats": 2.5}, "a whole number up to"),
+        ({"label_map": {"name": "x", "classes": ["N", "N"], "symbols": {"N": "N"}}}, "each class once"),
+        ({"label_map": {"name": "x", "classes": ["N", 5], "symbols": {"N": "N"}}}, "is no text"),
+        ({"label_map": {"name": "x", "classes": ["N", "V"], "symbols": {"N": "Z"}}}, "each class once"),
+        ({"fingerprint": "0" * 64}, "its fingerprint is not that of its arrays"),
+        ({"modality": "sound"}, "cohort.json"),
+    ],
+)
+def test_what_no_cohort_says(cohort_path: Path, tmp_path: Path, values: dict[str, Any], words: str) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    change_json(cohort / "cohort.json", **values)
+    with pytest.raises(CohortError, match=words):
+        open_cohort(cohort)
+
+
+def test_two_clients_whose_files_would_be_one(cohort_path: Path, tmp_path: Path) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    other = json.loads((cohort / "cohort.json").read_text())["clients"][1]["id"]
+    changed_client(cohort, id=other.upper())
+    with pytest.raises(CohortError, match="two clients have the same id"):
+        open_cohort(cohort)
+
+
+@pytest.mark.parametrize("name", ["cohort.json", "label.npy", "beats.npy"])
+def test_a_link_out_of_the_cohort_is_refused(cohort_path: Path, tmp_path: Path, name: str) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    shutil.move(cohort / name, tmp_path / "aside")
+    (cohort / name).symlink_to(tmp_path / "aside")
+    with pytest.raises(CohortError, match=f"{name}: is a link out of its folder"):
+        open_cohort(cohort)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "pipe"])
+def test_what_never_ends_is_not_read(cohort_path: Path, tmp_path: Path, target: str) -> None:
+    import os
+
+    cohort = copied(cohort_path, tmp_path / "c")
+    (cohort / "label.npy").unlink()
+    os.mkfifo(cohort / "pipe")
+    (cohort / "label.npy").symlink_to(target)
+    with pytest.raises(CohortError, match=r"label\.npy: (is a link out|cannot be read \(.*no regular file)"):
+        open_cohort(cohort)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["object", ">i2", "complex64", "datetime64[s]", "timedelta64[s]", "float16", "uint16", "bool", "S2", "U1", "V2"],
+)
+def test_an_array_of_another_type(cohort_path: Path, tmp_path: Path, dtype: str) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    count = len(np.load(cohort / "label.npy"))
+    np.save(cohort / "label.npy", np.zeros(count, dtype), allow_pickle=True)
+    with pytest.raises(CohortError, match=r"label\.npy: (holds|cannot be read)"):
+        open_cohort(cohort)
+
+
+def test_a_structured_and_a_fortran_array(cohort_path: Path, tmp_path: Path) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    rr = np.load(cohort / "rr.npy")
+    np.save(cohort / "rr.npy", np.asfortranarray(rr))
+    with pytest.raises(CohortError, match=r"rr\.npy: holds"):
+        open_cohort(cohort)
+    np.save(cohort / "rr.npy", np.zeros(len(rr), [("a", "f4"), ("b", "f4")]))
+    with pytest.raises(CohortError, match=r"rr\.npy: holds"):
+        open_cohort(cohort)
+
+
+def test_a_header_that_claims_a_terabyte_is_weighed_first(cohort_path: Path, tmp_path: Path) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    change_json(cohort / "cohort.json", beats=2**32)
+    stream = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": (2**32, 1, 256)}
+    np.lib.format.write_array_header_1_0(stream, header)
+    (cohort / "beats.npy").write_bytes(stream.getvalue() + b"\0" * 1000)
+    with pytest.raises(CohortError, match=r"beats\.npy: cannot be read \(it holds 1,000 bytes of numbers\)"):
+        open_cohort(cohort)
+
+
+def _swap(file: Path) -> None:
+    array = np.load(file)
+    array[[0, 1]] = array[[1, 0]] if (array[0] != array[1]).any() else array[[1, 0]] ^ 1
+    np.save(file, array)
+
+
+@pytest.mark.parametrize("name", ["label", "split", "beats", "rr", "flags", "sample"])
+@pytest.mark.parametrize("command", ["evaluate", "export", "personalize", "train"])
+def test_a_changed_array_is_found_whenever_the_cohort_is_used(
+    ecgfed: Command, cohort_path: Path, fedavg_run: Path, tmp_path: Path, name: str, command: str
+) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    data = bytearray((cohort / f"{name}.npy").read_bytes())
+    data[-1 if name in ("split", "flags") else -2] ^= 1
+    (cohort / f"{name}.npy").write_bytes(data)
+    (tmp_path / "mix.json").write_text('{"N": 1}')
+    options = {
+        "evaluate": (fedavg_run, "--cohort", cohort),
+        "export": (fedavg_run, "--cohort", cohort, "--out", tmp_path / "out"),
+        "personalize": (
+            *(fedavg_run, "--cohort", cohort, "--class-mix", tmp_path / "mix.json"),
+            *("--patient", "new", "--out", tmp_path / "out"),
+        ),
+        "train": (cohort, "--out", tmp_path / "out"),
+    }
+    assert_refused(ecgfed(command, *options[command]), f"{name}.npy", "has changed since the cohort was prepared")
+    assert not (tmp_path / "out").exists()
+
+
+def test_hashes_that_were_changed_with_the_array_are_another_cohort(
+    cohort_path: Path, fedavg_run: Path, tmp_path: Path
+) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    _swap(cohort / "label.npy")
+    meta = json.loads((cohort / "cohort.json").read_text())
+    meta["sha256"]["label"] = hashlib.sha256(np.load(cohort / "label.npy").tobytes()).hexdigest()
+    joined = "".join(meta["sha256"][name] for name in sorted(meta["sha256"]))
+    meta["fingerprint"] = hashlib.sha256(joined.encode()).hexdigest()
+    (cohort / "cohort.json").write_text(json.dumps(meta))
+    assert open_cohort(cohort).fingerprint != open_cohort(cohort_path).fingerprint
+    with pytest.raises(RunError, match="fingerprints differ"):
+        open_run(fedavg_run).cohort(cohort)
+
+
+@pytest.mark.parametrize("what", ["classes", "clients"])
+def test_patients_or_classes_in_another_order_are_another_cohort(
+    cohort_path: Path, fedavg_run: Path, tmp_path: Path, what: str
+) -> None:
+    """The fingerprint is of the arrays: whose they are stands in cohort.json alone."""
+    cohort = copied(cohort_path, tmp_path / "c")
+    meta = json.loads((cohort / "cohort.json").read_text())
+    if what == "clients":
+        first, second = meta["clients"][:2]
+        first["id"], second["id"] = second["id"], first["id"]
+    else:
+        meta["label_map"]["classes"].reverse()
+    (cohort / "cohort.json").write_text(json.dumps(meta))
+    with pytest.raises(RunError, match=f"was trained on other {what}, or in another order"):
+        open_run(fedavg_run).cohort(cohort)
+
+
+def test_opening_again_reads_no_array_again(cohort_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    open_cohort(cohort)
+    hashed: list[int] = []
+    real = hashlib.sha256
+
+    def counted(data: Any = b"", **more: Any) -> Any:
+        hashed.append(memoryview(data).nbytes)
+        return real(data, **more)
+
+    monkeypatch.setattr(arrays_module.hashlib, "sha256", counted)
+    open_cohort(cohort)
+    assert hashed == [8 * 64]  # the fingerprint's own: eight digests
+    (cohort / "label.npy").touch()
+    open_cohort(cohort)
+    assert hashed == [512, np.load(cohort / "label.npy").nbytes, 512]
+
+
+def test_the_fingerprint_stands_in_the_scores(
+    ecgfed: Command, cohort_path: Path, fedavg_run: Path, tmp_path: Path
+) -> None:
+    told = json.loads(ecgfed("evaluate", fedavg_run, "--split", "valid", "--out", tmp_path / "e", "--json").out)
+    fingerprint = open_cohort(cohort_path).fingerprint
+    assert told["cohort_fingerprint"] == fingerprint
+    assert json.loads((tmp_path / "e" / "scores.json").read_text())["cohort_fingerprint"] == fingerprint
+
+
+@pytest.fixture
+def packed(cohort_path: Path, tmp_path: Path) -> Path:
+    pack_cohort(cohort_path, tmp_path / "p.npz")
+    return tmp_path / "p.npz"
+
+
+def repacked(file: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> Path:
+    """Change a pack's document and arrays, without the code that writes packs."""
+    with np.load(file) as held:
+        arrays = dict(held)
+    meta = json.loads(arrays.pop("cohort").tobytes())
+    change(meta, arrays)
+    np.savez_compressed(file, cohort=np.frombuffer(json.dumps(meta).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
+    return file
+
+
+def _client_id(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    meta["clients"][0]["id"] = "../../../x/y"
+
+
+def _label(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    arrays["label"][0] = (arrays["label"][0] + 1) % 2
+
+
+def _short(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    arrays["split"] = arrays["split"][:-1]
+
+
+def _floats(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    arrays["beats"] = arrays["beats"].astype(np.float32)
+
+
+def _deep(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    inner: list[Any] = []
+    for _ in range(40):
+        inner = [inner]
+    meta["more"] = inner
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_client_id, "'../../../x/y' holds /"),
+        (_label, "label is not the array that was packed"),
+        (_short, "rows"),
+        (_floats, "beats is float32"),
+        (_deep, "deeper than 32 levels"),
+    ],
+)
+def test_a_pack_that_would_be_no_cohort_leaves_nothing(
+    packed: Path, tmp_path: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None], words: str
+) -> None:
+    repacked(packed, change)
+    before = snapshot(tmp_path)
+    with pytest.raises(CohortError, match=words) as caught:
+        unpack_cohort(packed, tmp_path / "out")
+    assert str(packed) in str(caught.value)
+    assert "partial" not in str(caught.value)
+    assert snapshot(tmp_path) == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_flipped_byte_in_a_pack_is_found(packed: Path, tmp_path: Path) -> None:
+    whole = packed.read_bytes()
+    rng = np.random.default_rng(0)
+    for at in rng.integers(0, len(whole), 40).tolist():
+        data = bytearray(whole)
+        data[at] ^= 0xFF
+        packed.write_bytes(data)
+        try:
+            unpack_cohort(packed, tmp_path / "out", overwrite=True)
+        except CohortError:
+            continue
+        packed.write_bytes(whole)  # a byte of the zip that means nothing: the same cohort
+        unpack_cohort(packed, tmp_path / "same", overwrite=True)
+        assert open_cohort(tmp_path / "out").fingerprint == open_cohort(tmp_path / "same").fingerprint
+
+
+def bomb(file: Path, entry: str, shape: tuple[int, ...], descr: str) -> Path:
+    """A zip whose one array is zeros, a thousand times shorter than what it claims."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+    left = int(np.prod(shape)) * np.dtype(descr).itemsize
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(f"{entry}.npy", "w") as stream:
+        stream.write(header.getvalue())
+        while left:
+            stream.write(bytes(min(left, 1 << 24)))
+            left -= min(left, 1 << 24)
+    return file
+
+
+def in_a_gigabyte(code: str) -> subprocess.CompletedProcess[str]:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, check=False, timeout=120)
+
+
+def test_a_pack_that_claims_far_more_than_it_holds(packed: Path, tmp_path: Path) -> None:
+    """A megabyte of pack, a gigabyte of beats."""
+    rows, bad = 2_000_000, tmp_path / "bomb.npz"
+    with zipfile.ZipFile(packed) as held, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("cohort.npy", held.read("cohort.npy"))
+    bomb(bad, "beats", (rows, 1, 256), "<i2")
+    for name, descr in (("rr", "<f4"), ("label", "<i2"), ("client", "<i4"), ("record", "<i4"), ("sample", "<i8")):
+        bomb(bad, name, (rows, 4) if name == "rr" else (rows,), descr)
+    for name in ("split", "flags"):
+        bomb(bad, name, (rows,), "|u1")
+    assert bad.stat().st_size < 2e6
+    done = in_a_gigabyte(
+        "from ecgfed.cohort.pack import unpack_cohort; from pathlib import Path\n"
+        f"try: unpack_cohort(Path({str(bad)!r}), Path({str(tmp_path / 'out')!r}))\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    assert "CohortError" in done.stdout, done.stderr[-500:]
+    assert "beats: claims 512,000,000 numbers" in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_npz_recording_that_claims_far_more_than_it_holds(tmp_path: Path) -> None:
+    bad = bomb(tmp_path / "r.npz", "signal", (2, 500_000_000), "|i1")
+    assert bad.stat().st_size < 1.1e6
+    done = in_a_gigabyte(
+        "from ecgfed.record.reader import read_recording; from ecgfed.record.recording import ReadOptions\n"
+        f"try: read_recording({str(bad)!r}, how=ReadOptions(360, 'mV', ('a', 'b')))\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    assert "RecordError" in done.stdout, done.stderr[-500:]
+    assert "claims shape (2, 500000000)" in done.stdout

@@ -1,0 +1,149 @@
+"""The gate: what a stranger's file may be, measured in bytes, values, depth and names before it is believed."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ecgfed.errors import CohortError, EcgfedError
+from ecgfed.files import read_json
+from ecgfed.gate import (
+    check_expansion,
+    check_links,
+    check_name,
+    name_fault,
+    open_regular,
+    parse_json,
+    parse_toml,
+    path_fault,
+    read_bounded,
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["100", "201+202", "demo01", "a b", "Müller", "x.y", "-", "p" * 200, "심전도", "con1x"]
+)
+def test_names_that_can_be_a_files(name: str) -> None:
+    assert name_fault(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", " ", ".", "..", "../x", "a/b", "a\\b", "/etc/passwd", "C:x", "x\0y", "x\ny", "\x1b[31m", "x\u202ey"),
+        *(".hidden", "x.", "x ", " x", "nul", "CON", "com1.txt", "p" * 201, "é" * 101, "\ud800", "a*b", 7, None, ["x"]),
+    ],
+)
+def test_names_that_cannot(name: object, tmp_path: Path) -> None:
+    assert name_fault(name)
+    with pytest.raises(CohortError, match="a name that can be a file's") as caught:
+        check_name(name, "client", tmp_path, CohortError)
+    assert "\n" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.dat", "/etc/passwd", "a/../../x", "a//b", "C:\\x", "..\\x", "x\0", "\\\\host\\x"]
+)
+def test_paths_that_lead_out_of_a_folder(name: str) -> None:
+    assert path_fault(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["100.dat", "A0001.mat", "sub/100.dat", "3000003_0001", "p000020-2183-04-28-17-47", "~"]
+)
+def test_paths_that_stay(name: str) -> None:
+    assert path_fault(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 40 + "]" * 40, "deeper than 32"),
+        ("[" * 100_000 + "]" * 100_000, "deeper than 32"),
+        ('{"a":' * 40 + "1" + "}" * 40, "deeper than 32"),
+        ("1" * 5000, "a whole number of 5000 digits"),
+        ("-" + "1" * 20, "a whole number of 21 digits"),
+        ("[" + "1," * 8_000_001 + "1]", "more than 8,000,000 values"),
+    ],
+)
+def test_json_that_is_too_much(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_json(text)
+
+
+def test_json_that_is_not() -> None:
+    assert parse_json("[" * 32 + "]" * 32)
+    assert parse_json('{"seed": 9223372036854775807, "x": -1.5e3, "t": [true, null]}') == {
+        "seed": 2**63 - 1,
+        "x": -1500.0,
+        "t": [True, None],
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["a." * 500 + "b = 1", "x = " + "[" * 50 + "]" * 50, "x = " + "9" * 5000, "x" * (300 << 10)]
+)
+def test_toml_that_is_too_much(text: str) -> None:
+    with pytest.raises(ValueError, match=r"deeper|digits|at most"):
+        parse_toml(text.encode())
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    """A pipe that nobody writes to and a device that never ends would be waited for for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(OSError, match="no regular file"):
+            open_regular(tmp_path / name)
+        with pytest.raises(CohortError, match=f"{name}: cannot be read \\(it is no regular file\\)"):
+            read_json(tmp_path / name, CohortError)
+    with pytest.raises(CohortError, match="does not exist"):
+        read_bounded(tmp_path / "none", 10, CohortError)
+    (tmp_path / "long").write_bytes(b"x" * 11)
+    with pytest.raises(CohortError, match="has 11 bytes; expected at most 10"):
+        read_bounded(tmp_path / "long", 10, CohortError)
+
+
+def test_a_document_of_the_largest_size_takes_less_than_two_gigabytes(tmp_path: Path) -> None:
+    """The dearest JSON there is: as many empty objects as are let through."""
+    file = tmp_path / "big.json"
+    file.write_text("[" + ",".join(["{}"] * 3_900_000) + "]")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+    code = f"from ecgfed.gate import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=limit, check=False)
+    assert done.stdout == "3900000\n", done.stderr[-300:]
+
+
+def test_links_out_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (tmp_path / "other").write_text("x")
+    (folder / "inside").write_text("x")
+    (folder / "within").symlink_to("inside")
+    (folder / "out").symlink_to("../other")
+    (tmp_path / "linked").symlink_to(folder)
+    check_links(folder, ["inside", "within", "none"], CohortError)
+    check_links(tmp_path / "linked", ["within"], CohortError)  # a person's own link to the whole folder
+    with pytest.raises(CohortError, match="is a link out of its folder"):
+        check_links(folder, ["inside", "out"], CohortError)
+
+
+def test_what_a_compressed_file_may_claim() -> None:
+    check_expansion(8_388_608, 0, "x", CohortError)
+    check_expansion(8_388_608 + 3200, 100, "x", CohortError)
+    with pytest.raises(EcgfedError, match="claims 8,388,609 numbers in 0 bytes"):
+        check_expansion(8_388_609, 0, "x", CohortError)
+
+
+def test_json_of_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps({"a": 10**30}))
+    with pytest.raises(CohortError, match=r"x\.json: cannot be read as JSON \(a whole number of 31 digits\)"):
+        read_json(tmp_path / "x.json", CohortError)

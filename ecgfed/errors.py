@@ -7,6 +7,9 @@ is a defect of ours.
 
 import re
 
+#: Characters of what was found that are shown.
+_LONGEST = 600
+
 #: Parameters of the verbs that are not the option's own name, and options that stand for a value.
 _PARAMETERS = {
     "lead": "leads",
@@ -51,6 +54,8 @@ class EcgfedError(Exception):
     """
 
     def __init__(self, where: object, found: str, expected: str = "", action: str = "") -> None:
+        if len(found) > _LONGEST:  # a library may quote all of a damaged file
+            found = f"{found[: _LONGEST - 3]}..."
         self.where, self.found, self.expected, self.action = str(where), found, expected, action
         line = f"{where}: {found}"
         if expected:

@@ -39,6 +39,12 @@ def test_an_error_keeps_both_and_survives_a_worker() -> None:
     assert (type(again), again.line, str(again)) == (OptionError, error.line, str(error))
 
 
+def test_what_a_library_quotes_is_cut() -> None:
+    error = OptionError("--mains", "7" * 10_000, "50 or 60", "do so")
+    assert len(error.line) < 700
+    assert error.line.endswith("777...; expected 50 or 60; do so")
+
+
 def test_what_a_file_leaves_open_has_one_type() -> None:
     assert read_options(None).fs_hz is None
     with pytest.raises(OptionError, match=r"^how: \{'fs_hz': 360\}; expected ReadOptions"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import EcgfedError, OptionError, StorageError
+from ecgfed.gate import MAX_JSON_BYTES, check_links, parse_json, read_bounded
 
 _PARTIAL = ".partial"
 
@@ -78,12 +79,11 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, error: type[EcgfedError]) -> Any:
-    """Read JSON; raises ``error`` with one line when the file is absent or is not JSON."""
+    """Read bounded JSON (``ecgfed.gate``); raises ``error`` with one line when the file is absent or is not JSON."""
+    data = read_bounded(path, MAX_JSON_BYTES, error)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise error(path, "does not exist", action="check the path") from None
-    except (OSError, ValueError, RecursionError) as problem:  # nested too deep, a number of too many digits
+        return parse_json(data)
+    except ValueError as problem:  # nested too deep, a number of too many digits
         raise error(path, f"cannot be read as JSON ({problem})", action="make it again") from problem
 
 
@@ -104,10 +104,13 @@ def read_folder_document(
         raise error(folder, "is not a folder", what, f"make one with '{command}'")
     if not (folder / name).is_file():
         raise error(folder, f"holds no {name}", what, f"make one with '{command}'")
+    check_links(folder, [name], error)
     document = read_json(folder / name, error)
     found = document.get("schema_version") if isinstance(document, dict) else None
     if found != version:
-        raise error(folder / name, f"schema version {found}", f"{version}", f"run '{command}' again with this ecgfed")
+        raise error(
+            folder / name, f"schema version {found!s:.40}", f"{version}", f"run '{command}' again with this ecgfed"
+        )
     return dict(document)
 
 

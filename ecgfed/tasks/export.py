@@ -5,6 +5,7 @@ from pathlib import Path
 from ecgfed.bundles.export import export_bundle
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.runs.run import Run
@@ -19,6 +20,7 @@ def export(
     *,
     cohort: Cohort | Path | str | None = None,
     protocol: str = "ensemble",
+    sign: Path | str | None = None,
     overwrite: bool = False,
     watch: Watch = NOBODY,
 ) -> Bundle:
@@ -29,6 +31,7 @@ def export(
         out: the bundle folder to make.
         cohort: the run's cohort, where it has moved.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace ``out`` where it exists.
         watch: told of the progress.
 
@@ -42,6 +45,7 @@ def export(
     """
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    signer = None if sign is None else Signer(sign)
     opened = run if isinstance(run, Run) else open_one_run(Path(run))
     export_bundle(
         opened,
@@ -49,6 +53,7 @@ def export(
         opened.state(),
         Path(out),
         protocol=protocol,
+        signer=signer,
         overwrite=overwrite,
         progress=lambda done, total: watch.progress("patients", done, total),
     )

@@ -43,6 +43,8 @@ _WIRE = {"int": VARINT, "float": FIXED32, "text": LENGTH, "bytes": LENGTH, "mess
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return an unsigned number and where it ends."""
+    if at < len(data) and data[at] < 0x80:  # nearly all of them
+        return data[at], at + 1
     value = shift = 0
     for place in range(at, min(at + _LONGEST_VARINT, len(data))):
         byte = data[place]

@@ -209,5 +209,5 @@ def check_expansion(numbers: int, stored_bytes: int, where: object, error: type[
             where,
             f"claims {numbers:,} numbers in {stored_bytes:,} bytes",
             f"at most {most:,}",
-            "write it again without compression",
+            "cut it into parts, or write it without compression",
         )

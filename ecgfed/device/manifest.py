@@ -14,7 +14,16 @@ from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.device.canonical import digest_of
 from ecgfed.device.classifier import INPUTS
 from ecgfed.errors import BundleError
-from ecgfed.gate import MAX_JSON_BYTES, check_labels, check_links, check_name, parse_json, path_fault, read_bounded
+from ecgfed.gate import (
+    MAX_JSON_BYTES,
+    check_labels,
+    check_links,
+    check_name,
+    label_fault,
+    parse_json,
+    path_fault,
+    read_bounded,
+)
 from ecgfed.record.leads import leads_in
 from ecgfed.signal import filters
 
@@ -36,6 +45,8 @@ NORMALISATION = {
     "ecg": "each window by its own mean and standard deviation, in the graph",
     "image": "by channel, in the graph",
 }
+#: The longest name of a class, in characters.
+MOST_CLASS_NAME = 4096
 #: Chains of graphs by their roles.
 CHAINS = (["model"], ["ensemble"], ["extractor", "head"])
 #: What only a bundle has whose manifest carries a digest; a graph that says it asks its manifest for one.
@@ -95,7 +106,9 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
     for name in ("method", "intended_use"):
         if not isinstance(manifest[name], str):
             raise TypeError(name)
-    check_labels(labels.classes, "class", path, BundleError)
+    for name in labels.classes:  # a person's own class may be a sentence, which an annotation's note has room for
+        if fault := label_fault(name, MOST_CLASS_NAME):
+            raise BundleError(path, f"class {name!r:.100} {fault}", "a printable name", _AGAIN)
     if len(set(labels.classes)) != len(labels.classes):
         raise BundleError(path, "one class twice", "each once", _AGAIN)
     if "classes" in manifest and manifest["classes"] != list(labels.classes):

@@ -17,6 +17,9 @@ def export_command(
     cohort_path: MovedCohortOption = None,
     protocol: ProtocolOption = "ensemble",
     method: MethodOption = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEY", help="Sign it with this private key (PEM, Ed25519).")
+    ] = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -27,7 +30,14 @@ def export_command(
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
         bundle = export(
-            run_path, out, cohort=cohort_path, protocol=protocol, overwrite=overwrite, method=method, watch=watch
+            run_path,
+            out,
+            cohort=cohort_path,
+            protocol=protocol,
+            sign=sign,
+            overwrite=overwrite,
+            method=method,
+            watch=watch,
         )
     manifest, elapsed = bundle.manifest, time.perf_counter() - started
     size = sum(about["bytes"] for about in manifest["files"].values())
@@ -39,6 +49,7 @@ def export_command(
                 "bytes": size,
                 "patients": len(bundle.patients),
                 "parity": manifest["parity"],
+                "signature": None if bundle.signature is None else bundle.signature.as_json(),
                 "seconds": round(elapsed, 2),
             }
         )
@@ -49,5 +60,7 @@ def export_command(
         f"{manifest['parity']['beats']:,} beats.",
         quiet=quiet,
     )
+    if bundle.signature is not None:
+        note(f"Signed by {bundle.signature.key}.", quiet=quiet)
     after = f" Next: ecgfed predict {out} RECORD --out predictions" if bundle.modality == "ecg" else ""
     note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)

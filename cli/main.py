@@ -47,7 +47,21 @@ def _root(
 
 
 def _register() -> None:
-    from . import convert, detect, ec57, evaluate, export, inspect, methods, personalize, predict, prepare, runs, train
+    from . import (
+        convert,
+        detect,
+        ec57,
+        evaluate,
+        export,
+        inspect,
+        keys,
+        methods,
+        personalize,
+        predict,
+        prepare,
+        runs,
+        train,
+    )
 
     app.add_typer(prepare.app, name="prepare")
     app.command("train")(train.train_command)
@@ -61,6 +75,7 @@ def _register() -> None:
     app.command("convert")(convert.convert_command)
     app.command("methods")(methods.methods_command)
     app.add_typer(runs.app, name="runs")
+    app.add_typer(keys.app, name="keys")
     add_synopses(app)
 
 

@@ -45,6 +45,10 @@ def predict_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
+    trusted: Annotated[
+        list[Path] | None,
+        typer.Option("--trusted", metavar="KEY", help="Refuse a bundle that this public key (PEM) did not sign."),
+    ] = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -64,6 +68,7 @@ def predict_command(
             mains_hz=mains,
             annotator=annotator,
             how=read_options(fs, units, columns),
+            trusted=trusted or None,
             watch=watch,
         )
     files = found.save(out, strip=strip, strip_at_s=strip_at, overwrite=overwrite)
@@ -86,5 +91,9 @@ def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> 
         why = ", ".join(f"{reason} {total:.1f} s" for reason, total in about["poor_quality_s"].items())
         poor = f"{sum(map(bool, found.poor)):,} beats"
         note(f"{poor} lie in stretches of poor quality ({why}); see 'ecgfed inspect'.", quiet=False)
+    if about["signature"] is not None:
+        signed = "and trusted" if about["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"
+        checked = signed if about["signature"]["verified"] else "not checked; pip install 'ecgfed[sign]' checks it"
+        note(f"Bundle signed by {about['signature']['key']}, {checked}.", quiet=False)
     note(f"{about['intended_use']}", quiet=False)
     note(f"{len(found):,} beats in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)

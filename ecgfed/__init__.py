@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ecgfed.beats.labels import LabelMap
     from ecgfed.cohort.cohort import Cohort, open_cohort
-    from ecgfed.device.bundle import Bundle, Classifier, open_bundle
+    from ecgfed.device.bundle import Bundle, open_bundle
+    from ecgfed.device.classifier import Classifier
     from ecgfed.device.predictions import Predictions
     from ecgfed.errors import EcgfedError
     from ecgfed.evaluation.result import Scores
@@ -56,7 +57,7 @@ _WHERE = {
     "open_bundle": "device.bundle",
     "Annotation": "record.recording",
     "Bundle": "device.bundle",
-    "Classifier": "device.bundle",
+    "Classifier": "device.classifier",
     "Cohort": "cohort.cohort",
     "Conversion": "tasks.convert",
     "Detections": "tasks.detect",

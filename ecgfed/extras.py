@@ -19,6 +19,7 @@ EXTRA_OF = {
     "sleepecg": "sleepecg",
     "ts2vg": "emrich2023",
     "tensorboard": "tensorboard",
+    "cryptography": "sign",
 }
 
 
@@ -26,6 +27,11 @@ def _missing(package: str, purpose: str) -> MissingExtraError:
     return MissingExtraError(
         package, f"is not installed, but {purpose} needs it", action=f"pip install 'ecgfed[{EXTRA_OF[package]}]'"
     )
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    return find_spec(package) is not None
 
 
 def require(package: str, purpose: str) -> None:
@@ -38,7 +44,7 @@ def require(package: str, purpose: str) -> None:
     Raises:
         MissingExtraError: one line with the package and the pip command that installs it.
     """
-    if find_spec(package) is None:
+    if not is_installed(package):
         raise _missing(package, purpose)
 
 

@@ -67,6 +67,18 @@ def change_json(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
+def change_manifest(bundle: Path, **values: Any) -> None:
+    """Replace some top-level values of a bundle's manifest (None: take one out), and make its digest anew."""
+    from ecgfed.device.canonical import digest_of
+
+    path = bundle / "manifest.json"
+    merged = {**json.loads(path.read_text()), **values}
+    manifest = {name: value for name, value in merged.items() if value is not None or name in ("weights", "scores")}
+    if "digest" in manifest:
+        manifest["digest"] = digest_of(manifest, "digest")
+    path.write_text(json.dumps(manifest))
+
+
 def run_limited(file_bytes: int, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the installed command in a process that may not write a file longer than ``file_bytes``: a full disk."""
     import resource

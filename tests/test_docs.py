@@ -68,6 +68,8 @@ def test_every_option_the_docs_name_exists() -> None:
         ("runs", "list"),
         ("runs", "show"),
         ("runs", "compare"),
+        ("keys", "new"),
+        ("keys", "show"),
         (),
     ]
     for command in commands:

@@ -56,6 +56,7 @@ BREAKS = [
     ("onnxruntime", "ecgfed/bundles/graphs.py", LAZY.format("onnxruntime")),
     ("detectors", "ecgfed/signal/quality.py", LAZY.format("neurokit2")),
     ("detectors", "ecgfed/beats/extract.py", LAZY.format("sleepecg")),
+    ("cryptography", "ecgfed/device/bundle.py", LAZY.format("cryptography")),
     ("matplotlib", "ecgfed/evaluation/scores.py", LAZY.format("matplotlib.pyplot")),
     ("record", "ecgfed/record/checks.py", "import ecgfed.record.tables"),
     ("record", "ecgfed/record/csv_files.py", "import ecgfed.record.edf_files"),

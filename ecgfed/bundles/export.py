@@ -17,7 +17,10 @@ from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.bundles.graphs import TINY_PROBABILITY, GraphTemplate, ensemble_graph, finish, input_shapes
 from ecgfed.cohort.cohort import Client, Cohort
 from ecgfed.cohort.split import TRAIN, VALID
-from ecgfed.device.bundle import MANIFEST, SCHEMA_VERSION, Classifier
+from ecgfed.device.canonical import digest_of
+from ecgfed.device.classifier import Classifier
+from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
+from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.state import State
@@ -92,7 +95,7 @@ class _Writer:
                 names.append(self.part(part, "global.onnx" if part.role == "model" else f"{part.role}.onnx"))
             else:
                 suffix = "" if len(own) == 1 else f".{part.role}"
-                names.append(self.part(part, f"patients/{client}{suffix}.onnx", patient=patient))
+                names.append(self.part(part, f"patients/{client}{suffix}.onnx", client=client, patient=patient))
         return names
 
 
@@ -112,6 +115,7 @@ def export_bundle(
     out: Path,
     *,
     protocol: str = "ensemble",
+    signer: Signer | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
@@ -123,6 +127,7 @@ def export_bundle(
         state: its checkpoint.
         out: folder to make.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
         progress: called with patients done and all.
 
@@ -143,7 +148,9 @@ def export_bundle(
             if progress:
                 progress(i + 1, len(clients))
 
-    return write_bundle(run, cohort, state, out, patients(), scores.get(""), protocol=protocol, overwrite=overwrite)
+    return write_bundle(
+        run, cohort, state, out, patients(), scores.get(""), protocol=protocol, signer=signer, overwrite=overwrite
+    )
 
 
 @dataclass(frozen=True)
@@ -174,6 +181,7 @@ def write_bundle(
     scores: dict[str, Any] | None,
     *,
     protocol: str = "ensemble",
+    signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write a bundle of a run's global answer and the personal models given, one of them in memory at a time.
@@ -186,6 +194,7 @@ def write_bundle(
         patients: the personal models.
         scores: of the run, for the manifest, or None.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
 
     Returns:
@@ -199,7 +208,8 @@ def write_bundle(
         state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
     )
     with replacing_folder(out, overwrite=overwrite) as folder:
-        writer = _Writer(folder, net, _properties(run, cohort))
+        bound = _fingerprint(run, state, answer)
+        writer = _Writer(folder, net, _properties(run, cohort, bound))
         parity = _Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
         parity.check("global", global_chain, answer, _parity_inputs(_some_inputs(cohort, cohort.pool(VALID), net), net))
@@ -216,6 +226,7 @@ def write_bundle(
             writer.note(weights, "weights")
         manifest = {
             **_about(run, cohort, state),
+            BOUND: bound,
             "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files,
             "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
@@ -224,8 +235,23 @@ def write_bundle(
             "parity": parity.report(),
             "patients": chains,
         }
+        manifest[DIGEST] = digest_of(manifest, DIGEST)
         write_json(folder / MANIFEST, manifest)
+        if signer is not None:
+            for name, data in signer.files((folder / MANIFEST).read_bytes()).items():
+                write_bytes(folder / name, data)
     return manifest
+
+
+def _fingerprint(run: Run, state: State, answer: Answer) -> str:
+    """Return SHA-256 over the run, its round and its global answer: every graph of a bundle says it, and no other."""
+    found = hashlib.sha256(f"{run.identity} {state.round}".encode())
+    for chain in answer.members if isinstance(answer, Ensemble) else (answer,):
+        for part in chain.parts:
+            for name in sorted(part.params):
+                found.update(name.encode())
+                found.update(np.ascontiguousarray(part.params[name].detach().numpy()).tobytes())
+    return found.hexdigest()
 
 
 def _protocol(run: Run, protocol: str) -> str:
@@ -248,7 +274,7 @@ def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
         "units": meta["units"],
     }
     if cohort.modality == "image":
-        return {**about, "modality": "image", "normalisation": "by channel, in the graph"}
+        return {**about, "modality": "image", "normalisation": NORMALISATION["image"]}
     return {
         **about,
         "fs_hz": FS_HZ,
@@ -256,11 +282,16 @@ def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
         "r_index": R_INDEX,
         "leads": list(cohort.leads),
         "filter": meta["filter"],
-        "normalisation": "each window by its own mean and standard deviation, in the graph",
+        "normalisation": NORMALISATION["ecg"],
+        **_rr(run),
     }
 
 
-def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
+def _rr(run: Run) -> dict[str, Any]:
+    return {"rr_features": RR_ABOUT} if run.net.spec.rr else {}
+
+
+def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
     """Metadata of every graph: JSON strings, so that a graph found alone says what it is."""
     meta = cohort.meta
     values = {
@@ -269,6 +300,7 @@ def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
         "units": meta["units"],
         "method": run.method.name,
         "cohort_fingerprint": cohort.fingerprint,
+        BOUND: bound,
     }
     if cohort.modality == "image":
         values |= {"normalisation": "in the graph, by channel"}
@@ -281,6 +313,7 @@ def _properties(run: Run, cohort: Cohort) -> dict[str, str]:
             "leads": list(cohort.leads),
             "filter": meta["filter"],
             "normalisation": "in the graph, by window",
+            **_rr(run),
         }
     plain = {"tool_version": __version__, "intended_use": INTENDED_USE}
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
@@ -346,8 +379,6 @@ class _Parity:
 
     def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
         """Compare one chain on some beats; raises BundleError past the tolerance."""
-        device = Classifier([self.folder / file for file in chain], self.classes, inputs.rr is not None)
-        found = self._found(device, inputs)
         expected = self._expected(answer, inputs)
         if not np.isfinite(expected).all():
             raise BundleError(
@@ -356,6 +387,8 @@ class _Parity:
                 "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
             )
+        device = Classifier([self.folder / file for file in chain], self.classes, inputs.rr is not None)
+        found = self._found(device, inputs)
         scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
         difference = float((np.abs(found - expected).max(axis=1) / scale).max())
         top = np.sort(expected, axis=1)

@@ -1,6 +1,7 @@
 """Inference from a bundle: numpy and onnxruntime (scipy where it filters); never torch, never wfdb."""
 
-from ecgfed.device.bundle import Bundle, Classifier, open_bundle
+from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.classifier import Classifier
 from ecgfed.device.predictions import Predictions
 from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 

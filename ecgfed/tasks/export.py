@@ -5,6 +5,7 @@ from pathlib import Path
 from ecgfed.bundles.export import export_bundle
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.runs.run import Run
@@ -19,6 +20,7 @@ def export(
     *,
     cohort: Cohort | Path | str | None = None,
     protocol: str = "ensemble",
+    sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
     watch: Watch = NOBODY,
@@ -30,6 +32,7 @@ def export(
         out: the bundle folder to make.
         cohort: the run's cohort, where it has moved.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
             the run names it.
@@ -45,6 +48,7 @@ def export(
     """
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     export_bundle(
         opened,
@@ -52,6 +56,7 @@ def export(
         opened.state(),
         Path(out),
         protocol=protocol,
+        signer=signer,
         overwrite=overwrite,
         progress=lambda done, total: watch.progress("patients", done, total),
     )

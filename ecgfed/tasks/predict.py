@@ -35,8 +35,8 @@ class RecordingPredictions(Predictions):
         recording: the recording.
         labels: the bundle's classes and their WFDB symbols.
         poor: the reasons of the bad stretches each beat's window overlaps, ``gap+noise``, or "".
-        about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, method, classes,
-            intended_use, usable_s, poor_quality_s.
+        about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
+            classes, intended_use, usable_s, poor_quality_s.
     """
 
     recording: Recording
@@ -157,6 +157,7 @@ def predict(
     mains_hz: float | None = None,
     annotator: str = "atr",
     how: ReadOptions | None = None,
+    trusted: Path | str | Sequence[Path | str] | None = None,
     watch: Watch = NOBODY,
 ) -> RecordingPredictions:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis.
@@ -171,6 +172,7 @@ def predict(
         mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
         annotator: suffix of the annotation file, for annotated peaks.
         how: what a CSV or NumPy file leaves open.
+        trusted: public keys (PEM files), one of which has to have signed the bundle; None takes any bundle.
         watch: told what to keep in mind.
 
     Raises:
@@ -181,7 +183,7 @@ def predict(
         >>> ecgfed.predict("bundle", "cohort-records/demo01", patient="demo01", peaks="annotated")  # doctest: +ELLIPSIS
         Predictions('demo01': 71 beats: ...)
     """
-    opened = bundle if isinstance(bundle, Bundle) else open_bundle(Path(bundle))
+    opened = _opened(bundle, trusted)
     opened.require_ecg()
     classifier = opened.classifier(patient)
     options = BeatOptions(
@@ -203,6 +205,12 @@ def predict(
     )
 
 
+def _opened(bundle: Bundle | Path | str, trusted: Path | str | Sequence[Path | str] | None) -> Bundle:
+    if not isinstance(bundle, Bundle):
+        return open_bundle(bundle, trusted=trusted)
+    return bundle if trusted is None else open_bundle(bundle.path, trusted=trusted)
+
+
 def _poor(beats: RecordingBeats) -> tuple[str, ...]:
     """Why each beat's window is in a bad stretch, where it is."""
     start, stop = window_spans(beats.recording.fs_hz, beats.r_samples)
@@ -221,6 +229,7 @@ def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient:
         "peaks": options.peaks,
         "detector": options.found_by.name if options.peaks == "detected" else None,
         "bundle": bundle.path.resolve().name,  # its path is of this machine, and may hold a person's name
+        "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "method": bundle.manifest["method"],
         "classes": list(bundle.classes),
         "intended_use": bundle.manifest["intended_use"],

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
-from ecgfed.device.bundle import Classifier
+from ecgfed.device.classifier import Classifier
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.methods.answers import Answer, Chain, Part
 from ecgfed.nets.net import Inputs, Net, NetSpec

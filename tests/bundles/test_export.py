@@ -43,6 +43,8 @@ FIELDS = {
     "units",
     "filter",
     "normalisation",
+    "run",
+    "digest",
     "inputs",
     "files",
     "global",
@@ -79,7 +81,7 @@ def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) 
     run = request.getfixturevalue(f"{kind}_run")
     bundle, cohort = exported(run), json.loads((cohort_path / "cohort.json").read_text())
     manifest, meta = _manifest(bundle), json.loads((run / "run.json").read_text())
-    assert set(manifest) == FIELDS
+    assert set(manifest) == FIELDS | ({"rr_features"} if kind == "fedavg" else set())
     assert manifest["schema_version"] == 1
     assert manifest["tool_version"] == version("ecgfed")
     assert "not for diagnosis" in manifest["intended_use"]
@@ -190,7 +192,8 @@ def test_metadata_says_what_a_graph_is(fedavg_run: Path, local_run: Path, cohort
         assert plain["role"] == role
         assert plain["tool_version"] == version("ecgfed")
         assert "not for diagnosis" in plain["intended_use"]
-        assert found.pop("patient", None) == ("p2" if "p2" in name else None)
+        for whose in ("patient", "client"):
+            assert found.pop(whose, None) == ("p2" if "p2" in name else None)
         told = {key: json.loads(value) for key, value in found.items()}
         assert (told["classes"], told["leads"], told["filter"]) == (
             cohort["classes"],
@@ -200,6 +203,7 @@ def test_metadata_says_what_a_graph_is(fedavg_run: Path, local_run: Path, cohort
         assert told["symbols"] == cohort["label_map"]["symbols"]
         assert (told["fs_hz"], told["samples_before_r"], told["samples_after_r"]) == (360.0, 100, 156)
         assert told["cohort_fingerprint"] == cohort["fingerprint"]
+        assert told["run"] == _manifest(bundle)["run"]
 
 
 def test_no_trace_of_this_machine(fedavg_run: Path, local_run: Path) -> None:

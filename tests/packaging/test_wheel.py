@@ -121,7 +121,7 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
         "typer",
         "rich",
     }
-    assert {"records", "train", "report", "detectors", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
+    assert {"records", "train", "report", "detectors", "sign", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
 
 
 def test_the_source_distribution_is_the_repository(built: Path, sources: Path) -> None:
@@ -276,6 +276,8 @@ NEEDS = {
     "export": ("train", "export", OLD / "run", "--out", "out"),
     "personalize": ("train", "personalize", OLD / "run", "--record", "demo01.csv", "--out", "out"),
     "methods": ("train", "methods"),
+    "keys": ("sign", "keys", "new", "mine"),
+    "predict --trusted": ("sign", "predict", OLD / "bundle", "demo01.csv", "--trusted", "key.pem", "--out", "out"),
 }
 
 

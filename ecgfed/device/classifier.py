@@ -1,0 +1,179 @@
+"""A chain of graphs: windows in, class probabilities out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import Windows, windows_around
+from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.device.graph import BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
+from ecgfed.device.graph_shapes import shown
+from ecgfed.device.predictions import Predictions
+from ecgfed.errors import RecordError
+from ecgfed.signal.quality import LeadQuality
+
+#: One image of a bundle that was trained on images.
+IMAGE_SHAPE = (3, 32, 32)
+#: What the first graph of a chain may take: name -> element type and shape of one example.
+INPUTS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "window": ("float32", (1, WINDOW_SAMPLES)),
+    "rr": ("float32", (len(RR_FEATURES),)),
+    "image": ("uint8", IMAGE_SHAPE),
+}
+
+
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Probabilities (beats, classes) of logits, computed stably."""
+    shifted = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+def _real_numbers(name: str, values: NDArray[Any], unit: str) -> NDArray[np.float32]:
+    """Return finite floating-point values as float32; raises RecordError for anything else."""
+    if not np.issubdtype(values.dtype, np.floating):
+        raise RecordError(name, f"values of type {values.dtype}", f"{unit} in float32")
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused here
+        values = np.ascontiguousarray(values, dtype=np.float32)
+    if not np.isfinite(values).all():
+        raise RecordError(name, "values that are not finite", "finite values")
+    return values
+
+
+def check_chain(graphs: Sequence[Graph], classes: int, rr: bool) -> None:
+    """Compare graphs with one another and with what they are for.
+
+    Args:
+        graphs: the chain, in order.
+        classes: how many classes there are.
+        rr: whether the first graph takes RR features.
+
+    Raises:
+        BundleError: inputs or outputs of another name, type or shape; the line names the graph.
+    """
+    first, last = graphs[0], graphs[-1]
+    takes = {entry.name for entry in first.inputs}
+    wanted = [{"window", "rr"}] if rr else [{"window"}, {"image"}]
+    if takes not in wanted:
+        raise graph_fault(first.path, f"takes {_listed(takes)}, not {' or '.join(map(_listed, wanted))}")
+    for entry in first.inputs:
+        dtype, shape = INPUTS[entry.name]
+        if (entry.dtype.name, entry.shape[1:]) != (dtype, shape):
+            raise graph_fault(first.path, f"takes {entry.name} as {entry.dtype.name} of shape {shown(entry)}")
+    for before, graph in pairwise(graphs):
+        takes_all = [(entry.name, entry.dtype, entry.shape) for entry in graph.inputs]
+        if takes_all != [(before.output.name, before.output.dtype, before.output.shape)]:
+            raise graph_fault(graph.path, f"does not take what {before.path.name} gives, {shown(before.output)}")
+    if (last.output.name, last.output.shape[1]) != ("logits", classes):
+        raise graph_fault(last.path, f"gives {last.output.name} {shown(last.output)}, not logits of {classes} classes")
+
+
+def _listed(names: set[str]) -> str:
+    return " and ".join(sorted(names, reverse=True)) or "nothing"
+
+
+class Classifier:
+    """A chain of graphs: windows in, class probabilities out.
+
+    Args:
+        graphs: ONNX files, or checked graphs, applied one after the other.
+        classes: class names in order.
+        rr: whether the first graph takes RR features.
+
+    Raises:
+        BundleError: a graph that export did not write, or graphs that do not fit one another or the classes.
+    """
+
+    def __init__(self, graphs: Sequence[Path | Graph], classes: tuple[str, ...], rr: bool) -> None:
+        checked = [one if isinstance(one, Graph) else check_graph(one, read_graph_file(one)) for one in graphs]
+        check_chain(checked, len(classes), rr)
+        self.classes, self.rr = classes, rr
+        self.sessions = [Session(graph) for graph in checked]
+
+    def logits(self, window_mv: NDArray[np.float32], rr_s: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Return logits (beats, classes), finite.
+
+        Args:
+            window_mv: (beats, 1, 256) millivolt at 360 Hz, filtered, not normalised.
+            rr_s: (beats, 4) RR features, for a net that takes them.
+
+        Raises:
+            RecordError: another shape, whole numbers (which are a recorder's units and no millivolt), or values that
+                are not finite (a graph would pass NaN on in silence).
+            BundleError: a graph gives numbers that are not finite.
+        """
+        window_mv = np.asarray(window_mv)
+        if window_mv.ndim != 3 or window_mv.shape[1:] != (1, WINDOW_SAMPLES):
+            raise RecordError("window", f"shape {window_mv.shape}", f"(beats, 1, {WINDOW_SAMPLES})")
+        feeds = {"window": _real_numbers("window", window_mv, "millivolt")}
+        if self.rr:
+            if rr_s is None:
+                raise RecordError("rr", "is missing", f"shape ({len(window_mv)}, {len(RR_FEATURES)}) for this net")
+            rr_s = np.asarray(rr_s)
+            if rr_s.shape != (len(window_mv), len(RR_FEATURES)):
+                raise RecordError("rr", f"shape {rr_s.shape}", f"({len(window_mv)}, {len(RR_FEATURES)}) for this net")
+            feeds["rr"] = _real_numbers("rr", rr_s, "seconds")
+        return self._in_batches(feeds, len(window_mv))
+
+    def image_logits(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Return logits (images, classes) of a bundle of images, for pixels (images, 3, 32, 32) uint8.
+
+        Raises:
+            RecordError: another shape or type.
+            BundleError: a graph gives numbers that are not finite.
+        """
+        if image.dtype != np.uint8 or image.ndim != 4 or image.shape[1:] != IMAGE_SHAPE:
+            raise RecordError("image", f"{image.dtype} of shape {image.shape}", f"uint8 (images, {IMAGE_SHAPE})")
+        return self._in_batches({"image": np.ascontiguousarray(image)}, len(image))
+
+    def _in_batches(self, feeds: dict[str, NDArray[Any]], count: int) -> NDArray[np.float32]:
+        wanted = [entry.name for entry in self.sessions[0].graph.inputs]
+        if not set(wanted) <= set(feeds):
+            raise RecordError("inputs", f"are {', '.join(feeds)}", f"{', '.join(wanted)} for this bundle")
+        parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, count, BATCH)]
+        return np.concatenate(parts) if parts else np.empty((0, len(self.classes)), np.float32)
+
+    def _run(self, feeds: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+        for session in self.sessions:
+            feeds = {session.graph.output.name: session.run(feeds)}
+        (value,) = feeds.values()
+        return value
+
+    def predict(
+        self,
+        signal_mv: NDArray[np.floating],
+        fs_hz: float,
+        r_samples: NDArray[np.int64],
+        quality: LeadQuality | None = None,
+    ) -> Predictions:
+        """Classify the beats of a recording as it was recorded.
+
+        Args:
+            signal_mv: (samples,) one lead in millivolt, NaN where there is no sample.
+            fs_hz: its sampling frequency in Hz.
+            r_samples: (beats,) int64 increasing positions of *all* R peaks, since RR intervals count.
+            quality: the lead's bad stretches, where they are known already; they decide the flags.
+
+        Raises:
+            RecordError: a signal that is not one lead, or R peaks out of order or outside it.
+        """
+        signal_mv, r_samples = np.asarray(signal_mv), np.asarray(r_samples, dtype=np.int64)
+        if signal_mv.ndim != 1 or not len(signal_mv):
+            raise RecordError("signal", f"shape {signal_mv.shape}", "(samples,) of one lead")
+        if r_samples.ndim != 1 or (np.diff(r_samples, prepend=0) < 0).any() or (r_samples >= len(signal_mv)).any():
+            raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
+        windows = windows_around(signal_mv, fs_hz, r_samples, quality)
+        return replace(self.classify(windows), sample=r_samples, fs_hz=fs_hz)
+
+    def classify(self, windows: Windows) -> Predictions:
+        """Classify beats that have been cut (``ecgfed.beats``); raises RecordError as ``logits`` does."""
+        probability = softmax(self.logits(windows.window_mv, windows.rr_s))
+        return Predictions(probability.argmax(1), probability, windows.flags, self.classes)
+
+    def __repr__(self) -> str:
+        rr = ", with RR features" if self.rr else ""
+        return f"Classifier({len(self.sessions)} graphs, {len(self.classes)} classes{rr})"

@@ -12,10 +12,11 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.durable import make_folder
 from ecgfed.errors import CohortError, EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
-from ecgfed.files import read_folder_document, write_json
+from ecgfed.files import is_temporary, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name, name_of
 from ecgfed.methods.settings import stored_settings
@@ -23,7 +24,7 @@ from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
-from ecgfed.runs.document import SCHEMA_VERSION, identity_of
+from ecgfed.runs.document import SCHEMA_VERSION, identity_of, read_run_json
 from ecgfed.runs.history import HISTORY, read_lines
 
 
@@ -135,8 +136,7 @@ class Run:
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    # a kill while run.json was written leaves its half under this name, and nothing else
-    if path.exists() and (not path.is_dir() or any(part.name != f".{FILE_NAME}.partial" for part in path.iterdir())):
+    if path.exists() and not (path.is_dir() and all(map(_is_left_by_a_kill, path.iterdir()))):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
         "schema_version": SCHEMA_VERSION,
@@ -152,11 +152,16 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         **extra,
     }
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except OSError as problem:
         raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
     write_json(path / FILE_NAME, meta)
     return open_run(path)
+
+
+def _is_left_by_a_kill(part: Path) -> bool:
+    """Whether a kill leaves this while ``run.json`` is written; version 0.1 called it ``.run.json.partial``."""
+    return is_temporary(part) or part.name in (f".{FILE_NAME}.lock", f".{FILE_NAME}.partial")
 
 
 def extend_run(run: Run, rounds: int) -> Run:
@@ -178,7 +183,7 @@ def open_run(path: Path | str) -> Run:
         RunError: it is none, or of another schema version.
     """
     path = Path(path)
-    meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
+    meta = read_run_json(path)
     try:
         kind = method_by_name(meta["method"])
         net = make_net(NetSpec.from_json(meta["net"]))

@@ -172,11 +172,12 @@ class CheckpointStore:
             if snapshot.server is not None:
                 server = self._add(files, f"server.{snapshot.round:06d}", snapshot.server)
             files.publish()
+        ahead = set()  # written ahead of a checkpoint that never was
         for client, (_, tree) in snapshot.kept.items():
-            now = stored[client]
-            before = self._kept.written(client, tree, now)
+            before = self._kept.written(client, tree, now := stored[client])
             if before and before.name not in self._published and (now is None or now.name != before.name):
-                self._remove(before.name)  # written ahead of a checkpoint that never was
+                ahead.add(before.name)
+        self._remove_all(ahead)
         if server is not None:
             kept = {f"{_CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
             self._publish(snapshot, {_SERVER: server, **kept})
@@ -198,18 +199,22 @@ class CheckpointStore:
                 # without indentation: json's own C code writes it, milliseconds for 10,000 clients
                 new.add(PROGRESS, (json.dumps(index) + "\n").encode())
                 new.publish()
-            before, self._published = self._published, {file.name for file in files.values()}
-            sync_folder(self.folder)
         except OSError as problem:
             raise StorageError(self.folder, f"could not be written ({problem.strerror})") from problem
-        for name in before - self._published:
-            self._remove(name)
+        before, self._published = self._published, {file.name for file in files.values()}
+        self._remove_all(before - self._published)
 
     def _add(self, files: NewFiles, stem: str, tree: Tree) -> StoredFile:
         name, data = f"{stem}.safetensors", serialised(tree)
         files.add(name, data)
         return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data))
 
-    def _remove(self, name: str) -> None:
-        with suppress(OSError):  # a file too many harms nobody; the next session takes it away
-            (self.folder / name).unlink(missing_ok=True)
+    def _remove_all(self, names: set[str]) -> None:
+        """Remove files, when what takes their place is on the disk; raises StorageError."""
+        try:
+            sync_folder(self.folder)
+        except OSError as problem:
+            raise StorageError(self.folder, f"could not be written ({problem.strerror})") from problem
+        for name in names:
+            with suppress(OSError):  # a file too many harms nobody; the next session takes it away
+                (self.folder / name).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from forked import Forks
+from support import copied, snapshot
 
 import ecgfed
 from ecgfed import files
@@ -167,6 +168,44 @@ def test_a_folder_is_old_or_new_wherever_its_overwrite_is_killed(
     assert found[-1] == "new"
     assert found == sorted(found, reverse=True)  # once new, it stays new
     assert len(found) > 10
+
+
+def test_a_run_that_is_trained_is_left_alone_by_everybody_else(
+    cohort_path: Path, fedavg_run: Path, tmp_path: Path
+) -> None:
+    run = copied(fedavg_run, tmp_path / "run")
+    before = snapshot(run)
+    with locked(run):
+        for refused in (
+            lambda: ecgfed.train(cohort_path, run, resume=True, rounds=3),
+            lambda: ecgfed.train(cohort_path, run, overwrite=True, **TOY),  # type: ignore[arg-type]
+            lambda: ecgfed.train(cohort_path, run, **TOY),  # type: ignore[arg-type]
+            lambda: ecgfed.evaluate(run, split="valid"),
+        ):
+            with pytest.raises(HeldError, match="is in use by process"):
+                refused()
+        assert snapshot(run) == before
+        ecgfed.evaluate(run, split="valid", out=tmp_path / "scores", local_models=False)
+        ecgfed.export(run, tmp_path / "bundle")
+        assert snapshot(run) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "run", "scores"]
+
+
+def test_an_aborted_overwrite_is_undone_when_the_run_is_opened(
+    cohort_path: Path, fedavg_run: Path, tmp_path: Path
+) -> None:
+    """What a kill leaves: the old run aside, the new one begun. Neither is touched while somebody is at work."""
+    old, run = copied(fedavg_run, tmp_path / ".run.replaced"), tmp_path / "run"
+    run.mkdir()
+    shutil.copy(old / "run.json", run / "run.json")
+    with locked(run):
+        assert ecgfed.open_run(run).store.rounds() == 0
+        assert old.is_dir()
+    assert ecgfed.open_run(run).store.rounds() == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    run.rename(old)  # the kill came between two renames
+    assert ecgfed.train(cohort_path, run, resume=True).store.rounds() == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 @pytest.mark.slow

@@ -104,7 +104,8 @@ def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolde
         put_back_held(out, _SAVED)  # an overwrite was killed
         if (out / FILE_NAME).is_file():
             for part in [part for part in out.iterdir() if is_temporary(part) and part.name != INSIDE]:
-                remove(part)
+                if part.is_file():  # a folder may be somebody's ``evaluate --out``, who is at work
+                    remove(part)
         place = RunFolder(out, overwrite=overwrite)
         try:
             yield place

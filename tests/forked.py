@@ -112,14 +112,16 @@ def _fork(name: str, options: dict[str, Any], gate: int, kill_at: int | None) ->
 
 
 def _serve() -> None:
-    import torch  # noqa: F401
+    import importlib
+    import pkgutil
+
+    import torch._dynamo  # noqa: F401  a training loads it, which takes longer than a small training itself
 
     import ecgfed
-    import ecgfed.tasks.evaluate
-    import ecgfed.tasks.export
-    import ecgfed.tasks.prepare
-    import ecgfed.tasks.train  # noqa: F401
 
+    for room in ("cohort", "evaluation", "federation", "methods", "nets", "reports", "runs", "tasks"):
+        for module in pkgutil.iter_modules([str(Path(ecgfed.__file__).parent / room)]):
+            importlib.import_module(f"ecgfed.{room}.{module.name}")
     for line in sys.stdin:
         asked = json.loads(line)
         gate, opened = os.pipe()

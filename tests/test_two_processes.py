@@ -289,7 +289,7 @@ def test_two_that_prepare_into_one_folder(records: Path, tmp_path: Path, forks: 
         out = tmp_path / str(number)
         if overwrite:
             ecgfed.prepare_folder(records, out, seed=7, workers=1)
-        options = {"source": str(records), "out": str(out), "workers": 1, "overwrite": overwrite}
+        options = {"directory": str(records), "out": str(out), "workers": 1, "overwrite": overwrite}
         said = forks.run(*(("prepare_folder", {**options, "seed": seed}) for seed in (1, 2)))
         codes = [code for code, _ in said]
         assert sorted(codes) in ([0, 2], [0, 0] if overwrite else [0, 2]), said

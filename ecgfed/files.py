@@ -1,18 +1,31 @@
-"""Writing so that a kill or a full disk never leaves a half file: a temporary name first, then a rename."""
+"""Writing so that a kill, a full disk or a power cut never leaves a half file (docs/decisions/0026).
+
+A temporary name first, which no other process can have; the bytes forced to the disk; the name changed; the folder
+forced to the disk; and only then what was there before is removed.
+"""
 
 import contextlib
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ecgfed.durable import exchange, hidden, make_folder, remove_empty, sync_file, sync_files, sync_folder, sync_tree
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.gate import MAX_JSON_BYTES, check_links, parse_json, read_bounded
+from ecgfed.locks import INSIDE, locked
 
 _PARTIAL = ".partial"
+_TEMPORARY = re.compile(r"\.\d+-[0-9a-f]{8}\..*\.partial", re.DOTALL)
+#: How long one process waits for another one that writes the same file.
+_WAIT_S = 30.0
+#: Folders that are being made and are not there yet: they are forced to the disk whole, not file by file.
+_making: set[Path] = set()
 
 
 def _storage_error(path: Path, error: OSError) -> StorageError:
@@ -22,44 +35,133 @@ def _storage_error(path: Path, error: OSError) -> StorageError:
     )
 
 
+def _temporary(path: Path) -> Path:
+    """Return a name beside ``path`` that no other process, and no other call, has."""
+    return path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}{hidden(path.name)}{_PARTIAL}")
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what has a temporary name of ``path``; who holds the lock of ``path`` knows that nobody works on it."""
+    name = re.compile(rf"\.(\d+-[0-9a-f]{{8}}\.)?{re.escape(hidden(path.name)[1:])}{re.escape(_PARTIAL)}")
+    with contextlib.suppress(OSError):
+        for part in [part for part in path.parent.iterdir() if name.fullmatch(part.name)]:
+            remove(part)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, as far as the system lets us."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def is_temporary(path: Path) -> bool:
+    """Return whether a name is one that only unfinished work of ours has."""
+    return path.name == INSIDE or bool(_TEMPORARY.fullmatch(path.name))
+
+
+def _in_the_making(path: Path) -> bool:
+    return any(folder in path.parents for folder in _making)
+
+
 @contextlib.contextmanager
 def replacing_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+    """Yield a temporary path beside ``path``; rename it to ``path``, durably, when the block ends well.
 
     Raises:
         StorageError: when the operating system refuses to write; ``path`` is as it was before.
     """
-    partial = path.with_name(f".{path.name}{_PARTIAL}")
-    try:
-        yield partial
-        partial.replace(path)
-    except OSError as error:
-        raise _storage_error(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    partial = _temporary(path)
+    with contextlib.ExitStack() as stack:
+        later = _in_the_making(path)
+        if not later and path.parent.is_dir() and stack.enter_context(locked(path, wait_s=_WAIT_S)):
+            _clear_leftovers(path)
+        stack.callback(remove, partial)
+        try:
+            yield partial
+            if not later:
+                sync_file(partial)
+            partial.replace(path)
+            if not later:
+                sync_folder(path.parent)
+        except OSError as error:
+            raise _storage_error(path, error) from error
 
 
 def write_together(contents: dict[Path, bytes]) -> None:
     """Write several files of one folder, all of them or none; raises StorageError.
 
+    Two processes that write the same files take turns: what is there in the end is one's, and not some of each.
+
     Args:
         contents: what each file shall hold; the folder is made where it is not there.
     """
-    folder = next(iter(contents)).parent
-    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    first = next(iter(contents))
+    made: list[Path] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as stack:  # renames, last of all, when every byte is on the disk
+        made = make_folder(first.parent)
+        with contextlib.ExitStack() as stack:
+            for target in sorted(contents):  # in one order, so that no two wait for one another
+                if stack.enter_context(locked(target, wait_s=_WAIT_S)):
+                    _clear_leftovers(target)
+            files = stack.enter_context(NewFiles(first.parent))
             for target, data in contents.items():
-                stack.enter_context(replacing_file(target)).write_bytes(data)
-    except (OSError, StorageError) as problem:
-        for part in made:
-            with contextlib.suppress(OSError):
-                part.rmdir()
-        if isinstance(problem, StorageError):
-            raise
-        raise StorageError(folder, f"cannot be made ({problem.strerror})", action="choose another --out") from None
+                files.add(target.name, data)
+            files.publish()
+            sync_folder(first.parent)
+    except OSError as problem:
+        remove_empty(made)
+        found = f"cannot be made ({problem.strerror})"
+        raise StorageError(first.parent, found, action="choose another --out") from None
+    except StorageError:
+        remove_empty(made)
+        raise
+
+
+class NewFiles:
+    """Files of one folder that are written one after the other and take their names together; a context manager.
+
+    Args:
+        folder: where to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._waiting: list[tuple[Path, Path]] = []
+
+    def add(self, name: str, data: bytes) -> None:
+        """Write a file under a temporary name; raises StorageError."""
+        target = self.folder / name
+        partial = _temporary(target)
+        self._waiting.append((partial, target))
+        try:
+            partial.write_bytes(data)
+        except OSError as error:
+            raise _storage_error(target, error) from error
+
+    def publish(self) -> None:
+        """Force every byte to the disk and give the files their names; the folder is the caller's to sync.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        try:
+            sync_files([partial for partial, _ in self._waiting])
+            for partial, target in self._waiting:
+                partial.replace(target)
+        except OSError as error:
+            raise _storage_error(self._waiting[0][1], error) from error
+        self._waiting = []
+
+    def __enter__(self) -> "NewFiles":
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        """Take away what has not got its name."""
+        for partial, _ in self._waiting:
+            remove(partial)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -88,7 +190,7 @@ def read_json(path: Path, error: type[EcgfedError]) -> Any:
 
 
 def read_folder_document(
-    folder: Path, name: str, version: int, error: type[EcgfedError], *, what: str, command: str
+    folder: Path, name: str, version: int, error: type[EcgfedError], *, what: str, command: str, proof: str = ""
 ) -> dict[str, Any]:
     """Read the JSON document that makes a folder what it is, and check its schema version.
 
@@ -99,8 +201,13 @@ def read_folder_document(
         error: what to raise, with one line, when the folder is none or of another version.
         what: what the folder should be, ``a cohort``.
         command: the command that makes one, ``ecgfed prepare``.
+        proof: the file that shows it to be whole, where that is another one than the document.
     """
+    put_back(folder, proof or name)
     if not folder.is_dir():
+        if (aside := replaced_by(folder)).is_dir():
+            said = f"is not there; {aside.name} beside it is what an --overwrite that was killed put aside"
+            raise error(folder, said, what, "rename it")
         raise error(folder, "is not a folder", what, f"make one with '{command}'")
     if not (folder / name).is_file():
         raise error(folder, f"holds no {name}", what, f"make one with '{command}'")
@@ -120,7 +227,7 @@ def check_new_folder(path: Path, *, overwrite: bool = False, option: str = "--ou
         raise OptionError(option, f"{path} is a file", "a folder to create")
     if path.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
-    if path.is_dir() and any(path.iterdir()) and not overwrite:
+    if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
         raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
 
 
@@ -145,9 +252,76 @@ def check_free(
         raise OptionError(option, found, "no such files", "choose another, or --overwrite")
 
 
+def replaced_by(path: Path) -> Path:
+    """Return where a folder lies while another one takes its place and may yet fail."""
+    real = path.resolve()
+    return real.with_name(f"{hidden(real.name)}.replaced") if real.name else real / ".replaced"
+
+
+def put_back(path: Path, proof: str) -> None:
+    """Finish, or undo, what a kill left of an ``--overwrite``, unless somebody is at work there.
+
+    Args:
+        path: a folder that somebody wants to open.
+        proof: the file in it that shows it to be whole.
+    """
+    if replaced_by(path).is_dir():
+        with contextlib.suppress(StorageError), locked(path):
+            put_back_held(path, proof)
+
+
+def put_back_held(path: Path, proof: str) -> None:
+    """Do what ``put_back`` does, where the caller holds the folder's lock."""
+    old, path = replaced_by(path), path.resolve()
+    if not old.is_dir():
+        return
+    with contextlib.suppress(OSError):  # a disk that may not be written: it stays, and who opens the folder is told
+        if (path / proof).is_file():  # the new one is whole
+            sync_folder((path / proof).parent)
+            remove(old)
+        elif not path.exists():
+            old.rename(path)
+            sync_folder(path.parent)
+        elif (old / proof).is_file():
+            failed = old
+            if not exchange(old, path):
+                failed = path.rename(_temporary(path))
+                sync_folder(path.parent)
+                old.rename(path)
+            sync_folder(path.parent)
+            remove(failed)
+
+
+def swap(new: Path, path: Path) -> None:
+    """Let a folder take another one's place, durably; the other then has the first one's name. Raises OSError.
+
+    In one step where the system can. Elsewhere the old one stands at ``replaced_by(path)`` for a moment, where
+    ``put_back`` finds it.
+    """
+    if not exchange(new, path):
+        old, moved = replaced_by(path), new
+        if old == new:
+            moved = new.rename(_temporary(path))
+            sync_folder(path.parent)
+        remove(old)  # of a kill long ago: what stands at ``path`` took its place
+        path.rename(old)
+        sync_folder(path.parent)
+        try:
+            moved.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
+        sync_folder(path.parent)
+        if old != new:
+            old.rename(new)
+    sync_folder(path.parent)
+
+
 @contextlib.contextmanager
 def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
-    """Yield a temporary folder beside ``path``; rename it to ``path`` when the block ends well.
+    """Yield a temporary folder beside ``path``; it takes the place of ``path``, durably, when the block ends well.
+
+    Until then nobody else can: the folder is locked.
 
     Args:
         path: the folder to make; it must not exist, or be empty, unless ``overwrite``.
@@ -156,26 +330,36 @@ def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--ou
 
     Raises:
         OptionError: when ``path`` is taken.
-        StorageError: when the operating system refuses to write; ``path`` is as it was before.
+        StorageError: when somebody else writes there, or the operating system refuses to; ``path`` is as it was before.
     """
     check_new_folder(path, overwrite=overwrite, option=option)
-    partial = path.with_name(f".{path.name}{_PARTIAL}")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        yield partial
-        if path.is_dir():
-            old = path.with_name(f".{path.name}.old")
-            shutil.rmtree(old, ignore_errors=True)
-            path.rename(old)
-            partial.rename(path)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            partial.rename(path)
-    except OSError as error:
-        raise _storage_error(path, error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    real = path.resolve()
+    partial = _temporary(real)
+    with contextlib.ExitStack() as stack:
+        if stack.enter_context(locked(path)):
+            put_back_held(path, "")
+            _clear_leftovers(real)
+        check_new_folder(path, overwrite=overwrite, option=option)  # somebody may have made it before we had the lock
+        stack.callback(remove, partial)
+        try:
+            make_folder(partial)
+            stack.callback(_making.discard, partial)
+            _making.add(partial)
+            yield partial
+            if not _in_the_making(partial):
+                sync_tree(partial)
+            _take_place(partial, real)
+        except OSError as error:
+            raise _storage_error(path, error) from error
+
+
+def _take_place(new: Path, path: Path) -> None:
+    """Let a finished folder take its name; what had it before has the temporary one then."""
+    if path.is_dir():
+        swap(new, path)
+    else:
+        new.rename(path)
+        sync_folder(path.parent)
 
 
 def sha256(path: Path) -> str:
@@ -191,11 +375,9 @@ def md5(path: Path) -> str:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append one line and hand it to the operating system at once; raises StorageError."""
+    """Append one line and hand it to the operating system at once, not yet to the disk; raises StorageError."""
     try:
         with path.open("a", encoding="utf-8") as stream:
             stream.write(line + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
     except OSError as error:
         raise _storage_error(path, error) from error

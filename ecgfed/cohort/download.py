@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ecgfed.cohort.mitbih import published_sha256
+from ecgfed.durable import sync_file, sync_folder
 from ecgfed.errors import StorageError
 from ecgfed.files import md5, sha256
+from ecgfed.locks import locked
 
 PHYSIONET = "https://physionet.org/files/mitdb/1.0.0/"
 TIMEOUT_S = 60.0
@@ -71,6 +73,11 @@ def fetch(url: str, target: Path, digest: str, *, kind: str = "SHA-256", progres
     Raises:
         StorageError: no connection, no such file, another digest, or a disk that refuses to write.
     """
+    with locked(target):  # two that add to one part would spoil it
+        _fetch(url, target, digest, kind, progress)
+
+
+def _fetch(url: str, target: Path, digest: str, kind: str, progress: ByteProgress | None) -> None:
     part, of = target.with_name(target.name + ".part"), _DIGESTS[kind]
     try:
         resumed = _transfer(url, part, progress)
@@ -81,7 +88,9 @@ def fetch(url: str, target: Path, digest: str, *, kind: str = "SHA-256", progres
         if of(part) != digest:
             part.unlink()
             raise StorageError(url, f"is not the published file ({kind} differs)", action="try again or use a mirror")
+        sync_file(part)
         part.replace(target)
+        sync_folder(target.parent)
     except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, ValueError) as error:
         reason = getattr(error, "reason", error)  # ValueError: an address that is none
         raise StorageError(

@@ -19,7 +19,7 @@ from ecgfed.runs.kept_states import KeptStates
 #: What states not yet written may hold in memory between checkpoints.
 SPILL_BYTES = 64 << 20
 #: How much of the time checkpoints may take where nobody says how often, and the longest time without one.
-SHARE_OF_TIME, LONGEST_S = 0.02, 60.0
+SHARE_OF_TIME, LONGEST_S = 0.02, 600.0
 
 
 class SaveCheckpoint(Callback):
@@ -30,8 +30,9 @@ class SaveCheckpoint(Callback):
 
     Args:
         store: where to.
-        every: save every n-th round, and the last; None saves as often as costs 2% of the time, but once a minute.
-            A killed run goes on from the last saved round, to the same end whatever it is.
+        every: save every n-th round, and the last; None saves as often as costs 2% of the time, waiting for the disk
+            counted in, but once in ten minutes. A killed run goes on from the last saved round, to the same end
+            whatever it is.
         spill_bytes: what states not yet written may hold in memory.
     """
 
@@ -77,12 +78,12 @@ class SaveCheckpoint(Callback):
         return time.perf_counter() >= self._not_before if self.every is None else number % self.every == 0
 
     def _write(self, snapshot: Snapshot) -> None:
-        started = time.thread_time()
+        started, cpu = time.perf_counter(), time.thread_time()
         self.store.write(snapshot)
-        took = time.thread_time() - started
-        self.cpu_s += took
+        self.cpu_s += time.thread_time() - cpu
         if snapshot.server is not None:
-            self._not_before = time.perf_counter() + min(took / SHARE_OF_TIME, LONGEST_S)
+            ended = time.perf_counter()
+            self._not_before = ended + min((ended - started) / SHARE_OF_TIME, LONGEST_S)
 
     def on_end(self, state: State) -> None:
         """Wait for the last write; raises StorageError."""
@@ -105,7 +106,7 @@ class WriteHistory(Callback):
     """Appends a line a round to ``history.jsonl`` (the same for the same seed) and ``timing.jsonl`` (never the same).
 
     It stands before ``SaveCheckpoint``: a line may be ahead of the checkpoint after a kill, never behind, and lines
-    ahead are cut off when the run goes on.
+    ahead are cut off when the run goes on. A checkpoint forces them to the disk before it names their round.
     """
 
     def __init__(self, run: Path) -> None:

@@ -1,8 +1,9 @@
 """The state of a run on disk: the server's, and what each client keeps.
 
-``progress.json`` names every file of the last saved round with its SHA-256 and is replaced last, so a kill at any
-moment leaves one whole checkpoint. Files are never written twice: a client's next state is a new file, and the old one
-goes once no checkpoint names it. Clients that took no part in a round cost nothing but their entry in the index.
+``progress.json`` names every file of the last saved round with its SHA-256 and is replaced last, when all it names is
+on the disk, so a kill or a power cut at any moment leaves one whole checkpoint. Files are never written twice: a
+client's next state is a new file, and the old one goes once no checkpoint names it. Clients that took no part in a
+round cost nothing but their entry in the index.
 """
 
 import hashlib
@@ -12,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ecgfed.durable import make_folder, sync_files, sync_folder
 from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
-from ecgfed.files import read_json, write_text
+from ecgfed.files import NewFiles, read_json
 from ecgfed.methods.base import Tree
 from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
+from ecgfed.runs.history import HISTORY, TIMING
 from ecgfed.runs.kept_states import KeptStates, StoredFile, read_stored
-from ecgfed.runs.tree_files import save_tree
+from ecgfed.runs.tree_files import serialised
 
 _SERVER, _CLIENT = "server", "client/"
 
@@ -140,7 +143,7 @@ class CheckpointStore:
             StorageError: the folder cannot be made.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
         except OSError as problem:
             raise StorageError(self.folder, f"cannot be made ({problem.strerror})") from problem
         self._published = {file.name for file in self._index().files.values()} if self.exists() else set()
@@ -161,34 +164,57 @@ class CheckpointStore:
         """
         if self._kept is None:
             raise ValueError("attach comes first")
-        for client, (last, tree) in snapshot.kept.items():
-            before = self._kept.written(client, tree, self._save(f"client{client}.{last:06d}", tree) if tree else None)
-            if before and before.name not in self._published:  # written ahead of a checkpoint that never was
-                self._remove(before.name)
-        if snapshot.server is not None:
-            files = {_SERVER: self._save(f"server.{snapshot.round:06d}", snapshot.server)}
-            files |= {f"{_CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
-            self._publish(snapshot, files)
+        stored: dict[int, StoredFile | None] = {}
+        server = None
+        with NewFiles(self.folder) as files:
+            for client, (last, tree) in snapshot.kept.items():
+                stored[client] = self._add(files, f"client{client}.{last:06d}", tree) if tree else None
+            if snapshot.server is not None:
+                server = self._add(files, f"server.{snapshot.round:06d}", snapshot.server)
+            files.publish()
+        ahead = set()  # written ahead of a checkpoint that never was
+        for client, (_, tree) in snapshot.kept.items():
+            before = self._kept.written(client, tree, now := stored[client])
+            if before and before.name not in self._published and (now is None or now.name != before.name):
+                ahead.add(before.name)
+        self._remove_all(ahead)
+        if server is not None:
+            kept = {f"{_CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
+            self._publish(snapshot, {_SERVER: server, **kept})
 
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
-        """Replace the index, then take away what only the old one named."""
+        """Replace the index, then take away what only the old one named; at each step the one before is on the disk."""
         index = {
             "round": snapshot.round,
             "run": self.identity,
             "seen": {str(client): count for client, count in sorted(snapshot.seen.items())},
             "files": {key: vars(file) for key, file in files.items()},
         }
-        # without indentation: json's own C code writes it, milliseconds for 10,000 clients
-        write_text(self.folder / PROGRESS, json.dumps(index) + "\n")
+        run = self.folder.parent
+        try:
+            sync_files([run / name for name in (HISTORY, TIMING) if (run / name).is_file()])
+            for folder in (run, self.folder):
+                sync_folder(folder)
+            with NewFiles(self.folder) as new:
+                # without indentation: json's own C code writes it, milliseconds for 10,000 clients
+                new.add(PROGRESS, (json.dumps(index) + "\n").encode())
+                new.publish()
+        except OSError as problem:
+            raise StorageError(self.folder, f"could not be written ({problem.strerror})") from problem
         before, self._published = self._published, {file.name for file in files.values()}
-        for name in before - self._published:
-            self._remove(name)
+        self._remove_all(before - self._published)
 
-    def _save(self, stem: str, tree: Tree) -> StoredFile:
-        name = f"{stem}.safetensors"
-        data = save_tree(self.folder / name, tree)
+    def _add(self, files: NewFiles, stem: str, tree: Tree) -> StoredFile:
+        name, data = f"{stem}.safetensors", serialised(tree)
+        files.add(name, data)
         return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data))
 
-    def _remove(self, name: str) -> None:
-        with suppress(OSError):  # a file too many harms nobody; the next session takes it away
-            (self.folder / name).unlink(missing_ok=True)
+    def _remove_all(self, names: set[str]) -> None:
+        """Remove files, when what takes their place is on the disk; raises StorageError."""
+        try:
+            sync_folder(self.folder)
+        except OSError as problem:
+            raise StorageError(self.folder, f"could not be written ({problem.strerror})") from problem
+        for name in names:
+            with suppress(OSError):  # a file too many harms nobody; the next session takes it away
+                (self.folder / name).unlink(missing_ok=True)

@@ -95,9 +95,22 @@ def _brief(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
+def read_run_json(path: Path) -> dict[str, Any]:
+    """Read ``run.json``; raises RunError. An overwrite that was killed before it saved a round is undone first."""
+    return read_folder_document(
+        path,
+        FILE_NAME,
+        SCHEMA_VERSION,
+        RunError,
+        what="a run",
+        command="ecgfed train",
+        proof=f"{CHECKPOINT}/{PROGRESS}",
+    )
+
+
 def read_document(path: Path) -> RunDocument:
     """Read ``run.json`` of a run folder; raises RunError when it is none, damaged, or of another schema version."""
-    meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
+    meta = read_run_json(path)
     check_links(path, parts_of(path), RunError)
     where = path / FILE_NAME
     told = {"versions": {}, "clients": [], "classes": [], "tool_version": "", **meta}

@@ -15,6 +15,8 @@ HISTORY, TIMING = "history.jsonl", "timing.jsonl"
 def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
     """Read a JSON-lines file of a run, up to a round; a half line at its end is left out.
 
+    Past the round that is asked for there may be anything: no checkpoint stands for it, a power cut may have torn it.
+
     Raises:
         RunError: it cannot be read, or a line that is not the last is broken, or one is no object with a ``round``.
     """
@@ -30,7 +32,7 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
         try:
             line = parse_json(text)
         except ValueError as problem:
-            if number == len(raw):
+            if number == len(raw) or (lines and lines[-1].get("round") == rounds):
                 break
             raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
         if not isinstance(line, dict):

@@ -12,12 +12,13 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.train import initial_state
 from ecgfed.federation.trees import flatten
-from ecgfed.files import read_folder_document, write_json
+from ecgfed.files import is_temporary, write_json
 from ecgfed.gate import check_links
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import name_of, stored_method
@@ -26,7 +27,7 @@ from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
-from ecgfed.runs.document import CHECKPOINT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, typed
+from ecgfed.runs.document import CHECKPOINT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
 
@@ -156,8 +157,7 @@ class Run:
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    # a kill while run.json was written leaves its half under this name, and nothing else
-    if path.exists() and (not path.is_dir() or any(part.name != f".{FILE_NAME}.partial" for part in path.iterdir())):
+    if path.exists() and not (path.is_dir() and all(map(_is_left_by_a_kill, path.iterdir()))):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
         "schema_version": SCHEMA_VERSION,
@@ -174,7 +174,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         **extra,
     }
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except OSError as problem:
         raise RunError(path, f"cannot be made ({problem.strerror})", action="choose another --out") from problem
     write_json(path / FILE_NAME, meta)
@@ -191,6 +191,11 @@ def _cohort_place(cohort: Cohort, run: Path) -> str:
     """Where the cohort lies; seen from the run where names were to leave, since the way to a home may hold one."""
     place = cohort.path.resolve()
     return os.path.relpath(place, run.resolve()) if "anonymised" in cohort.meta else str(place)
+
+
+def _is_left_by_a_kill(part: Path) -> bool:
+    """Whether a kill leaves this while ``run.json`` is written; version 0.1 called it ``.run.json.partial``."""
+    return is_temporary(part) or part.name in (f".{FILE_NAME}.lock", f".{FILE_NAME}.partial")
 
 
 def extend_run(run: Run, rounds: int) -> Run:
@@ -214,7 +219,7 @@ def open_run(path: Path | str, method: str | type[Method] | None = None) -> Run:
         RunError: it is none, of another schema version, or its method is somebody's own and was not passed.
     """
     path = Path(path)
-    meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, RunError, what="a run", command="ecgfed train")
+    meta = read_run_json(path)
     check_links(path, parts_of(path), RunError)
     kind = _kind(path, meta, method)
     try:

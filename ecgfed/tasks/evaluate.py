@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from ecgfed.evaluation.scenarios import PROTOCOLS
 from ecgfed.evaluation.scenarios import evaluate as score
 from ecgfed.federation.plan import worker_count
 from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
+from ecgfed.locks import locked
+from ecgfed.runs.document import read_document
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import check_same
@@ -83,36 +86,51 @@ def evaluate(
         check_new_folder(Path(out), overwrite=overwrite)
     results = []
     for one in runs:
-        opened, state = cohort_of(one, cohort), one.state()
-        found = score(
-            one,
-            opened,
-            state,
-            SPLIT_NAMES.index(split),
-            protocol=protocol,
-            workers=worker_count(workers),
-            local=local_models,
-            leave_out=leave_out,
-            progress=lambda done, total: watch.progress("patients", done, total),
-        )
-        result = {
-            "run": str(one.path),
-            "method": one.method.name,
-            "modality": opened.modality,
-            "cohort_fingerprint": opened.fingerprint,
-            "split": split,
-            "round": state.round,
-            "protocol": protocol,
-            "leave_out": leave_out,
-            **found,
-        }
-        folder = _folder(one, split, leave_out) if out is None else Path(out)
-        if out is not None and len(runs) > 1:
-            folder = folder / one.path.name
-        _write(folder, one, result, watch)
-        watch.note(f"Wrote {folder}.")
-        results.append(result)
+        with _kept_from_changing(one) if out is None else nullcontext():
+            opened, state = cohort_of(one, cohort), one.state()
+            found = score(
+                one,
+                opened,
+                state,
+                SPLIT_NAMES.index(split),
+                protocol=protocol,
+                workers=worker_count(workers),
+                local=local_models,
+                leave_out=leave_out,
+                progress=lambda done, total: watch.progress("patients", done, total),
+            )
+            result = {
+                "run": str(one.path),
+                "method": one.method.name,
+                "modality": opened.modality,
+                "cohort_fingerprint": opened.fingerprint,
+                "split": split,
+                "round": state.round,
+                "protocol": protocol,
+                "leave_out": leave_out,
+                **found,
+            }
+            folder = _folder(one, split, leave_out) if out is None else Path(out)
+            if out is not None and len(runs) > 1:
+                folder = folder / one.path.name
+            _write(folder, one, result, watch)
+            watch.note(f"Wrote {folder}.")
+            results.append(result)
     return Scores(tuple(results))
+
+
+@contextmanager
+def _kept_from_changing(run: Run) -> Iterator[None]:
+    """Let nobody train or replace a run while its scores are made and put into its folder.
+
+    Raises:
+        HeldError: somebody trains it.
+        RunError: somebody has put another one in its place since it was opened.
+    """
+    with locked(run.path, shared=True):
+        if read_document(run.path).identity != run.identity:
+            raise RunError(run.path, "was replaced by another run just now", action="evaluate it again")
+        yield
 
 
 def _folder(run: Run, split: str, leave_out: str) -> Path:

@@ -1,10 +1,8 @@
 """``train``: a cohort in, a run out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from shutil import rmtree
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.errors import OptionError, RunError
@@ -16,10 +14,10 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
-from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
 from ecgfed.runs.seeds import seed_folder
 from ecgfed.tasks.opening import told
+from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import DEFAULTS, RECIPE, SettingValue, Wish, default_out, wish_of
 from ecgfed.tasks.watch import NOBODY, Watch
@@ -129,11 +127,11 @@ def train(
         require_tensorboard()
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
-    with _nothing_half_written(folder, resume=resume):
+    with run_folder(folder, resume=resume, overwrite=overwrite) as place:
         if resume:
             run, opened = _resume(folder, opened, wish, asked, watch)
         else:
-            run = _create(folder, opened, {**DEFAULTS, **wish}, asked, overwrite=overwrite)
+            run = _create(place, opened, {**DEFAULTS, **wish}, asked)
         run_session(
             run,
             opened,
@@ -208,50 +206,7 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
             )
 
 
-def _aside(out: Path) -> Path:
-    """Where a run lies while another takes its place."""
-    return out.with_name(f".{out.name}.replaced")
-
-
-@contextmanager
-def _nothing_half_written(out: Path, *, resume: bool) -> Iterator[None]:
-    """Take a new run's folder away again when it fails before one round was saved; bring back what it replaced."""
-    is_new = not out.exists()
-    is_ours = not resume and (is_new or (out.is_dir() and not any(out.iterdir())))
-    old, store = _aside(out), CheckpointStore(out)
-    try:
-        yield
-    except BaseException:  # a notebook's stop button, too
-        replaced = not resume and old.is_dir()
-        if (is_ours or replaced) and out.is_dir() and not store.exists():
-            with suppress(OSError):
-                for part in out.iterdir():
-                    rmtree(part) if part.is_dir() else part.unlink()
-                if is_new or replaced:
-                    out.rmdir()
-                if replaced:
-                    old.rename(out)
-        raise
-    finally:
-        if old.is_dir() and store.exists():
-            rmtree(old, ignore_errors=True)
-
-
-def _make_room(out: Path) -> None:
-    """Put a run that shall be replaced aside; it goes when the new one has saved a round."""
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    if not (out / FILE_NAME).is_file():
-        raise OptionError("--overwrite", f"{out} is no run", "a folder with a run.json", "choose another --out")
-    old = _aside(out)
-    if old.is_dir() and not CheckpointStore(out).exists():  # an overwrite was killed before it saved a round
-        rmtree(out)
-        return
-    rmtree(old, ignore_errors=True)
-    out.rename(old)
-
-
-def _create(out: Path, cohort: Cohort, options: Wish, settings: Mapping[str, SettingValue], *, overwrite: bool) -> Run:
+def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[str, SettingValue]) -> Run:
     """Check everything, then make the run's folder."""
     device, engine = choose_engine(options["device"] or "auto", options["engine"] or "auto", options["slots"])
     kind = method_by_name(options["method"] or "")
@@ -273,9 +228,7 @@ def _create(out: Path, cohort: Cohort, options: Wish, settings: Mapping[str, Set
         "slots": options["slots"],
         "eval_every": max(1, plan.rounds // 20) if every is None else every,
     }
-    if overwrite:
-        _make_room(out)
-    return create_run(out, cohort, method, plan, about)
+    return place.create(lambda path: create_run(path, cohort, method, plan, about))
 
 
 def _plan(options: Wish, cohort: Cohort, kind: type[Method], *, rr: bool) -> TrainPlan:

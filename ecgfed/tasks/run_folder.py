@@ -1,0 +1,117 @@
+"""The folder a training writes into: one process at a time, and nothing half made is left, whatever happens."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ecgfed.durable import sync_folder
+from ecgfed.errors import OptionError, StorageError
+from ecgfed.files import is_temporary, put_back_held, remove, replaced_by, swap
+from ecgfed.locks import INSIDE, locked
+from ecgfed.runs.checkpoint import CheckpointStore
+from ecgfed.runs.document import CHECKPOINT, PROGRESS
+from ecgfed.runs.run import FILE_NAME, Run
+
+#: What shows that a run has saved a round.
+_SAVED = f"{CHECKPOINT}/{PROGRESS}"
+
+
+class RunFolder:
+    """The folder of a run that is being made or gone on with; held by this process.
+
+    Args:
+        out: the folder.
+        overwrite: a run that is there may be replaced.
+    """
+
+    def __init__(self, out: Path, *, overwrite: bool) -> None:
+        self.out, self.overwrite = out, overwrite
+        self.was_there = out.exists()
+        self.was_empty = not self.was_there or (out.is_dir() and all(map(is_temporary, out.iterdir())))
+        self.replaced = False
+
+    def create(self, make: Callable[[Path], Run]) -> Run:
+        """Make the run; one that is to be replaced is put aside, and goes when the new one has saved a round.
+
+        Args:
+            make: writes a new run into a folder.
+
+        Raises:
+            OptionError: what would be replaced is no run.
+            RunError, StorageError: as ``make``; nothing has changed.
+        """
+        if not self.overwrite or self.was_empty or not self.out.is_dir():
+            return make(self.out)
+        if not (self.out / FILE_NAME).is_file():
+            raise OptionError(
+                "--overwrite", f"{self.out} is no run", "a folder with a run.json", "choose another --out"
+            )
+        new = replaced_by(self.out)
+        remove(new)
+        try:
+            run = make(new)
+        except BaseException:
+            remove(new)
+            raise
+        try:
+            swap(new, self.out.resolve())
+        except OSError as problem:  # what lies aside now may be the old one: it is left for ``put_back``
+            found = f"could not be replaced ({problem.strerror or problem})"
+            raise StorageError(self.out, found, action="choose another --out") from problem
+        self.replaced = True
+        return replace(run, path=self.out)
+
+    def undo(self) -> None:
+        """Take away a run that saved no round, and bring back the one it was to replace."""
+        if CheckpointStore(self.out).exists():
+            return
+        if self.replaced:
+            put_back_held(self.out, _SAVED)
+            if replaced_by(self.out).is_dir():  # the one before had not saved a round either
+                with suppress(OSError):
+                    swap(replaced_by(self.out), self.out.resolve())
+                    remove(replaced_by(self.out))
+        elif self.was_empty and self.out.is_dir():
+            for part in self.out.iterdir():
+                remove(part)
+            if not self.was_there:
+                with suppress(OSError):
+                    self.out.rmdir()
+
+    def tidy(self) -> None:
+        """Remove the run that was replaced, when the new one has saved a round."""
+        old = replaced_by(self.out)
+        if old.is_dir() and CheckpointStore(self.out).exists():
+            with suppress(OSError):  # the new one must be on the disk first
+                sync_folder(self.out / CHECKPOINT)
+                remove(old)
+
+
+@contextmanager
+def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolder]:
+    """Hold the folder of a run while the block trains; undo, where it fails before a round was saved, what it made.
+
+    Args:
+        out: the folder.
+        resume: the run is there and goes on.
+        overwrite: a run that is there may be replaced.
+
+    Raises:
+        HeldError: another process trains, goes on with or evaluates the run; nothing has changed.
+    """
+    with locked(out):
+        put_back_held(out, _SAVED)  # an overwrite was killed
+        if (out / FILE_NAME).is_file():
+            for part in [part for part in out.iterdir() if is_temporary(part) and part.name != INSIDE]:
+                if part.is_file():  # a folder may be somebody's ``evaluate --out``, who is at work
+                    remove(part)
+        place = RunFolder(out, overwrite=overwrite)
+        try:
+            yield place
+        except BaseException:  # a notebook's stop button, too
+            if not resume:
+                place.undo()
+            raise
+        finally:
+            place.tidy()

@@ -137,7 +137,8 @@ def _default(setting: Setting) -> str:
 
 
 def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    for line in text.split("\n"):  # the console prints a string as one line
+        console.print(line, soft_wrap=True)
 
 
 def _wrapped(text: str, indent: int) -> None:

@@ -41,6 +41,9 @@ SYNOPSES = {
         "Compare runs: settings, scores, classes, patients.",
         "ecgfed runs compare runs/fedavg runs/grp-fed",
     ),
+    "keys": ("Make keys to sign bundles with, and show them.", ""),
+    "keys new": ("Make a key: one file to sign with, one to give away.", "ecgfed keys new clinic"),
+    "keys show": ("Show a key's fingerprint, to compare it.", "ecgfed keys show clinic.pub.pem"),
     "methods": ("List what can be trained.", "ecgfed methods"),
 }
 

@@ -101,7 +101,7 @@ def test_the_disk_would_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     with monkeypatch.context() as patch:
         disk.watch(patch)
         patch.setattr(durable, "_sync", lambda path, flags: None if path.is_dir() == of_folder else real(path, flags))
-        save_rounds(disk, tmp_path / "disk" / "run", 1, 1, 64 << 20)
+        save_rounds(disk, tmp_path / "disk" / "run", 1, 2, 64 << 20)
         moments = disk.finish()
     assert disk.violations
     monkeypatch.setattr(durable, "_sync", lambda *_: None)

@@ -94,7 +94,7 @@ def load_label_map(name_or_file: str) -> LabelMap:
     except OSError:  # a name too long for a file, such as the map itself
         found = False
     if not found:
-        raise OptionError("--classes", f"{name_or_file!r} is no known class map and no file", expected)
+        raise OptionError("--classes", f"{name_or_file!r:.200} is no known class map and no file", expected)
     try:
         data = read_bounded(path, MAX_TOML_BYTES, OptionError, f"--classes {path}")
         value = parse_toml(data) if path.suffix.lower() == ".toml" else parse_json(data)

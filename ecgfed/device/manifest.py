@@ -48,7 +48,7 @@ NORMALISATION = {
 #: The longest name of a class, in characters.
 MOST_CLASS_NAME = 4096
 #: Chains of graphs by their roles.
-CHAINS = (["model"], ["ensemble"], ["extractor", "head"])
+CHAINS = (["model"], ["ensemble"], ["extractor", "head"], ["decoupled"])
 #: What only a bundle has whose manifest carries a digest; a graph that says it asks its manifest for one.
 BOUND = "run"
 _AGAIN = "export it again"

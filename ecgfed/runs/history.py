@@ -24,15 +24,16 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
         return []
     try:
         check_links(path.parent, [path.name], RunError)
-        raw = read_bounded(path, MAX_BYTES, RunError).splitlines()
+        data = read_bounded(path, MAX_BYTES, RunError)
     except OSError as problem:
         raise RunError(path, f"cannot be read ({problem.strerror})", action="restore the file") from problem
     lines: list[dict[str, Any]] = []
+    raw, torn = data.splitlines(), not data.endswith(b"\n")
     for number, text in enumerate(raw, start=1):
         try:
             line = parse_json(text)
         except ValueError as problem:
-            if number == len(raw) or (lines and lines[-1].get("round") == rounds):
+            if (torn and number == len(raw)) or (lines and lines[-1].get("round") == rounds):
                 break
             raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
         if not isinstance(line, dict):

@@ -76,7 +76,7 @@ BAD: list[tuple[str, str, Spoil, tuple[str, ...]]] = [
     ("wfdb", "truncated signal", lambda d: cut(d / "r.dat", 2000), ("r.dat", f"cut short at 1000 of {WHOLE} samples")),
     ("wfdb", "wrong checksum", lambda d: flip_byte(d / "r.dat", 999), ("r.dat", "checksum of lead MLII", "corrupt")),
     ("wfdb", "missing signal line", lambda d: line(d / "r.hea", 2, None), ("r.hea", "signal")),
-    ("wfdb", "odd header", lambda d: edit(d / "r.hea", "r 1", "r one"), ("r.hea", "cannot be read as a WFDB header")),
+    ("wfdb", "odd header", lambda d: edit(d / "r.hea", "r 1", "r one"), ("r.hea", "line 1: number of signals 'one'")),
     ("wfdb", "fs 0", lambda d: edit(d / "r.hea", " 360 ", " 0 "), ("r.hea", "sampling frequency 0 Hz")),
     ("wfdb", "missing lead", lambda d: edit(d / "r.hea", "MLII", "V5"), ("no lead MLII", "it has V5", "--lead")),
     ("wfdb", "empty", lambda d: edit(d / "r.hea", f" {WHOLE}", " 0"), ("r", "holds no samples")),

@@ -153,7 +153,7 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
         (fedavg_run, (*record, "--class-mix", mix), ("--class-mix", "fedavg", "fed-rod-hyper")),
         (hyper_run, ("--class-mix", mix), ("--patient",)),
         (hyper_run, ("--class-mix", mix, "--patient", "../x"), ("--patient", "file's")),
-        (hyper_run, ("--class-mix", tmp_path / "none", "--patient", "x"), ("--class-mix", "cannot be read")),
+        (hyper_run, ("--class-mix", tmp_path / "none", "--patient", "x"), ("--class-mix", "does not exist")),
         (fedavg_run, ("--record", tmp_path / "nobody"), ("nobody.hea", "does not exist")),
     ):
         assert_refused(ecgfed("personalize", run, *arguments, "--out", out), *words)

@@ -183,7 +183,7 @@ def test_a_missing_signal_and_a_broken_header(ecgfed: Run, folder: Path, tmp_pat
     out = ("--out", tmp_path / "c", *SERIAL)
     refused(ecgfed("prepare", "folder", folder, *out), tmp_path, str(folder / "p1.dat"), "does not exist")
     edit(folder / "p1.hea", "p1 2 360", "p1 two 360")
-    refused(ecgfed("prepare", "folder", folder, *out), tmp_path, str(folder / "p1.hea"), "cannot be read")
+    refused(ecgfed("prepare", "folder", folder, *out), tmp_path, str(folder / "p1.hea"), "number of signals 'two'")
 
 
 def test_an_annotation_of_a_longer_record(ecgfed: Run, folder: Path, tmp_path: Path) -> None:

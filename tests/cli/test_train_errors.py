@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import Command, assert_full_disk, assert_refused, change_json, copied, run_limited, snapshot
+from support import Command, assert_full_disk, assert_refused, change_json, copied, resealed, run_limited, snapshot
 
 #: Weights grow a hundredfold a step.
 WILD = ("--method", "fedavg", "--set", "lr=100", "--set", "weight_decay=1", "--quiet")
@@ -59,7 +59,7 @@ SMALL = (
         (("--norm", "layer"), ("--norm", "'layer'", "group, batch, none")),
         (("--width", 0), ("--width", "0", "0.1 to 16")),
         (("--device", "tpu"), ("--device", "'tpu'", "auto, cpu or cuda")),
-        (("--config", "nowhere.toml"), ("--config", "nowhere.toml", "cannot be read")),
+        (("--config", "nowhere.toml"), ("--config", "nowhere.toml", "does not exist")),
     ],
 )
 def test_a_bad_option(
@@ -116,6 +116,7 @@ def _label_outside(cohort: Path) -> None:
     label = np.load(cohort / "label.npy")
     label[3] = 77
     np.save(cohort / "label.npy", label)
+    resealed(cohort)
 
 
 def _pickle(cohort: Path) -> None:
@@ -124,6 +125,7 @@ def _pickle(cohort: Path) -> None:
 
 def _nothing_to_train_on(cohort: Path) -> None:
     np.save(cohort / "split.npy", np.full_like(np.load(cohort / "split.npy"), 2))
+    resealed(cohort)
 
 
 @pytest.mark.parametrize(

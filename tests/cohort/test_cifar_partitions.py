@@ -5,6 +5,7 @@ from pathlib import Path
 import cifar_source as cs
 import numpy as np
 import pytest
+from support import resealed
 
 from ecgfed.cohort.cifar import (
     LEAST_IMAGES,
@@ -188,5 +189,6 @@ def test_a_cohort_of_images_has_no_beats_and_is_not_packed(tmp_path: Path) -> No
 def test_a_changed_cohort_of_images_is_refused(tmp_path: Path, name: str, change: object, told: str) -> None:
     path = cs.small_cohort(tmp_path / "c")
     np.save(path / f"{name}.npy", change(np.load(path / f"{name}.npy")))  # type: ignore[operator]
+    resealed(path)
     with pytest.raises(CohortError, match=told):
         open_cohort(path)

@@ -11,9 +11,10 @@ import torch
 from conftest import train_run, write_record
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
-from support import SavedRun, copied, softmax
+from support import SavedRun, copied, resealed, softmax
 
 from ecgfed.cohort.build import PrepareOptions, build_cohort
+from ecgfed.cohort.cohort import open_cohort
 from ecgfed.cohort.folder import folder_sources
 from ecgfed.errors import CohortError, RunError
 from ecgfed.evaluation.predict import Predictor
@@ -159,7 +160,7 @@ def test_a_split_without_beats_is_refused(tiny_patient: tuple[Path, Path], tmp_p
     np.save(cohort / "split.npy", np.zeros_like(np.load(cohort / "split.npy")))
     run = open_run(tiny_patient[1])
     with pytest.raises(CohortError, match="no beats in this split"):
-        evaluate(run, run.cohort(cohort), run.state(), TEST)
+        evaluate(run, open_cohort(resealed(cohort)), run.state(), TEST)
 
 
 @pytest.fixture

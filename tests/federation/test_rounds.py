@@ -194,7 +194,7 @@ def test_a_kill_between_the_files_of_a_checkpoint_leaves_the_one_before(
     def killed(*_: object) -> None:
         raise StorageError("progress.json", "killed here")
 
-    monkeypatch.setattr("ecgfed.runs.checkpoint.write_text", killed)
+    monkeypatch.setattr("ecgfed.runs.checkpoint.CheckpointStore._publish", killed)
     with pytest.raises(StorageError, match="killed here"):
         trained(cohort_path, Local, 1, plan, tmp_path)
     monkeypatch.undo()

@@ -95,12 +95,12 @@ def test_a_planted_memory_eater_is_found(bench: Bench) -> None:
     here = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def eat() -> None:
-        eaten = [b"x" * (1 << 20) for _ in range(600)]
+        eaten = [b"x" * (1 << 20) for _ in range(1500)]
         time.sleep(600)
         del eaten
 
     def taste() -> None:  # gone before anybody looks
-        np.ones(80_000_000, np.float32)
+        np.ones(300_000_000, np.float32)
 
     limits = Limits(seconds=30, idle_s=20, memory=here + (200 << 20))
     assert bench.verdict(eat, limits).verdict == "memory"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import MethodOption, MovedCohortOption, ProtocolOption, RunArgument
+from .options import MethodOption, MovedCohortOption, ProtocolOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .watch import watching
 
@@ -17,9 +17,7 @@ def export_command(
     cohort_path: MovedCohortOption = None,
     protocol: ProtocolOption = "ensemble",
     method: MethodOption = None,
-    sign: Annotated[
-        Path | None, typer.Option("--sign", metavar="KEY", help="Sign it with this private key (PEM, Ed25519).")
-    ] = None,
+    sign: SignOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,

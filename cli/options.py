@@ -38,3 +38,6 @@ MethodOption = Annotated[
         help="The run's method, where it is somebody's own: no file gets to run code unless you name it.",
     ),
 ]
+SignOption = Annotated[
+    Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this private key (PEM, Ed25519).")
+]

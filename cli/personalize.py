@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .complete import detector_names
-from .options import MethodOption, MovedCohortOption, RunArgument
+from .options import MethodOption, MovedCohortOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     AnnotatorOption,
@@ -55,6 +55,7 @@ def personalize_command(
     units: UnitsOption = None,
     columns: ColumnsOption = None,
     method: MethodOption = None,
+    sign: SignOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -79,6 +80,7 @@ def personalize_command(
             how=read_options(fs, units, columns),
             overwrite=overwrite,
             method=method,
+            sign=sign,
             watch=watch,
         )
     elapsed = time.perf_counter() - started

@@ -14,6 +14,7 @@ from ecgfed.beats.path import BeatOptions, read_beats
 from ecgfed.bundles.export import PARITY_BEATS, PatientModel, write_bundle
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_class_mix, inputs_of
 from ecgfed.federation.state import State
@@ -94,6 +95,7 @@ def personalize(
     how: ReadOptions | None = None,
     overwrite: bool = False,
     method: Passed = None,
+    sign: Path | str | None = None,
     watch: Watch = NOBODY,
 ) -> PersonalModel:
     """Make a personal model for a patient who took no part in training; score it on the rest of the recording.
@@ -114,6 +116,7 @@ def personalize(
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
             the run names it.
+        sign: a private key (PEM, Ed25519) to sign the bundle with.
         watch: told what to keep in mind.
 
     Raises:
@@ -131,6 +134,7 @@ def personalize(
     record = None if record is None else Path(record)
     name = _check(record, minutes, class_mix is not None, epochs, patient)
     check_new_folder(out, overwrite=overwrite)
+    signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
@@ -153,7 +157,7 @@ def personalize(
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
     own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
     model = _model(name, chain, federation, first, own, rr=opened.net.spec.rr)
-    write_bundle(opened, federation, state, out, [model], None, overwrite=overwrite)
+    write_bundle(opened, federation, state, out, [model], None, signer=signer, overwrite=overwrite)
     return PersonalModel(
         name,
         open_bundle(out),

@@ -259,3 +259,15 @@ def test_a_signed_export_is_the_same_every_time(fedavg_run: Path, tmp_path: Path
     assert snapshot(tmp_path / "one") == snapshot(tmp_path / "two")
     assert {"manifest.sig", "manifest.pub.pem"} <= set(snapshot(tmp_path / "one"))
     assert len(snapshot(tmp_path / "one")["manifest.sig"]) == 64
+
+
+def test_a_personal_bundle_is_signed_too(ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path) -> None:
+    assert ecgfed("keys", "new", tmp_path / "mine").code == 0
+    made = ("personalize", fedavg_run, "--record", records / "p1", "--minutes", 0.5, "--patient", "new")
+    said = ecgfed(*made, "--out", tmp_path / "bundle", "--sign", tmp_path / "mine.pem", "--quiet")
+    assert said.code == 0, said.err
+    trusted = open_bundle(tmp_path / "bundle", trusted=tmp_path / "mine.pub.pem")
+    assert trusted.signature is not None
+    assert trusted.signature.verified
+    said = ecgfed(*made, "--out", tmp_path / "other", "--sign", tmp_path / "none.pem")
+    assert (said.code, (tmp_path / "other").exists()) == (2, False)

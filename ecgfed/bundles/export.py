@@ -3,18 +3,18 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 from numpy.typing import NDArray
 
 from ecgfed import __version__
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
-from ecgfed.bundles.graphs import TINY_PROBABILITY, GraphTemplate, ensemble_graph, finish, input_shapes
+from ecgfed.bundles.graph_writer import GraphWriter, whole_model
+from ecgfed.bundles.graphs import TINY_PROBABILITY, input_shapes
 from ecgfed.cohort.cohort import Client, Cohort
 from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.device.canonical import digest_of
@@ -24,9 +24,8 @@ from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.state import State
-from ecgfed.files import read_json, replacing_folder, sha256, write_bytes, write_json
-from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
-from ecgfed.nets.layers import Params
+from ecgfed.files import read_json, replacing_folder, write_bytes, write_json
+from ecgfed.methods.answers import Answer, Chain, Ensemble
 from ecgfed.nets.net import Inputs, Net
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
@@ -37,75 +36,6 @@ LOGIT_TOLERANCE = 1e-4
 LARGE_LOGIT = 100.0
 PARITY_BEATS = 64
 INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
-
-
-@dataclass
-class _Writer:
-    """Writes graphs into a folder, each part once."""
-
-    folder: Path
-    net: Net
-    properties: dict[str, str]
-    files: dict[str, dict[str, Any]] = field(default_factory=dict)
-    templates: dict[str, GraphTemplate] = field(default_factory=dict)
-    #: a shared part's identity -> (file name, its parameters, held so that the identity stays theirs)
-    known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
-
-    def graph(self, part: Part) -> onnx.ModelProto:
-        if part.role not in self.templates:
-            self.templates[part.role] = GraphTemplate(self.net, part.role, part.params)
-        return self.templates[part.role].fill(part.params)
-
-    def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
-        """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
-        path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
-        data = finish(model, {**self.properties, "role": role, **more})
-        if name in self.files and self.files[name]["sha256"] != hashlib.sha256(data).hexdigest():
-            raise BundleError(name, "two different models of this name", "one", "nothing was exported; report this")
-        write_bytes(path, data)
-        self.note(name, role)
-        return name
-
-    def note(self, name: str, role: str) -> None:
-        path = self.folder / name
-        self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
-
-    def part(self, part: Part, name: str, **more: str) -> str:
-        """Write a part under a name, unless it is a shared one and these very parameters have been written already."""
-        if not part.shared:  # a patient's own is not held: memory has one patient at a time
-            return self.write(name, self.graph(part), part.role, **more)
-        key = part.identity
-        if key not in self.known:
-            self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
-        return self.known[key][0]
-
-    def global_chain(self, answer: Answer) -> list[str]:
-        if isinstance(answer, Ensemble):
-            members = [_whole_model(chain) for chain in answer.members]
-            return [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
-        return [self.part(_whole_model(answer), "global.onnx")]
-
-    def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
-        """Write a patient's own parts, and shared ones not yet written; return the files of the chain."""
-        own = [part for part in chain.parts if not part.shared]
-        names = []
-        for part in chain.parts:
-            if part.shared:
-                names.append(self.part(part, "global.onnx" if part.role == "model" else f"{part.role}.onnx"))
-            else:
-                suffix = "" if len(own) == 1 else f".{part.role}"
-                names.append(self.part(part, f"patients/{client}{suffix}.onnx", client=client, patient=patient))
-        return names
-
-
-def _whole_model(chain: Chain) -> Part:
-    """Return a chain as one part of role ``model``."""
-    if [part.role for part in chain.parts] == ["model"]:
-        return chain.parts[0]
-    if [part.role for part in chain.parts] == ["extractor", "head"]:
-        return Part("model", {**chain.parts[0].params, **chain.parts[1].params}, chain.parts[0].shared)
-    raise BundleError("global answer", f"a chain of {[part.role for part in chain.parts]}", "extractor and head")
 
 
 def export_bundle(
@@ -209,7 +139,7 @@ def write_bundle(
     )
     with replacing_folder(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, answer)
-        writer = _Writer(folder, net, _properties(run, cohort, bound))
+        writer = GraphWriter(folder, net, _properties(run, cohort, bound))
         parity = _Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
         parity.check("global", global_chain, answer, _parity_inputs(_some_inputs(cohort, cohort.pool(VALID), net), net))
@@ -222,7 +152,7 @@ def write_bundle(
         if isinstance(answer, Chain):
             weights = "weights/global.safetensors"
             (folder / "weights").mkdir()
-            save_tree(folder / weights, _whole_model(answer).params)
+            save_tree(folder / weights, whole_model(answer).params)
             writer.note(weights, "weights")
         manifest = {
             **_about(run, cohort, state),

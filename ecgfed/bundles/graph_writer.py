@@ -1,0 +1,95 @@
+"""Writing the graphs of a bundle: what is shared once, what is a patient's under that patient's name."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.errors import BundleError
+from ecgfed.files import sha256, write_bytes
+from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
+from ecgfed.nets.layers import Params
+from ecgfed.nets.net import Net
+
+
+@dataclass
+class GraphWriter:
+    """Writes graphs into a folder, each part once.
+
+    Attributes:
+        folder: the bundle's.
+        net: whose roles the parts are.
+        properties: what every graph says of itself.
+        files: name -> role, SHA-256 and bytes of what was written.
+        templates: a role's graph, traced once.
+    """
+
+    folder: Path
+    net: Net
+    properties: dict[str, str]
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    templates: dict[str, GraphTemplate] = field(default_factory=dict)
+    #: a shared part's identity -> (file name, its parameters, held so that the identity stays theirs)
+    known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
+
+    def graph(self, part: Part) -> onnx.ModelProto:
+        """Return a part as a graph with its parameters."""
+        if part.role not in self.templates:
+            self.templates[part.role] = GraphTemplate(self.net, part.role, part.params)
+        return self.templates[part.role].fill(part.params)
+
+    def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
+        """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        data = finish(model, {**self.properties, "role": role, **more})
+        if name in self.files and self.files[name]["sha256"] != hashlib.sha256(data).hexdigest():
+            raise BundleError(name, "two different models of this name", "one", "nothing was exported; report this")
+        write_bytes(path, data)
+        self.note(name, role)
+        return name
+
+    def note(self, name: str, role: str) -> None:
+        """Enter a file of the folder into ``files``."""
+        path = self.folder / name
+        self.files[name] = {"role": role, "sha256": sha256(path), "bytes": path.stat().st_size}
+
+    def part(self, part: Part, name: str, **more: str) -> str:
+        """Write a part under a name, unless it is a shared one and these very parameters have been written already."""
+        if not part.shared:  # a patient's own is not held: memory has one patient at a time
+            return self.write(name, self.graph(part), part.role, **more)
+        key = part.identity
+        if key not in self.known:
+            self.known[key] = (self.write(name, self.graph(part), part.role, **more), part.params)
+        return self.known[key][0]
+
+    def global_chain(self, answer: Answer) -> list[str]:
+        """Write the model for everybody; return the files of its chain."""
+        if isinstance(answer, Ensemble):
+            members = [whole_model(chain) for chain in answer.members]
+            return [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
+        return [self.part(whole_model(answer), "global.onnx")]
+
+    def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
+        """Write a patient's own parts, and shared ones not yet written; return the files of the chain."""
+        own = [part for part in chain.parts if not part.shared]
+        names = []
+        for part in chain.parts:
+            if part.shared:
+                names.append(self.part(part, "global.onnx" if part.role == "model" else f"{part.role}.onnx"))
+            else:
+                suffix = "" if len(own) == 1 else f".{part.role}"
+                names.append(self.part(part, f"patients/{client}{suffix}.onnx", client=client, patient=patient))
+        return names
+
+
+def whole_model(chain: Chain) -> Part:
+    """Return a chain as one part of role ``model``."""
+    if [part.role for part in chain.parts] == ["model"]:
+        return chain.parts[0]
+    if [part.role for part in chain.parts] == ["extractor", "head"]:
+        return Part("model", {**chain.parts[0].params, **chain.parts[1].params}, chain.parts[0].shared)
+    raise BundleError("global answer", f"a chain of {[part.role for part in chain.parts]}", "extractor and head")

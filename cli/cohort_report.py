@@ -1,5 +1,6 @@
 """What ``ecgfed prepare`` says of the cohort it made."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: b
         _print_images(cohort, summary)
     else:
         _print_beats(cohort, summary)
-    note(f"Wrote {out} in {seconds(elapsed)}. Next: ecgfed train {out} --out RUN", quiet=quiet)
+    note(f"Wrote {out} in {seconds(elapsed)}. Next: ecgfed train {shlex.quote(str(out))} --out RUN", quiet=quiet)
 
 
 def _print_classes(cohort: "Cohort") -> None:

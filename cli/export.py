@@ -1,5 +1,6 @@
 """``ecgfed export``: a run in, a bundle out."""
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -60,5 +61,7 @@ def export_command(
     )
     if bundle.signature is not None:
         note(f"Signed by {bundle.signature.key}.", quiet=quiet)
-    after = f" Next: ecgfed predict {out} RECORD --out predictions" if bundle.modality == "ecg" else ""
+    after = (
+        f" Next: ecgfed predict {shlex.quote(str(out))} RECORD --out predictions" if bundle.modality == "ecg" else ""
+    )
     note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)

@@ -77,9 +77,10 @@ def _progress(progress: "RunProgress | None") -> list[str]:
 @app.command("show")
 def show_run(run: RunArgument, json_output: JsonOption = False, quiet: QuietOption = False) -> None:
     """Show one run: settings, plan, cohort, scores so far, seconds a round and samples a second."""
+    from ecgfed.runs.seeds import one_folder
     from ecgfed.runs.summary import describe_run
 
-    about = describe_run(run)
+    about = describe_run(one_folder(run))
     if json_output:
         print_json(about.as_json())
     elif not quiet:

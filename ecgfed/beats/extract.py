@@ -53,8 +53,10 @@ def windows_around(
     Raises:
         RecordError: whole numbers, which are an amplifier's steps and not millivolt, or a frequency no ECG has.
     """
+    if isinstance(signal_mv, np.ma.MaskedArray):  # what is masked was not recorded
+        signal_mv = np.ma.filled(signal_mv.astype(np.float64), np.nan)
     check_millivolt(signal_mv, "signal")
-    check_fs(fs_hz, "fs_hz", f"{fs_hz:g}", "say the recording's own")
+    check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
     bad = (quality or lead_quality(signal_mv, fs_hz)).bad()
     signal, _ = fill_gaps(signal_mv)
     filtered = resample(band_pass(signal, fs_hz), fs_hz)

@@ -159,12 +159,17 @@ class Classifier:
             quality: the lead's bad stretches, where they are known already; they decide the flags.
 
         Raises:
-            RecordError: a signal that is not one lead, or R peaks out of order or outside it.
+            RecordError: a signal that is not one lead, or R peaks that are no sample numbers (seconds, say), out of
+                order or outside it.
         """
-        signal_mv, r_samples = np.asarray(signal_mv), np.asarray(r_samples, dtype=np.int64)
+        signal_mv, r_samples = np.asanyarray(signal_mv), np.asarray(r_samples)
+        if r_samples.size and r_samples.dtype.kind not in "iu":
+            found = f"are of type {r_samples.dtype}"
+            raise RecordError("R peaks", found, "sample numbers (int64)", "multiply seconds by fs_hz, and round")
+        r_samples = r_samples.astype(np.int64)
         if signal_mv.ndim != 1 or not len(signal_mv):
             raise RecordError("signal", f"shape {signal_mv.shape}", "(samples,) of one lead")
-        if r_samples.ndim != 1 or (np.diff(r_samples, prepend=0) < 0).any() or (r_samples >= len(signal_mv)).any():
+        if r_samples.ndim != 1 or (np.diff(r_samples, prepend=-1) <= 0).any() or (r_samples >= len(signal_mv)).any():
             raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
         windows = windows_around(signal_mv, fs_hz, r_samples, quality)
         return replace(self.classify(windows), sample=r_samples, fs_hz=fs_hz)

@@ -39,7 +39,9 @@ class Predictions:
         return f"Predictions({len(self):,} beats: {self._counted() or 'none'})"
 
     def _counted(self) -> str:
-        return shortened(", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count))
+        counts = shortened(", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count))
+        poor = int((self.flags & FLAG_POOR_QUALITY).astype(bool).sum())
+        return f"{counts}; {poor:,} in poor stretches" if poor else counts
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -73,11 +73,11 @@ def _public_pem(key: "Ed25519PublicKey") -> bytes:
     return bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 
-def _private_key(path: Path) -> "Ed25519PrivateKey":
+def _private_key(path: Path, option: str = "--sign ") -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    option, expected = f"--sign {path}", "an Ed25519 private key in PEM (PKCS 8), without a passphrase"
+    option, expected = f"{option}{path}", "an Ed25519 private key in PEM (PKCS 8), without a passphrase"
     made = "make one with 'ecgfed keys new NAME'"
     data = read_bounded(path, MOST_KEY_BYTES, OptionError, option)
     try:
@@ -193,5 +193,5 @@ def key_of(path: Path | str) -> str:
     require(PACKAGE, "reading a key")
     data = read_bounded(Path(path), MOST_KEY_BYTES, OptionError, path)
     if b"PRIVATE KEY" in data:
-        return fingerprint(_private_key(Path(path)).public_key())
+        return fingerprint(_private_key(Path(path), "").public_key())
     return fingerprint(read_public_key(data, path, OptionError))

@@ -21,6 +21,15 @@ MAX_SAMPLES = 2**29
 _MAX_SPREAD_MV = 1000.0
 #: The rates a heart can beat at, in beats a minute: wide of every published record.
 MIN_RATE, MAX_RATE = 15.0, 350.0
+#: Whole millivolts over so wide a range are no ECG, which is of fractions of a millivolt.
+_STEPS_MV = 20.0
+#: Names of leads, and the beginnings of names of what else a recorder writes.
+_ECG = re.compile(
+    r"(?i)(ecg|ekg|lead)?[\s_-]*(ml|mod\.? ?)?(i{1,3}|av[rlf]|v\d{0,2}r?|mcl\d|c[cms]\d|d[123]?|[xyz])?\d?(?<=.)"
+)
+_NO_ECG = re.compile(
+    r"(?i)(resp|abp|art|bp|nbp|pap|cvp|icp|ple?th|spo2|so2|co2|temp|eeg|emg|eog|acc|mark|event|status|flow)"
+)
 _STEPS = re.compile(r"([0-9.eE+-]+)(?:\(([0-9+-]+)\))?/(\S+)")
 
 
@@ -32,14 +41,19 @@ class Scale(NamedTuple):
 
 
 def choose_lead(present: Sequence[str], where: object, leads: Sequence[str]) -> int:
-    """Return the position of the first of ``leads`` (in order of preference) among those present; 0 for none asked.
+    """Return the position of the first of ``leads`` (in order of preference) among those present.
+
+    For none asked it is the first one's, or, where that is named as something else (breathing, a pressure), that of the
+    first one that is named as an ECG's.
 
     Raises:
         RecordError: when none is there, or the name is there twice; the line lists the leads present.
     """
     listed = ", ".join(present)
     if not leads:
-        return 0
+        leads = present[:1]
+        if present and _NO_ECG.match(present[0]):
+            leads = [name for name in present if _ECG.fullmatch(name.strip())][:1] or leads
     for lead in leads:
         if list(present).count(lead) > 1:
             raise RecordError(where, f"has {list(present).count(lead)} leads {lead}: {listed}", "names that differ")
@@ -48,9 +62,14 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str]) -> 
     raise RecordError(where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead")
 
 
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, of Python or of numpy; a truth value is none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def check_fs(fs_hz: float, where: object, written: str, action: str) -> None:
     """Refuse a sampling frequency that no ECG is recorded at; raises RecordError."""
-    if isinstance(fs_hz, bool) or not (math.isfinite(fs_hz) and MIN_FS_HZ <= fs_hz <= MAX_FS_HZ):
+    if not is_number(fs_hz) or not (math.isfinite(fs_hz) and MIN_FS_HZ <= fs_hz <= MAX_FS_HZ):
         raise RecordError(where, f"sampling frequency {written} Hz", f"{MIN_FS_HZ:g} to {MAX_FS_HZ:g} Hz", action)
 
 
@@ -99,6 +118,10 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
             at = int(np.argmax(np.isinf(signal)))
             raise RecordError(path, f"lead {lead} is infinite at sample {at}", "numbers, or NaN for a gap")
         held = signal[~np.isnan(signal)]
+        if len(held) and np.ptp(held) >= _STEPS_MV and (held == np.rint(held)).all():
+            found = f"lead {lead} is of whole numbers from {held.min():g} to {held.max():g}"
+            action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
+            raise RecordError(path, found, "millivolts", action)
         spread = float(np.median(np.abs(held - np.median(held)))) if len(held) else 0.0
         if spread > _MAX_SPREAD_MV:
             raise RecordError(

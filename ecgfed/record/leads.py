@@ -15,9 +15,9 @@ def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, meta["leads"])) if "leads" in meta else tuple(str(meta["lead"]).split("|"))
 
 
-def lead_list(leads: str | Sequence[str]) -> tuple[str, ...]:
-    """Return lead names in order of preference, one alone or several; raises OptionError for what is no name."""
-    names = (leads,) if isinstance(leads, str) else tuple(leads)
+def lead_list(leads: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return lead names in order of preference, one alone, several, or none; raises OptionError for what is no name."""
+    names = (leads,) if isinstance(leads, str) else tuple(leads or ())
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise OptionError("--lead", f"{leads!r}", "one or more lead names")
     return names

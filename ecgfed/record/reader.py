@@ -48,13 +48,18 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 
 def read_recording(
-    path: Path | str, leads: str | Sequence[str] = (), *, every_lead: bool = False, how: ReadOptions | None = None
+    path: Path | str,
+    leads: str | Sequence[str] | None = None,
+    *,
+    every_lead: bool = False,
+    how: ReadOptions | None = None,
 ) -> Recording:
     """Read a recording in millivolt, gaps as NaN.
 
     Args:
         path: ``.hea``, ``.dat`` or no suffix: WFDB; ``.edf``; ``.csv``, ``.tsv``, ``.txt``; ``.npy``, ``.npz``.
-        leads: lead names in order of preference, the first one present is chosen; its first lead for none.
+        leads: lead names in order of preference, the first one present is chosen; for none its first lead, unless that
+            is named as something else than an ECG's and another one is.
         every_lead: read the others too, as far as they are voltages at the same sampling frequency.
         how: what a CSV or NumPy file leaves open.
 
@@ -63,6 +68,8 @@ def read_recording(
         OptionError: units in ``how`` that are none, or ``how`` is of another type.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
+    if not isinstance(path, str | Path):
+        raise OptionError("recording", f"of type {type(path).__name__}", "a path, or what read_recording returned")
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with _named_errors(path):
         if kind == "wfdb":

@@ -36,15 +36,20 @@ def run_folders(path: Path) -> list[Path]:
     return found
 
 
-def open_one_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
-    """Open a run (``open_run``); raises RunError for a folder of several seeds, naming them."""
-    from ecgfed.runs.run import open_run
-
+def one_folder(path: Path) -> Path:
+    """Return the folder of one run; raises RunError for a folder of several seeds, naming them."""
     folders = run_folders(path)
     if len(folders) > 1:
         names = ", ".join(folder.name for folder in folders)
         raise RunError(path, f"holds the runs {names}", "one run", f"name one: {folders[0]}")
-    return open_run(folders[0], method)
+    return folders[0]
+
+
+def open_one_run(path: Path, method: "str | type[Method] | None" = None) -> "Run":
+    """Open a run (``open_run``); raises RunError for a folder of several seeds, naming them."""
+    from ecgfed.runs.run import open_run
+
+    return open_run(one_folder(path), method)
 
 
 def check_same(runs: "Sequence[Run]") -> None:

@@ -61,7 +61,6 @@ def export_command(
     )
     if bundle.signature is not None:
         note(f"Signed by {bundle.signature.key}.", quiet=quiet)
-    after = (
-        f" Next: ecgfed predict {shlex.quote(str(out))} RECORD --out predictions" if bundle.modality == "ecg" else ""
-    )
+    command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"
+    after = f" Next: {command}" if bundle.modality == "ecg" else ""
     note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)

@@ -172,7 +172,5 @@ def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output:
         spent = {"seconds": round(elapsed, 2)}
         print_json({**told[0], **spent} if len(runs) == 1 else {"runs": told, **spent})
         return
-    note(
-        f"Wrote {where} in {seconds(elapsed)}. Next: ecgfed evaluate {shlex.quote(str(where))}{_own_method(runs[0])}",
-        quiet=quiet,
-    )
+    after = f"ecgfed evaluate {shlex.quote(str(where))}{_own_method(runs[0])}"
+    note(f"Wrote {where} in {seconds(elapsed)}. Next: {after}", quiet=quiet)

@@ -205,18 +205,21 @@ def test_a_training_goes_on_to_the_same_end_after_a_power_cut(
     assert _whole(tmp_path / "disk" / "run") == whole
     resumed = 0
     monkeypatch.setattr(durable, "_sync", lambda *_: None)
-    for moment, state, what in states(moments, tmp_path, some=0):
+    for number, (moment, state, what) in enumerate(states(moments, tmp_path, some=0)):
         run = state / "run"
         if not (run / "run.json").is_file():
             assert not (run / "checkpoint" / "progress.json").exists(), what
             continue
-        saved = CheckpointStore(run).rounds()
-        assert saved >= moment.promise, what
+        store = CheckpointStore(run)
+        assert store.rounds() >= moment.promise, what
+        assert not store.exists() or store.load().round == store.rounds(), what
+        if number % 6:  # every state is opened, every sixth one trained to its end
+            continue
         _train(cohort_path, run, resume=True)
         assert _whole(run) == whole, what
         resumed += 1
     print(f"{resumed} states resumed")
-    assert resumed > 30
+    assert resumed > 10
 
 
 @pytest.mark.slow

@@ -157,7 +157,7 @@ class Run:
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
-    if path.exists() and not (path.is_dir() and all(map(_is_left_by_a_kill, path.iterdir()))):
+    if path.exists() and not (path.is_dir() and all(map(is_left_by_a_kill, path.iterdir()))):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
     meta = {
         "schema_version": SCHEMA_VERSION,
@@ -193,7 +193,7 @@ def _cohort_place(cohort: Cohort, run: Path) -> str:
     return os.path.relpath(place, run.resolve()) if "anonymised" in cohort.meta else str(place)
 
 
-def _is_left_by_a_kill(part: Path) -> bool:
+def is_left_by_a_kill(part: Path) -> bool:
     """Whether a kill leaves this while ``run.json`` is written; version 0.1 called it ``.run.json.partial``."""
     return is_temporary(part) or part.name in (f".{FILE_NAME}.lock", f".{FILE_NAME}.partial")
 

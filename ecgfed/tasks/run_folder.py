@@ -11,7 +11,7 @@ from ecgfed.files import is_temporary, put_back_held, remove, replaced_by, swap
 from ecgfed.locks import INSIDE, locked
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import CHECKPOINT, PROGRESS
-from ecgfed.runs.run import FILE_NAME, Run
+from ecgfed.runs.run import FILE_NAME, Run, is_left_by_a_kill
 
 #: What shows that a run has saved a round.
 _SAVED = f"{CHECKPOINT}/{PROGRESS}"
@@ -28,7 +28,7 @@ class RunFolder:
     def __init__(self, out: Path, *, overwrite: bool) -> None:
         self.out, self.overwrite = out, overwrite
         self.was_there = out.exists()
-        self.was_empty = not self.was_there or (out.is_dir() and all(map(is_temporary, out.iterdir())))
+        self.was_empty = not self.was_there or (out.is_dir() and all(map(is_left_by_a_kill, out.iterdir())))
         self.replaced = False
 
     def create(self, make: Callable[[Path], Run]) -> Run:

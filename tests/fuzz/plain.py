@@ -227,7 +227,7 @@ def around(path: Path, rng: Random) -> str:
     if kind == "a link to the parent":
         (folder / "again").symlink_to("..", target_is_directory=True)
     elif kind == "an odd name":
-        odd = rng.choice(("\x1b[31m.hea", "[/x].hea", "-rf.csv", "\u202ex.edf", "x" * 200 + ".npy"))
+        odd = rng.choice(("\x1b[31m.hea", "[x].hea", "-rf.csv", "\u202ex.edf", "x" * 200 + ".npy"))
         shutil.copyfile(path, folder / odd)
     elif kind == "a pipe beside":
         os.mkfifo(folder / f"beside{path.suffix}")

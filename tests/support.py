@@ -126,7 +126,7 @@ def exported(run: Path) -> Path:
 
 def trace_once(patch: pytest.MonkeyPatch) -> None:
     """Trace each role of a net once for all tests: for exports whose graphs are not what is tested."""
-    import ecgfed.bundles.export as module
+    import ecgfed.bundles.graph_writer as module
 
     def template(net: ResNet1d, role: str, params: dict[str, torch.Tensor]) -> Any:
         key = (net.spec, role)

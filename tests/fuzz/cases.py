@@ -13,7 +13,7 @@ from random import Random
 
 from .child import Task
 from .jobs import ARTEFACTS, Artefact, Job, mutations_of
-from .plain import Mutation
+from .plain import Mutation, flip_bits
 from .world import command
 
 #: A file, by what it is: ``file`` with its bytes, or another kind of thing.
@@ -110,7 +110,11 @@ def _spoil(victim: Path, rng: Random) -> tuple[str, str]:
     for _ in range(20):  # a swap of two zeros changes nothing
         before = victim.read_bytes()
         mutation: Mutation = rng.choices([one for _, one in choices], [weight for weight, _ in choices])[0]
-        what = mutation(victim, rng)
+        try:
+            what = mutation(victim, rng)
+        except Exception as problem:  # a change that this file does not take: said in the case's own words
+            victim.write_bytes(before)
+            mutation, what = flip_bits, f"{flip_bits(victim, rng)} ({mutation.__name__}: {type(problem).__name__})"
         if victim.is_symlink() or not victim.is_file() or victim.stat().st_size > 1 << 30:
             break
         if victim.read_bytes() != before or mutation.__name__ == "around":

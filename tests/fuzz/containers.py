@@ -149,7 +149,7 @@ def archive(path: Path, rng: Random) -> str:
     elif kind == "drop":
         names = [pair for pair in names if pair[0] != victim]
     elif kind == "rename":
-        what = rng.choice([new for new in NAMES if "\0" not in new and "\ud800" not in new])
+        what = rng.choice([new for new in NAMES if new and "\0" not in new and "\ud800" not in new])
         names = [(what if name == victim else name, data) for name, data in names]
     elif kind == "twice":
         names.append((victim, npy_header(members[victim], rng)[0]))

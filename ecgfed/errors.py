@@ -8,7 +8,7 @@ is a defect of ours.
 import re
 
 #: Characters of what was found that are shown.
-_LONGEST = 600
+_LONGEST = 400
 
 #: Parameters of the verbs that are not the option's own name, and options that stand for a value.
 _PARAMETERS = {

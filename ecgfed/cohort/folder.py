@@ -7,25 +7,25 @@ from pathlib import Path
 
 from ecgfed.cohort.build import Source
 from ecgfed.errors import CohortError, OptionError
-from ecgfed.gate import open_regular
+from ecgfed.gate import read_bounded
 from ecgfed.record.reader import FORMATS, format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
 #: Client ids become file names in a bundle.
+#: A line for each of 100,000 recordings has 10 MB.
+_MAX_PATIENTS_BYTES = 16 << 20
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 def _patients_from_csv(file: Path) -> dict[str, str]:
+    data = read_bounded(file, _MAX_PATIENTS_BYTES, OptionError, f"--patients {file}")
     try:
-        with open_regular(file) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            columns = reader.fieldnames or []
-            if not {"record", "patient"} <= set(columns):
-                raise OptionError(f"--patients {file}", f"columns {', '.join(columns) or 'none'}", "record and patient")
-            return {(row["record"] or "").strip(): (row["patient"] or "").strip() for row in reader}
-    except FileNotFoundError:
-        raise OptionError("--patients", f"{file} does not exist", "a CSV with columns record and patient") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+        columns = reader.fieldnames or []
+        if not {"record", "patient"} <= set(columns):
+            raise OptionError(f"--patients {file}", f"columns {', '.join(columns) or 'none'}", "record and patient")
+        return {(row["record"] or "").strip(): (row["patient"] or "").strip() for row in reader}
+    except (UnicodeDecodeError, csv.Error) as problem:
         raise OptionError(
             f"--patients {file}", f"cannot be read ({problem})", "columns record and patient"
         ) from problem

@@ -202,12 +202,10 @@ def extend_run(run: Run, rounds: int) -> Run:
     """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError."""
     plan = replace(run.plan, rounds=rounds)
     if run.store.exists():
-        state = run.store.load()
-        if rounds < (done := state.round):
+        done = run.store.load().round
+        if rounds < done:
             expected = f"--rounds {done} or more"
             raise RunError(run.path, f"has {done} finished rounds", expected, "train into a new folder")
-        for client in state.kept:  # a state that cannot be gone on with is found before anything is changed
-            state.kept[client]
     write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
     return open_run(run.path, type(run.method) if run.own_method else None)
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.durable import sync_folder
-from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import is_temporary, put_back_held, remove, replaced_by, swap
+from ecgfed.errors import EcgfedError, OptionError, RunError, StorageError
+from ecgfed.files import is_temporary, put_back_held, remove, replaced_by, swap, write_bytes
+from ecgfed.gate import MAX_JSON_BYTES, read_bounded
 from ecgfed.locks import INSIDE, locked
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import CHECKPOINT, PROGRESS
@@ -22,11 +23,14 @@ class RunFolder:
 
     Args:
         out: the folder.
+        resume: the run is there and goes on.
         overwrite: a run that is there may be replaced.
     """
 
-    def __init__(self, out: Path, *, overwrite: bool) -> None:
+    def __init__(self, out: Path, *, resume: bool, overwrite: bool) -> None:
         self.out, self.overwrite = out, overwrite
+        self.resume = resume
+        self.asked, self.saved = (_bytes(out / FILE_NAME), _bytes(out / _SAVED)) if resume else (None, None)
         self.was_there = out.exists()
         self.was_empty = not self.was_there or (out.is_dir() and all(map(is_left_by_a_kill, out.iterdir())))
         self.replaced = False
@@ -63,7 +67,12 @@ class RunFolder:
         return replace(run, path=self.out)
 
     def undo(self) -> None:
-        """Take away a run that saved no round, and bring back the one it was to replace."""
+        """Take away a run that saved no round, and bring back the one it was to replace, or what it was to do."""
+        if self.resume:
+            no_round_more = _bytes(self.out / _SAVED) == self.saved
+            if self.asked is not None and no_round_more and _bytes(self.out / FILE_NAME) != self.asked:
+                write_bytes(self.out / FILE_NAME, self.asked)
+            return
         if CheckpointStore(self.out).exists():
             return
         if self.replaced:
@@ -88,6 +97,14 @@ class RunFolder:
                 remove(old)
 
 
+def _bytes(path: Path) -> bytes | None:
+    """What a document says now; None where it cannot be read."""
+    try:
+        return read_bounded(path, MAX_JSON_BYTES, RunError)
+    except EcgfedError:
+        return None
+
+
 @contextmanager
 def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolder]:
     """Hold the folder of a run while the block trains; undo, where it fails before a round was saved, what it made.
@@ -106,12 +123,11 @@ def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolde
             for part in [part for part in out.iterdir() if is_temporary(part) and part.name != INSIDE]:
                 if part.is_file():  # a folder may be somebody's ``evaluate --out``, who is at work
                     remove(part)
-        place = RunFolder(out, overwrite=overwrite)
+        place = RunFolder(out, resume=resume, overwrite=overwrite)
         try:
             yield place
         except BaseException:  # a notebook's stop button, too
-            if not resume:
-                place.undo()
+            place.undo()
             raise
         finally:
             place.tidy()

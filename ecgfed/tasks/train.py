@@ -5,17 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.errors import EcgfedError, OptionError, RunError
+from ecgfed.errors import OptionError, RunError
 from ecgfed.federation.data import training_data
 from ecgfed.federation.engine_choice import choose_engine
 from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
-from ecgfed.files import write_bytes
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
-from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
 from ecgfed.runs.seeds import seed_folder
 from ecgfed.tasks.opening import told
@@ -130,28 +128,20 @@ def train(
     opened = cohort if isinstance(cohort, Cohort) else open_cohort(Path(cohort))
     folder = Path(out) if out is not None else default_out(opened, {**DEFAULTS, **wish})
     with run_folder(folder, resume=resume, overwrite=overwrite) as place:
-        before = None
         if resume:
-            if (folder / FILE_NAME).is_file() and CheckpointStore(folder).exists():
-                before = CheckpointStore(folder).rounds(), (folder / FILE_NAME).read_bytes()
             run, opened = _resume(folder, opened, wish, asked, watch)
         else:
             run = _create(place, opened, {**DEFAULTS, **wish}, asked)
-        try:
-            run_session(
-                run,
-                opened,
-                wish,
-                workers=workers,
-                checkpoint_every=checkpoint_every,
-                tensorboard=None if tensorboard is None else Path(tensorboard),
-                watch=watch,
-                should_stop=should_stop,
-            )
-        except EcgfedError:
-            if before and run.store.exists() and run.store.rounds() == before[0]:
-                write_bytes(folder / FILE_NAME, before[1])  # refused: nothing has changed
-            raise
+        run_session(
+            run,
+            opened,
+            wish,
+            workers=workers,
+            checkpoint_every=checkpoint_every,
+            tensorboard=None if tensorboard is None else Path(tensorboard),
+            watch=watch,
+            should_stop=should_stop,
+        )
     return run
 
 

@@ -219,7 +219,7 @@ def test_a_flat_lead_where_peaks_are_to_be_detected(ecgfed: Run, folder: Path, t
         (("--split", "half"), ("--split", "'half'", "random, chronological")),
         (("--peaks", "guessed"), ("--peaks", "'guessed'", "annotated or detected")),
         (("--lead", " , "), ("--lead", "is empty")),
-        (("--patients", "none.csv"), ("--patients", "none.csv does not exist")),
+        (("--patients", "none.csv"), ("--patients none.csv", "does not exist")),
         (("--patient-comment", "("), ("--patient-comment", "regular expression")),
         (("--patients", "a.csv", "--patient-comment", "(x)"), ("--patients and --patient-comment", "both given")),
         (("--annotator", "qrs"), ("p1.qrs", "does not exist")),
@@ -230,6 +230,16 @@ def test_an_option_that_will_not_do(
 ) -> None:
     said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "c", *SERIAL, *options)
     refused(said, tmp_path, *words)
+
+
+def test_a_table_of_patients_of_any_size(ecgfed: Run, folder: Path, tmp_path: Path) -> None:
+    """A sparse file claims 4 GB and has none: it is weighed before it is read."""
+    table = tmp_path / "table.csv"
+    with table.open("wb") as stream:
+        stream.truncate(2**32)
+    (tmp_path / "here").mkdir()
+    said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "here" / "c", "--patients", table, *SERIAL)
+    refused(said, tmp_path / "here", "table.csv", "4,294,967,296 bytes", "at most 16,777,216")
 
 
 def test_a_folder_whose_beats_match_no_class(ecgfed: Run, folder: Path, tmp_path: Path) -> None:

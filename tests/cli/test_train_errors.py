@@ -51,6 +51,7 @@ SMALL = (
         (("--local-epochs", 1, "--local-steps", 4), ("--local-epochs and --local-steps", "one of them")),
         (("--local-epochs", 0), ("--local-epochs", "0", "1 or more")),
         (("--local-steps", 0), ("--local-steps", "0", "1 or more")),
+        (("--local-steps", 2**64), ("--local-steps", "at most 1,000,000,000")),
         (("--batch-size", 0), ("--batch-size", "0", "1 or more")),
         (("--clients-per-round", 5), ("--clients-per-round", "5", "at most 4")),
         (("--clients-per-round", 0), ("--clients-per-round", "0", "1 or more")),

@@ -25,7 +25,7 @@ def main() -> None:
     arguments.add_argument("--passes", type=float, default=20)
     arguments.add_argument("--seed", type=int, default=0)
     given = arguments.parse_args()
-    cohort = prepared(given.source, given.work).path
+    cohort = prepared(given.source, given.work, by="record").path
     rows = []
     for method in ("fedavg", "local"):
         for work in WORK:

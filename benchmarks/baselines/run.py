@@ -1,4 +1,4 @@
-"""FedAvg and Local on the 46 MIT-BIH clients: two kinds of local work, two norms, equal sample passes.
+"""FedAvg and Local on the 46 MIT-BIH records: two kinds of local work, two norms, equal sample passes.
 
     python benchmarks/baselines/run.py --source MITDB --work DIR [--passes 20] [--seed 0]
 

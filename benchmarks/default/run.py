@@ -1,4 +1,4 @@
-"""Training with nothing else said, on the 46 MIT-BIH clients: how long, and how good.
+"""Training with nothing else said, on the 46 MIT-BIH clients by record: how long, and how good.
 
     python benchmarks/default/run.py --source MITDB --work DIR
 

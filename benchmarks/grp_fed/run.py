@@ -1,4 +1,4 @@
-"""GRP-FED as shipped and as printed beside FedAvg and Local: 46 MIT-BIH clients, 4 local steps, equal sample passes.
+"""GRP-FED as shipped and as printed beside FedAvg and Local: 46 MIT-BIH records, 4 local steps, equal sample passes.
 
     python benchmarks/grp_fed/run.py --source MITDB --work DIR [--passes 60] [--seeds 0 1] [--only NAME ...] [--collect]
 

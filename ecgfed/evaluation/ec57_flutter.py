@@ -75,8 +75,22 @@ def compare_flutter(reference: Annotation, test: Annotation, start: int, stop: i
     )
 
 
+def excludes_nothing(reference: Annotation) -> bool:
+    """Whether a file's last flutter has no end while an earlier one has: ``bxb`` counts the test's beats in it."""
+    spans, since = _marked(reference)
+    return bool(spans) and since is not None
+
+
 def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
-    """Return the parts of a file's episodes between two samples; a file's own last mark may be later than ``stop``."""
+    """Return the parts of a file's episodes between two samples."""
+    spans, since = _marked(annotation)
+    if since is not None:
+        spans.append((since, stop))
+    return [(max(begin, start), min(end, stop)) for begin, end in spans if end >= start and begin < stop]
+
+
+def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
+    """Return the ended episodes of a file, and when the one began that it does not end."""
     spans: _Spans = []
     since: int | None = None
     for at, symbol in zip(annotation.sample.tolist(), annotation.symbol.tolist(), strict=True):
@@ -85,9 +99,7 @@ def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
         elif symbol == "]" and since is not None:
             spans.append((since, at))
             since = None
-    if since is not None:
-        spans.append((since, stop))
-    return [(max(begin, start), min(end, stop)) for begin, end in spans if end >= start and begin < stop]
+    return spans, since
 
 
 def _overlap(one: tuple[int, int], others: _Spans) -> int:

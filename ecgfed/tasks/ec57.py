@@ -17,6 +17,7 @@ from ecgfed.evaluation.ec57 import (
     aggregate,
     compare,
 )
+from ecgfed.evaluation.ec57_flutter import excludes_nothing
 from ecgfed.record.reader import format_of
 from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.record.wfdb_header import read_header, record_base
@@ -194,7 +195,7 @@ def score_ec57(
         if not marks.is_file() and path not in named:  # of a folder those that were annotated
             without.append(path.name)
             continue
-        compared.append(_compare(path, marks, reference, start_s, mapping))
+        compared.append(_compare(path, marks, reference, start_s, mapping, watch))
     if not compared:
         where = folder or given[0]
         raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", "check --test, --test-folder")
@@ -203,7 +204,7 @@ def score_ec57(
     return Ec57Scores(tuple(compared), aggregate(compared), test, reference, mapping, start_s, tuple(without))
 
 
-def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str) -> Comparison:
+def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch) -> Comparison:
     if format_of(path) != "wfdb":
         raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
@@ -213,6 +214,8 @@ def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: s
             path, f"lasts {samples / header.fs:.0f} s", f"more than the {start_s:g} s that do not count", "pass --start"
         )
     theirs = read_annotation(path, reference, samples=samples)
+    if excludes_nothing(theirs):
+        watch.warn(f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra")
     ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], samples=samples)
     return compare(theirs, ours, float(header.fs), samples=samples, mapping=mapping, start_s=start_s, record=path.name)
 

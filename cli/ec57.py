@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .complete import choices
-from .output import Cell, JsonOption, QuietOption, console, note, print_json, table
+from .output import JsonOption, QuietOption, console, note, print_json, table
+from .tables import Cell
 from .watch import watching
 
 if TYPE_CHECKING:

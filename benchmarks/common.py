@@ -69,7 +69,8 @@ def prepared(source: Path | None, work: Path, *, verb: str = "prepare_mitbih", *
         EcgfedError: as the verb.
     """
     folder, note = work / "cohort", work / "cohort-options.json"
-    asked = json.loads(json.dumps({"verb": verb, **options}))  # tuples become lists, as in the file
+    of_mitbih = {"by": "patient"} if verb == "prepare_mitbih" else {}
+    asked = json.loads(json.dumps({"verb": verb, **of_mitbih, **options}))  # tuples become lists, as in the file
     if not folder.is_dir():
         if source is None:
             raise OptionError("--source", "is missing", f"what {folder} is made from")
@@ -77,7 +78,10 @@ def prepared(source: Path | None, work: Path, *, verb: str = "prepare_mitbih", *
         write_json(note, asked)
         cohort: ecgfed.Cohort = getattr(ecgfed, verb)(source, folder, **options)
         return cohort
-    if note.is_file() and (found := read_json(note, RunError)) != asked:
+    found = read_json(note, RunError) if note.is_file() else asked
+    if of_mitbih:  # a note without it is older than --by patient as the default
+        found = {"by": "record", **found}
+    if found != asked:
         raise OptionError("--work", f"{folder} was prepared with {found}", str(asked), "name another folder")
     return ecgfed.open_cohort(folder)
 

@@ -7,10 +7,11 @@ import typer
 
 from .complete import choices
 from .output import JsonOption, QuietOption, console, note, print_json, table
+from .tables import Cell
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.tasks.ec57 import Ec57Scores
+    from ecgfed.tasks.ec57 import Ec57Scores, Row
 
 
 def ec57_command(
@@ -31,7 +32,7 @@ def ec57_command(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Score beat annotations by ANSI/AAMI EC57: QRS, VEB and SVEB sensitivity and +P, gross and average."""
+    """Score beat annotations by ANSI/AAMI EC57: QRS, VEB, SVEB and VF sensitivity and +P; no AF, no ST."""
     from ecgfed.tasks.ec57 import score_ec57
 
     with watching(quiet=quiet, json_output=json_output) as watch:
@@ -45,20 +46,36 @@ def ec57_command(
 
 
 def _print(scores: "Ec57Scores") -> None:
-    """Print a line for each record, the aggregates, and the confusion matrix of all."""
+    """Print a line for each record, the aggregates, the confusion matrix of all, and the flutter where there is any."""
     from ecgfed.evaluation.ec57 import CLASSES
-    from ecgfed.tasks.ec57 import COLUMNS
+    from ecgfed.tasks.ec57 import COLUMNS, FLUTTER_COLUMNS
 
-    rows = [
-        (name, "" if beats is None else beats, *("-" if value is None else f"{value:.2f}" for value in percents))
-        for name, beats, percents in scores.rows()
-    ]
-    console.print(table(("record", "beats", *COLUMNS), rows))
+    console.print(table(("record", "beats", *COLUMNS), _cells(scores.rows())))
     console.print()
     matrix = [
         (name, *("" if name in "OX" and i > 4 else int(count) for i, count in enumerate(row)))
         for name, row in zip(CLASSES, scores.total.gross.counts.tolist(), strict=True)
     ]
     console.print(table(("reference \\ test", *(name.lower() for name in CLASSES)), matrix))
+    flutter = scores.flutter_rows()
+    if flutter:
+        console.print()
+        console.print(table(("record", "VF episodes", *FLUTTER_COLUMNS), _cells(flutter)))
+    words = scores.mapping_words
+    note(f"{words[0].upper()}{words[1:]}.", quiet=False)
     note("Percent. Q: all QRS, V: VEB, S: SVEB; Se: sensitivity, +P: positive predictivity.", quiet=False)
     note("O: missed or extra; X: missed or extra while the other annotator was shut down.", quiet=False)
+    if scores.shutdown_words():
+        note(scores.shutdown_words(), quiet=False)
+    if flutter:
+        note("VF: flutter and fibrillation, [ to ]; E: by episodes, D: by duration.", quiet=False)
+    else:
+        note("VF: neither file marks flutter or fibrillation, [ to ], so it has no scores.", quiet=False)
+    note("Not scored: atrial fibrillation (AF) and ST; WFDB's epicmp does.", quiet=False)
+
+
+def _cells(rows: "list[Row]") -> list[tuple[Cell, ...]]:
+    return [
+        (name, "" if count is None else count, *("-" if value is None else f"{value:.2f}" for value in percents))
+        for name, count, percents in rows
+    ]

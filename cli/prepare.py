@@ -58,7 +58,9 @@ def mitbih(
     download: Annotated[bool, typer.Option("--download", help="Fetch the records from PhysioNet first.")] = False,
     url: Annotated[str | None, typer.Option(help="A mirror to download from.")] = None,
     split: SplitOption = "random",
-    by: Annotated[str, typer.Option(help="record (46 clients) or patient (201 and 202 joined).")] = "record",
+    by: Annotated[
+        str, typer.Option(help="patient (201 and 202 joined: 45 clients) or record (46, as papers have it).")
+    ] = "patient",
     classes: ClassesOption = "mitbih12",
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
@@ -74,7 +76,7 @@ def mitbih(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make a cohort from the MIT-BIH Arrhythmia Database: 46 clients, 12 classes, 105,045 beats by default."""
+    """Make a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default."""
     from ecgfed.tasks.prepare import prepare_mitbih
 
     if source is None and not download:

@@ -76,7 +76,7 @@ GRP_FED = figures(
     "docs/grp-fed.md",
     "grp_fed/results.json",
     {
-        "{0} passes over the training beats ({0} rounds of 4 steps), 46 patients": (
+        "{0} passes over the training beats ({0} rounds of 4 steps), 46 clients": (
             grp("grp", 0, "passes"),
             grp("grp", 0, "rounds"),
         ),

@@ -83,6 +83,20 @@ def test_a_cohort_is_made_once_and_for_one_question(common: ModuleType, records:
         common.prepared(None, tmp_path / "other")
 
 
+def test_a_cohort_of_records_is_none_of_patients(
+    common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A note without ``by`` was written when clients of MIT-BIH were records by default."""
+    (tmp_path / "cohort").mkdir()
+    (tmp_path / "cohort-options.json").write_text('{"verb": "prepare_mitbih", "holdout": ["100"]}')
+    monkeypatch.setattr(common.ecgfed, "open_cohort", lambda path: path)
+    asked = {"holdout": ("100",), "by": "record"}
+    assert common.prepared(None, tmp_path, **asked) == tmp_path / "cohort"
+    for other in ({"holdout": ("100",)}, {"holdout": ("100",), "by": "patient"}):
+        with pytest.raises(OptionError, match="was prepared with"):
+            common.prepared(None, tmp_path, **other)
+
+
 def test_results_name_their_command_and_no_folder_and_no_date(
     common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

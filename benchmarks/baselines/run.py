@@ -1,4 +1,4 @@
-"""FedAvg and Local on the 46 MIT-BIH clients: two kinds of local work, two norms, equal sample passes.
+"""FedAvg and Local on the 46 MIT-BIH records: two kinds of local work, two norms, equal sample passes.
 
     python benchmarks/baselines/run.py --source MITDB --work DIR [--passes 20] [--seed 0]
 
@@ -25,7 +25,7 @@ def main() -> None:
     arguments.add_argument("--passes", type=float, default=20)
     arguments.add_argument("--seed", type=int, default=0)
     given = arguments.parse_args()
-    cohort = prepared(given.source, given.work).path
+    cohort = prepared(given.source, given.work, by="record").path
     rows = []
     for method in ("fedavg", "local"):
         for work in WORK:

@@ -1,4 +1,4 @@
-"""Training with nothing else said, on the 46 MIT-BIH clients: how long, and how good.
+"""Training with nothing else said, on the 46 MIT-BIH clients by record: how long, and how good.
 
     python benchmarks/default/run.py --source MITDB --work DIR
 
@@ -18,7 +18,7 @@ from ecgfed.runs.history import HISTORY, TIMING, read_lines
 
 def main() -> None:
     given = parser(__doc__, __file__).parse_args()
-    run = trained(prepared(given.source, given.work), given.work / "run")
+    run = trained(prepared(given.source, given.work, by="record"), given.work / "run")
     valid, test = (scored(run, split) for split in ("valid", "test"))
     history, timing = (read_lines(run.path / file, run.plan.rounds) for file in (HISTORY, TIMING))
     save(

@@ -53,7 +53,7 @@ def main() -> None:
     arguments.add_argument("--peaks", choices=("detected", "annotated"), default="detected")
     given = arguments.parse_args()
     held_out = (*DS2, *(name for name in PACED if name in ("107", "217")))  # 102 and 104 have no MLII: no clients
-    cohort = prepared(given.source, given.work, classes=ABOUT["mapping"], holdout=held_out)
+    cohort = prepared(given.source, given.work, by="record", classes=ABOUT["mapping"], holdout=held_out)
     results: dict[str, Any] = {}
     for method in METHODS:
         folder = predictions(method, cohort, given)

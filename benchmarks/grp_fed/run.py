@@ -1,4 +1,4 @@
-"""GRP-FED as shipped and as printed beside FedAvg and Local: 46 MIT-BIH clients, 4 local steps, equal sample passes.
+"""GRP-FED as shipped and as printed beside FedAvg and Local: 46 MIT-BIH records, 4 local steps, equal sample passes.
 
     python benchmarks/grp_fed/run.py --source MITDB --work DIR [--passes 60] [--seeds 0 1] [--only NAME ...] [--collect]
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 def train(run: Path, name: str, seed: int, given: argparse.Namespace) -> str:
     """Train and evaluate; return why it stopped by itself, or an empty text."""
-    cohort = prepared(given.source, given.work)
+    cohort = prepared(given.source, given.work, by="record")
     method, settings = RUNS[name]
     plan = {"local_steps": 4, "passes": given.passes, "rr": False, "seed": seed, "checkpoint_every": 20}
     try:

@@ -55,7 +55,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=10)
     arguments.add_argument("--local-steps", type=int, default=8)
     given = arguments.parse_args()
-    cohort = prepared(given.source, given.work)
+    cohort = prepared(given.source, given.work, by="record")
     asked: dict[str, tuple[str, Settings]] = {name: (name, EARLY if name == "grp-fed" else {}) for name in methods()}
     results = {}
     for title, (name, settings) in {**asked, **MORE}.items():

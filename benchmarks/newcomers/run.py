@@ -87,7 +87,7 @@ def main() -> None:
     arguments = parser(__doc__, __file__)
     arguments.add_argument("--passes", type=float, default=10)
     given = arguments.parse_args()
-    cohort = prepared(given.source, given.work, holdout=(*TUNE, *REPORT))
+    cohort = prepared(given.source, given.work, by="record", holdout=(*TUNE, *REPORT))
     results: dict[str, Any] = {}
     for name, settings in METHODS.items():
         plan = {"local_steps": 4, "passes": given.passes, "rr": True, "eval_every": 0, "seed": 0}

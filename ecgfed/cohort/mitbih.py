@@ -1,4 +1,4 @@
-"""The MIT-BIH Arrhythmia Database as a federation: one client a record (or a patient), 46 with lead MLII.
+"""The MIT-BIH Arrhythmia Database as a federation: one client a patient (or a record), 45 (46) with lead MLII.
 
 Moody and Mark, IEEE Eng Med Biol 20(3):45-50, 2001; Goldberger et al., Circulation 101(23):e215, 2000.
 doi 10.13026/C2F305, licence ODC-By 1.0.
@@ -69,23 +69,29 @@ def wrong_files(records: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(name for name, digest in read.items() if published.get(name, digest) != digest)
 
 
-def mitbih_sources(source: Path, options: PrepareOptions, by: str = "record") -> tuple[list[Source], list[str]]:
+def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -> tuple[list[Source], list[str]]:
     """List the clients of a folder that holds MIT-BIH records.
 
     Args:
         source: folder with ``NNN.hea``, ``NNN.dat``, ``NNN.atr``; it may hold some of the 48 only.
         options: the leads decide who takes part.
-        by: ``record`` (46 clients with MLII) or ``patient`` (201 and 202 joined).
+        by: ``patient`` (45 clients with MLII, 201 and 202 joined) or ``record`` (46, as in the GRP-FED paper).
 
     Returns:
         The clients, and the records left out for want of the lead.
 
     Raises:
-        OptionError: no such folder, another ``by``.
+        OptionError: no such folder, another ``by``, one record of a patient held out without the other.
         CohortError: no MIT-BIH record in it, or none with the lead.
     """
     if by not in ("record", "patient"):
-        raise OptionError("--by", f"{by!r}", "record or patient")
+        raise OptionError("--by", f"{by!r}", "patient or record")
+    for name in options.holdout if by == "patient" else ():
+        if name in SAME_PATIENT:
+            whose = SAME_PATIENT[name]
+            raise OptionError(
+                "--holdout", f"{name} is of the same person as {whose}", f"{whose}, for both", "or pass --by record"
+            )
     if not source.is_dir():
         raise OptionError("--source", f"{source} is not a folder", "a folder with 100.hea, 100.dat, ...")
     names = [name for name in record_names() if (source / f"{name}.hea").is_file()]

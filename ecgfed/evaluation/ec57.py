@@ -5,11 +5,12 @@ https://physionet.org/physiotools/wag/. In our words: beats before 5:00 are for 
 are walked in time. The earlier of the two next beats is paired with the other file's next one when that is no further
 than 150 ms and no other beat of the first file's is nearer to it; otherwise it stays alone, a missed or an extra beat
 (O). Beats between ``[`` and ``]`` (flutter, fibrillation) of the reference are left out, and so are unmatched test
-beats there. A beat without a partner in the other file's shutdown (a ``~`` with bits 4 and 5 of its subtype set, to the
-next ``~`` without) is X, and counts like O.
+beats there; how well those stretches were found is counted by episodes (``ec57_flutter``). A beat without a partner in
+the other file's shutdown (a ``~`` with bits 4 and 5 of its subtype set, to the next ``~`` without) is X, and counts
+like O. ``ec57_walk`` has the rules of pairing. Atrial fibrillation and ST are not scored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.labels import BUILT_IN
+from ecgfed.evaluation.ec57_flutter import FlutterScores, compare_flutter
+from ecgfed.evaluation.ec57_walk import FLUTTER_WAVE, Step, Walker, in_samples, pairs
+from ecgfed.evaluation.fraction import Fraction
 from ecgfed.record.recording import Annotation
 
 #: Half-width of a match and the end of the learning period, seconds.
@@ -31,21 +35,12 @@ MAPPINGS: dict[str, dict[str, str]] = {
     "aami5": {**BUILT_IN["aami5"].symbols, **_RARE, "n": "N"},
     "aami5-bxb": {**BUILT_IN["aami5-bxb"].symbols, **_RARE, "n": "S"},
 }
+#: What a mapping does with the beats on which mappings differ, for the line under a table.
+MAPPING_WORDS = {
+    "aami5": "de Chazal 2004: escape beats e, j, n are N",
+    "aami5-bxb": "WFDB's bxb: escape beats e, j, n are S",
+}
 _N, _S, _V, _F, _Q, _O, _X = range(7)
-_NEVER = 2**62
-
-
-@dataclass(frozen=True)
-class Fraction:
-    """A share as EC57 reports it: ``part`` of ``whole``, undefined where the whole is 0."""
-
-    part: int
-    whole: int
-
-    @property
-    def percent(self) -> float | None:
-        """The share in percent, or None."""
-        return 100 * self.part / self.whole if self.whole else None
 
 
 @dataclass(frozen=True)
@@ -58,6 +53,8 @@ class Comparison:
         offset_ms: (pairs,) float64, test beat minus reference beat.
         rr_error_ms: (steps,) float64, reference minus test RR interval at each step where both are defined.
         shutdown_s: how long the test annotator was shut down.
+        flutter: how well the reference's flutter and fibrillation were found.
+        mapping: which symbol counted as which class, a name from ``MAPPINGS``.
     """
 
     record: str
@@ -65,6 +62,8 @@ class Comparison:
     offset_ms: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     rr_error_ms: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     shutdown_s: float = 0.0
+    flutter: FlutterScores = field(default_factory=FlutterScores)
+    mapping: str = "aami5"
 
     @property
     def scores(self) -> dict[str, Fraction]:
@@ -92,6 +91,13 @@ class Comparison:
         }
 
     @property
+    def missed_in_shutdown(self) -> dict[str, Fraction]:
+        """The reference's beats that fell into the test's shutdown, of all its beats and by class (EC57's table)."""
+        beats = self.counts[:5]
+        shares = {"all": Fraction(int(beats[:, _X].sum()), int(beats.sum()))}
+        return shares | {CLASSES[i]: Fraction(int(beats[i, _X]), int(beats[i].sum())) for i in (_N, _S, _V, _F)}
+
+    @property
     def qrs_f1(self) -> float | None:
         """Harmonic mean of QRS sensitivity and positive predictivity, percent; EC57 does not ask for it."""
         se, ppv = self.scores["qrs_se"], self.scores["qrs_ppv"]
@@ -105,15 +111,12 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """Return counts, scores (percent, with what they are a share of) and offsets for a script."""
-        shares = {
-            name: {"percent": _rounded(value.percent), "part": value.part, "whole": value.whole}
-            for name, value in self.scores.items()
-        }
         offset = self.offset_ms
         return {
             "record": self.record,
+            "mapping": self.mapping,
             "counts": self.counts.tolist(),
-            "scores": shares,
+            "scores": {name: value.as_json() for name, value in self.scores.items()},
             "qrs_f1": _rounded(self.qrs_f1),
             "offset_ms": {
                 "median": _rounded(float(np.median(offset))) if len(offset) else None,
@@ -121,6 +124,8 @@ class Comparison:
             },
             "rr_rms_ms": _rounded(self.rr_rms_ms),
             "shutdown_s": round(self.shutdown_s, 1),
+            "missed_in_shutdown": {name: value.as_json() for name, value in self.missed_in_shutdown.items()},
+            "vf": self.flutter.as_json(),
         }
 
 
@@ -145,122 +150,26 @@ class Aggregate:
 
 
 def aggregate(comparisons: Sequence[Comparison], name: str = "gross") -> Aggregate:
-    """Sum comparisons up; raises ValueError for none."""
+    """Sum comparisons up; raises ValueError for none, and for comparisons of several mappings."""
     if not comparisons:
         raise ValueError("no comparison to sum up")
+    if len(mappings := {one.mapping for one in comparisons}) > 1:
+        raise ValueError(f"comparisons of several mappings: {', '.join(sorted(mappings))}")
     gross = Comparison(
         name,
         np.sum([one.counts for one in comparisons], axis=0, dtype=np.int64),
         np.concatenate([one.offset_ms for one in comparisons]),
         np.concatenate([one.rr_error_ms for one in comparisons]),
         sum(one.shutdown_s for one in comparisons),
+        sum((one.flutter for one in comparisons), FlutterScores()),
+        comparisons[0].mapping,
     )
+    each = [{k: share.percent for k, share in (one.scores | one.flutter.scores).items()} for one in comparisons]
     average: dict[str, float | None] = {}
-    for score in gross.scores:
-        values = [value for one in comparisons if (value := one.scores[score].percent) is not None]
+    for score in each[0]:
+        values = [value for percents in each if (value := percents[score]) is not None]
         average[score] = float(np.mean(values)) if values else None
     return Aggregate(gross, average)
-
-
-@dataclass(frozen=True)
-class _Beats:
-    """The beats of one annotation file outside its flutter, and its flutter and shutdown intervals."""
-
-    time: list[int]
-    label: list[int]
-    flutter: list[tuple[int, int]]
-    shutdown: list[tuple[int, int]]
-
-
-def _read(annotation: Annotation, symbols: dict[str, str], window: int) -> _Beats:
-    """Walk the marks of a file once, in the order they stand in."""
-    marks = list(zip(annotation.sample.tolist(), annotation.symbol.tolist(), annotation.subtypes.tolist(), strict=True))
-    read = _Beats([], [], [], [])
-    fluttering, i = False, 0
-    while i < len(marks):
-        at, symbol, subtype = marks[i]
-        i += 1
-        if fluttering:
-            if symbol == "]":
-                read.flutter[-1] = (read.flutter[-1][0], at)
-                fluttering = False
-        elif symbol == "[":
-            read.flutter.append((at, _NEVER))
-            fluttering = True
-        elif symbol == "~" and subtype & 0x30 == 0x30:
-            start, stop, ends = _shutdown(read, at, marks[i] if i < len(marks) else None, window)
-            read.shutdown.append((start, stop))
-            i += ends
-        elif symbol in symbols:
-            read.time.append(at)
-            read.label.append(CLASSES.index(symbols[symbol]))
-    return read
-
-
-def _shutdown(read: _Beats, at: int, following: tuple[int, str, int] | None, window: int) -> tuple[int, int, bool]:
-    """Return when a shutdown begins and ends, and whether the mark after it is its end.
-
-    The AHA database has one mark in the middle instead: from a window after the last beat or flutter to a window before
-    the next mark.
-    """
-    if following is None:
-        return at, _NEVER, False
-    if following[1] == "~" and following[2] & 0x30 != 0x30:
-        return at, following[0], True
-    before = max([*read.time[-1:], *(stop for _, stop in read.flutter[-1:])], default=0)
-    stop = following[0] - window
-    return min(before + window, stop), stop, False
-
-
-def _inside(at: int, intervals: Iterable[tuple[int, int]]) -> bool:
-    return any(start <= at <= stop for start, stop in intervals)
-
-
-def _start(reference: list[int], test: list[int], start: int, window: int) -> tuple[int, int]:
-    """Return which beats of both files the comparison begins with, after ``start`` samples.
-
-    A test beat just before the start may belong to a reference beat just after it; one just after the start that
-    belongs to nothing, the next one being nearer, does not count.
-    """
-    i = int(np.searchsorted(reference, start))
-    j = int(np.searchsorted(test, start))
-    if not start:
-        return i, j
-    first = reference[i] if i < len(reference) else _NEVER
-    following = test[j] if j < len(test) else _NEVER
-    if j > 0 and first - test[j - 1] < abs(first - following) and first - test[j - 1] <= window:
-        return i, j - 1
-    after = test[j + 1] if j + 1 < len(test) else _NEVER
-    if following - start <= window and abs(first - after) < abs(first - following):
-        j += 1
-    return i, j
-
-
-def _pairs(
-    reference: list[int], test: list[int], i: int, j: int, window: int, stop: int
-) -> Iterator[tuple[int, int, bool, bool]]:
-    """Walk both files from beats ``i`` and ``j`` on; yield both next beats and which of the two is used up."""
-    one, two = [*reference, _NEVER, _NEVER], [*test, _NEVER, _NEVER]
-    while one[i] <= stop or two[j] <= stop:
-        theirs, ours = one[i], two[j]
-        if ours < theirs:
-            matched = theirs - ours <= window and theirs - ours < abs(theirs - two[j + 1])
-        else:
-            matched = ours - theirs <= window and ours - theirs < abs(ours - one[i + 1])
-        take_reference, take_test = matched or ours >= theirs, matched or ours < theirs
-        yield i, j, take_reference, take_test
-        i, j = i + take_reference, j + take_test
-
-
-def _intervals(read: _Beats) -> list[int]:
-    """Return the RR interval that ends at each beat; 0 for the first and across flutter or shutdown."""
-    out = [0] * len(read.time)
-    breaks = [start for start, _ in (*read.flutter, *read.shutdown)]
-    for k in range(1, len(read.time)):
-        before, at = read.time[k - 1], read.time[k]
-        if not any(before <= start < at for start in breaks):
-            out[k] = at - before
-    return out
 
 
 def compare(
@@ -291,23 +200,40 @@ def compare(
     """
     if mapping not in MAPPINGS:
         raise ValueError(f"mapping is {mapping!r}; expected one of {', '.join(MAPPINGS)}")
-    window, start = int(match_s * fs_hz), int(start_s * fs_hz)
-    theirs, ours = _read(reference, MAPPINGS[mapping], window), _read(test, MAPPINGS[mapping], window)
-    stop = samples if samples is not None else max(theirs.time, default=0)
-    rr, our_rr = [*_intervals(theirs), 0], [*_intervals(ours), 0]
+    window, start = in_samples(match_s, fs_hz), in_samples(start_s, fs_hz)
+    labels = {FLUTTER_WAVE: _O, **{symbol: CLASSES.index(name) for symbol, name in MAPPINGS[mapping].items()}}
+    theirs = Walker.over(reference, labels, window, is_reference=True)
+    ours = Walker.over(test, labels, window)
     counts = np.zeros((7, 7), np.int64)
     offsets, errors = [], []
-    first = _start(theirs.time, ours.time, start, window)
-    for i, j, take_reference, take_test in _pairs(theirs.time, ours.time, *first, window, stop):
-        if take_reference and take_test:
-            counts[theirs.label[i], ours.label[j]] += 1
-            offsets.append(ours.time[j] - theirs.time[i])
-        elif take_reference:
-            counts[theirs.label[i], _X if _inside(theirs.time[i], ours.shutdown) else _O] += 1
-        elif not _inside(ours.time[j], theirs.flutter):
-            counts[_X if _inside(ours.time[j], theirs.shutdown) else _O, ours.label[j]] += 1
-        if rr[i] and our_rr[j]:  # bxb takes the interval error at every step, of missed and extra beats too
-            errors.append(rr[i] - our_rr[j])
-    down = sum(min(end, stop) - begin for begin, end in ours.shutdown)
+    for step in pairs(theirs, ours, start, samples, window):
+        cell = _cell(step, theirs, ours)
+        if cell is not None and not cell[0] >= _O <= cell[1]:  # nothing is counted where neither has a beat of a class
+            counts[cell] += 1
+            if max(cell) < _O:
+                offsets.append(ours.at - theirs.at)
+        if theirs.rr and ours.rr:  # bxb takes the interval error at every step, of missed and extra beats too
+            errors.append(theirs.rr - ours.rr)
+    open_since = samples - ours.down_since if samples is not None and ours.down_since is not None else 0
+    last = samples if samples is not None else max(reference.sample.tolist(), default=0)
     ms = 1000 / fs_hz
-    return Comparison(record, counts, np.array(offsets) * ms, np.array(errors) * ms, down / fs_hz)
+    return Comparison(
+        record,
+        counts,
+        np.array(offsets) * ms,
+        np.array(errors) * ms,
+        (ours.down + open_since) / fs_hz,
+        compare_flutter(reference, test, start, last, fs_hz),
+        mapping,
+    )
+
+
+def _cell(step: Step, theirs: Walker, ours: Walker) -> tuple[int, int] | None:
+    """Return where in the confusion matrix a step counts, None where it does not."""
+    row = _X if theirs.shutdown.hold(ours.at) else _O
+    column = _X if ours.shutdown.hold(theirs.at) else _O
+    if step is Step.EXTRA:
+        return None if ours.label is None or theirs.flutter.hold(ours.at) else (row, ours.label)
+    if theirs.label is None or step is Step.MISSED:
+        return None if theirs.label is None else (theirs.label, column)
+    return None if ours.label is None else (theirs.label, ours.label)

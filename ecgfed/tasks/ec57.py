@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.evaluation.ec57 import CLASSES, MAPPINGS, MATCH_S, START_S, Aggregate, Comparison, aggregate, compare
+from ecgfed.evaluation.ec57 import (
+    CLASSES,
+    MAPPING_WORDS,
+    MAPPINGS,
+    MATCH_S,
+    START_S,
+    Aggregate,
+    Comparison,
+    aggregate,
+    compare,
+)
+from ecgfed.evaluation.ec57_flutter import excludes_nothing
 from ecgfed.record.reader import format_of
 from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.record.wfdb_header import read_header, record_base
@@ -23,6 +34,17 @@ COLUMNS = {
     "S Se": "sveb_se",
     "S +P": "sveb_ppv",
 }
+#: Columns of the table of flutter and fibrillation, named after epicmp's, and the scores they show.
+FLUTTER_COLUMNS = {
+    "E Se": "vf_episode_se",
+    "E +P": "vf_episode_ppv",
+    "D Se": "vf_duration_se",
+    "D +P": "vf_duration_ppv",
+}
+#: What EC57 also knows and ``ec57`` does not score.
+NOT_SCORED = ("AF", "ST")
+
+Row = tuple[str, float | None, tuple[float | None, ...]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,18 +73,52 @@ class Ec57Scores:
         gross = self.total.gross.scores
         told = ", ".join(f"{name} {_percent(gross[key].percent)}" for name, key in COLUMNS.items())
         what = f"{shortened(self.test, 20)} against {shortened(self.reference, 20)}"
-        return f"Ec57Scores({len(self.records)} records, {what}: {told})"
+        return f"Ec57Scores({len(self.records)} records, {what}, mapping {self.mapping}: {told})"
 
-    def rows(self) -> list[tuple[str, int | None, tuple[float | None, ...]]]:
+    @property
+    def mapping_words(self) -> str:
+        """The mapping's name and what it does with escape beats, to stand beside every table."""
+        return f"mapping {self.mapping} ({MAPPING_WORDS[self.mapping]})"
+
+    def rows(self) -> list[Row]:
         """Return the table row by row: name, beats, and the scores of ``COLUMNS`` in percent, None where undefined.
 
         The last two rows are gross (of the summed counts) and average (of the records that define a score).
         """
-        rows: list[tuple[str, int | None, tuple[float | None, ...]]] = []
+        rows: list[Row] = []
         for one in (*self.records, self.total.gross):
             percents = tuple(one.scores[key].percent for key in COLUMNS.values())
             rows.append((one.record, one.scores["qrs_se"].whole, percents))
         return [*rows, ("average", None, tuple(self.total.average[key] for key in COLUMNS.values()))]
+
+    def flutter_rows(self) -> list[Row]:
+        """Return the table of flutter and fibrillation: name, episodes of the reference, scores of ``FLUTTER_COLUMNS``.
+
+        Only of records where either file marks an episode; gross and average follow. Empty where there is none.
+        """
+        marked = [one for one in self.records if one.flutter.episodes or one.flutter.called]
+        if not marked:
+            return []
+        rows: list[Row] = [
+            (
+                one.record,
+                one.flutter.episodes,
+                tuple(one.flutter.scores[key].percent for key in FLUTTER_COLUMNS.values()),
+            )
+            for one in (*marked, self.total.gross)
+        ]
+        return [*rows, ("average", None, tuple(self.total.average[key] for key in FLUTTER_COLUMNS.values()))]
+
+    def shutdown_words(self) -> str:
+        """Say how long the annotator under test was shut down and what it missed by that; empty where it was not."""
+        gross = self.total.gross
+        missed = gross.missed_in_shutdown["all"]
+        if not gross.shutdown_s and not missed.part:
+            return ""
+        return (
+            f"Shut down for {gross.shutdown_s:.1f} s: missed in it {missed.part:,} of {missed.whole:,} beats"
+            f" ({_percent(missed.percent)}%)."
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return what ``ecgfed ec57 --json`` prints."""
@@ -70,6 +126,7 @@ class Ec57Scores:
             "reference": self.reference,
             "test": self.test,
             "mapping": self.mapping,
+            "not_measured": list(NOT_SCORED),
             "start_s": self.start_s,
             "match_s": MATCH_S,
             "classes": list(CLASSES),
@@ -86,7 +143,7 @@ class Ec57Scores:
             f"{''.join(f'<td>{_percent(value)}</td>' for value in percents)}</tr>"
             for name, beats, percents in self.rows()
         )
-        caption = html.escape(f"{self.test} against {self.reference}, percent")
+        caption = html.escape(f"{self.test} against {self.reference}, percent; {self.mapping_words}")
         return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
 
 
@@ -101,6 +158,9 @@ def score_ec57(
     watch: Watch = NOBODY,
 ) -> Ec57Scores:
     """Score beat annotations by ANSI/AAMI EC57: QRS, VEB and SVEB sensitivity and +P, gross and average.
+
+    Ventricular flutter and fibrillation (``[`` to ``]``) are scored by episodes and by duration, shutdown (``~`` with
+    bits 4 and 5 of its subtype set) by what was missed in it. Atrial fibrillation and ST are not scored.
 
     Args:
         records: WFDB records, or folders of them; one or several.
@@ -135,7 +195,7 @@ def score_ec57(
         if not marks.is_file() and path not in named:  # of a folder those that were annotated
             without.append(path.name)
             continue
-        compared.append(_compare(path, marks, reference, start_s, mapping))
+        compared.append(_compare(path, marks, reference, start_s, mapping, watch))
     if not compared:
         where = folder or given[0]
         raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", "check --test, --test-folder")
@@ -144,7 +204,7 @@ def score_ec57(
     return Ec57Scores(tuple(compared), aggregate(compared), test, reference, mapping, start_s, tuple(without))
 
 
-def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str) -> Comparison:
+def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch) -> Comparison:
     if format_of(path) != "wfdb":
         raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
@@ -154,6 +214,8 @@ def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: s
             path, f"lasts {samples / header.fs:.0f} s", f"more than the {start_s:g} s that do not count", "pass --start"
         )
     theirs = read_annotation(path, reference, samples=samples)
+    if excludes_nothing(theirs):
+        watch.warn(f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra")
     ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], samples=samples)
     return compare(theirs, ours, float(header.fs), samples=samples, mapping=mapping, start_s=start_s, record=path.name)
 

@@ -50,7 +50,7 @@ def prepare_mitbih(
     download: bool = False,
     url: str | None = None,
     split: SplitKind = "random",
-    by: str = "record",
+    by: str = "patient",
     classes: str | LabelMap = "mitbih12",
     peaks: str = "annotated",
     detector: str | Detector = OURS,
@@ -65,7 +65,7 @@ def prepare_mitbih(
     workers: int | None = None,
     watch: Watch = NOBODY,
 ) -> Cohort:
-    """Make a cohort from the MIT-BIH Arrhythmia Database: 46 clients, 12 classes, 105,045 beats by default.
+    """Make a cohort from the MIT-BIH Arrhythmia Database: 45 patients, 12 classes, 105,045 beats by default.
 
     Args:
         source: folder with the records; with ``download``, the folder to put them in.
@@ -73,7 +73,7 @@ def prepare_mitbih(
         download: fetch the records from PhysioNet first, verified.
         url: a mirror to download from.
         split: ``random`` (stratified by class) or ``chronological``.
-        by: ``record`` (46 clients) or ``patient`` (201 and 202, one person, joined).
+        by: ``patient`` (201 and 202 are one person: 45 clients) or ``record`` (46, as in the GRP-FED paper).
         classes: ``mitbih12``, ``aami5``, ``aami5-bxb``, a JSON or TOML file, or a label map.
         peaks: ``annotated`` or ``detected`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.

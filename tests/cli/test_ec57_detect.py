@@ -9,6 +9,8 @@ import wfdb
 from conftest import write_record
 from support import Command, assert_refused, snapshot
 
+from ecgfed import score_ec57
+
 LONG = "NNNNV" * 100  # 6 minutes 40 s
 
 
@@ -110,6 +112,55 @@ def test_mapping_moves_the_escape_beats(ecgfed: Command, tmp_path: Path) -> None
         said = ecgfed("ec57", path, "--test", "atr", "--mapping", mapping, "--json")
         scores = json.loads(said.out)["gross"]["scores"]
         assert scores["sveb_se"]["whole"] == pytest.approx(sveb * scores["qrs_se"]["whole"], abs=1)
+
+
+def test_every_table_names_its_mapping_and_what_is_not_scored(ecgfed: Command, recorded: Path) -> None:
+    for mapping, words in (("aami5", "e, j, n are N"), ("aami5-bxb", "e, j, n are S")):
+        command = ("ec57", recorded / "r1", "--test", "atr", "--mapping", mapping)
+        said = ecgfed(*command).out
+        assert f"Mapping {mapping} (" in said
+        assert words in said
+        assert "Not scored: atrial fibrillation (AF) and ST" in said
+        assert "neither file marks flutter" in said
+        told = json.loads(ecgfed(*command, "--json").out)
+        assert told["mapping"] == told["gross"]["mapping"] == told["records"][0]["mapping"] == mapping
+        assert told["not_measured"] == ["AF", "ST"]
+    scores = score_ec57(recorded / "r1", "atr")
+    assert "mapping aami5" in repr(scores)
+    assert "mapping aami5 (de Chazal" in scores._repr_html_()
+
+
+def test_flutter_and_shutdown_have_their_lines(ecgfed: Command, tmp_path: Path) -> None:
+    """One episode of 10 s, 5 s of it found, one called in vain; a beat missed while the test was shut down."""
+    path = write_record(tmp_path, "f1", "N" * 500, annotate=False)
+    at = 300 * 360
+    theirs = [(at + 360, "N", 0), (at + 720, "["), (at + 4320, "]"), (at + 5000, "N")]
+    ours = [(at + 360, "N"), (at + 2520, "["), (at + 4320, "]"), (at + 4500, "~", 0x30), (at + 5500, "~", 0)]
+    ours += [(at + 6000, "["), (at + 6360, "]")]
+    for suffix, file in (("atr", theirs), ("test", ours)):
+        sample, symbol = np.array([mark[0] for mark in file]), [mark[1] for mark in file]
+        subtype = np.array([mark[2] if len(mark) > 2 else 0 for mark in file])
+        wfdb.wrann("f1", suffix, sample, symbol, subtype=subtype, write_dir=str(tmp_path))
+    said = ecgfed("ec57", path, "--test", "test").out
+    assert "VF episodes" in said
+    assert "Shut down for 2.8 s: missed in it 1 of 2 beats (50.00%)." in said
+    told = json.loads(ecgfed("ec57", path, "--test", "test", "--json").out)
+    vf = told["gross"]["vf"]
+    assert vf["vf_episode_se"] == {"percent": 100.0, "part": 1, "whole": 1}
+    assert vf["vf_episode_ppv"] == {"percent": 50.0, "part": 1, "whole": 2}
+    assert vf["vf_duration_se"] == {"percent": 50.0, "part": 5.0, "whole": 10.0}
+    assert vf["vf_duration_ppv"] == {"percent": 83.3333, "part": 5.0, "whole": 6.0}
+    assert told["average"]["vf_episode_se"] == 100.0
+
+
+def test_a_flutter_that_excludes_nothing_is_told(ecgfed: Command, tmp_path: Path) -> None:
+    path = write_record(tmp_path, "f2", "N" * 500, annotate=False)
+    at = 300 * 360 + np.array([100, 1000, 2000, 3000])
+    annotate(tmp_path, "f2", at, ["N", "[", "]", "["], "atr")
+    annotate(tmp_path, "f2", at[[0, 0, 0, 3]] + [0, 1200, 1300, 500], ["N"] * 4, "test")
+    said = ecgfed("ec57", path, "--test", "test", "--json")
+    assert "f2.atr: the last [ has no ]" in said.err
+    assert json.loads(said.out)["gross"]["counts"][5][0] == 1  # the beats in the first are left out, that one is extra
 
 
 def test_records_without_test_annotations_are_named(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:

@@ -313,13 +313,19 @@ def test_some_real_records(ecgfed: Run, mitdb: Path, tmp_path: Path) -> None:
     """Record 115 holds 1,953 N and no other beat; 102 has no MLII; 201 is one person with 202."""
     for name in ("102", "115", "201", "202"):
         copy_record(mitdb / name, tmp_path / "in")
-    arguments = ("--source", tmp_path / "in", "--out", tmp_path / "c", "--by", "patient", *SERIAL)
+    arguments = ("--source", tmp_path / "in", "--out", tmp_path / "c", *SERIAL)
     said = ecgfed("prepare", "mitbih", *arguments)
     assert "2 clients, 12 classes, 6,052 beats" in said.out  # 1,953 and 1,963 + 2,136
     assert "Left out for want of lead MLII: 102." in said.out
     assert "published database's" not in said.out
     assert "ecgfed: note: clients with one class only: 115" in notes(said)
     assert not any("not the published" in line for line in said.error_lines)
+    assert json.loads((tmp_path / "c/cohort.json").read_text())["by"] == "patient"
+    apart = ecgfed("prepare", "mitbih", *arguments, "--overwrite", "--by", "record")
+    assert "3 clients, 12 classes, 6,052 beats" in apart.out
+    held = ecgfed("prepare", "mitbih", *arguments, "--overwrite", "--holdout", "202")
+    assert held.code == 2
+    assert "--holdout: 202 is of the same person as 201" in held.err
     edit(tmp_path / "in" / "115.hea", "# ", "# x")
     said = ecgfed("prepare", "mitbih", *arguments, "--overwrite")
     assert any("1 files in" in line and "115.hea" in line for line in notes(said))

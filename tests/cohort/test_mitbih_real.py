@@ -49,7 +49,7 @@ def fake_sources(names: list[str]) -> list[Source]:
 def cohort(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Cohort:
     """All 46 records, prepared once."""
     out = tmp_path_factory.mktemp("mitbih") / "cohort"
-    sources, _ = mitbih_sources(mitdb, DEFAULT)
+    sources, _ = mitbih_sources(mitdb, DEFAULT, "record")
     build_cohort(sources, out, DEFAULT, kind="mitbih", workers=2, check=count_check(sources, DEFAULT))
     return open_cohort(out)
 
@@ -118,8 +118,10 @@ def test_windows_are_finite_millivolt_and_intervals_are_a_humans(cohort: Cohort)
 
 @pytest.mark.mitdb
 def test_by_patient_201_and_202_are_one_client(mitdb: Path, tmp_path: Path) -> None:
-    sources, without = mitbih_sources(mitdb, DEFAULT, "patient")
+    sources, without = mitbih_sources(mitdb, DEFAULT)  # the default
     assert without == ["102", "104"]
+    assert mitbih_sources(mitdb, DEFAULT, "patient") == (sources, without)
+    assert count_check(sources, DEFAULT) is not None  # the same records, so the published counts hold
     assert len(sources) == 45
     (joined,) = [source for source in sources if len(source.records) > 1]
     assert (joined.id, [path.name for path in joined.records]) == ("201", ["201", "202"])
@@ -133,7 +135,7 @@ def test_by_patient_201_and_202_are_one_client(mitdb: Path, tmp_path: Path) -> N
 
 @pytest.mark.mitdb
 def test_by_record_they_stay_apart_and_lead_v5_takes_others(mitdb: Path) -> None:
-    sources, without = mitbih_sources(mitdb, DEFAULT)
+    sources, without = mitbih_sources(mitdb, DEFAULT, "record")
     assert [source.id for source in sources] == ON_MLII
     assert without == ["102", "104"]
     v5, _ = mitbih_sources(mitdb, PrepareOptions(BeatOptions(("V5",), "annotated")))
@@ -199,8 +201,12 @@ def test_the_counts_are_not_checked_where_they_cannot_hold(names: list[str], opt
 
 
 def test_sources_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="by: 'tape'; expected record or patient"):
+    with pytest.raises(OptionError, match="by: 'tape'; expected patient or record"):
         mitbih_sources(tmp_path, DEFAULT, "tape")
+    with pytest.raises(
+        OptionError, match=r"holdout: 202 is of the same person as 201; expected 201, for both; or pass"
+    ):
+        mitbih_sources(tmp_path, PrepareOptions(holdout=("100", "202")))
     with pytest.raises(OptionError, match=r"source: .*nothing is not a folder"):
         mitbih_sources(tmp_path / "nothing", DEFAULT)
     with pytest.raises(CohortError, match="holds no MIT-BIH record"):

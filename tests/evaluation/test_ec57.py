@@ -55,6 +55,71 @@ def test_equally_near_neighbours_are_not_paired_with_the_first() -> None:
     assert counted(marks((1000, "N")), marks((980, "V"), (1020, "N"))) == {"Ov": 1, "Nn": 1}
 
 
+def test_the_window_is_rounded_to_samples_not_truncated() -> None:
+    """0.15 s are 37.5 samples at 250 Hz: a beat 38 away is a match, one 39 away is none."""
+    at = 300 * 250 + 1000
+    for distance, paired in ((38, 1), (39, 0)):
+        reference = Annotation(np.array([at]), np.array(["N"]))
+        test = Annotation(np.array([at + distance]), np.array(["N"]))
+        assert compare(reference, test, 250.0, samples=at + 500).counts[0, 0] == paired
+
+
+def test_a_rival_that_belongs_to_a_nearer_beat_is_none() -> None:
+    """The case of James Pardey in bxb.c: above 200/min, two rivals as near, one with a nearer partner.
+
+    At 250 Hz, window 38: 32 samples from the first reference beat to the first test beat, 32 on to the second
+    reference beat, which has a test beat at 25.
+    """
+
+    def counts(*test: int) -> object:
+        theirs, ours = (Annotation(75_000 + np.array(at), np.full(len(at), "N")) for at in ([196, 260], test))
+        return compare(theirs, ours, 250.0, samples=80_000).counts[[0, 5]][:, [0, 5]].tolist()
+
+    assert counts(228, 285) == [[2, 0], [0, 0]]
+    assert counts(228) == [[1, 1], [0, 0]]  # without it the first is missed, the second paired
+    assert counts(228, 292) == [[1, 1], [1, 0]]  # as far as the other: the rival stays one
+
+
+def test_a_flutter_wave_outside_flutter_is_a_qrs_of_no_class() -> None:
+    assert counted(marks((100, "!"), (500, "N")), marks((100, "V"), (500, "!"))) == {"Ov": 1, "No": 1}
+    assert counted(marks((100, "!"), (500, "N")), marks((500, "N"))) == {"Nn": 1}
+    assert counted(marks((100, "["), (300, "!"), (400, "]"), (500, "N")), marks((500, "N"))) == {"Nn": 1}
+
+
+def test_vf_by_episodes_and_by_duration() -> None:
+    """Reference 10 s and 20 s, test 4 s into the first and 6 s of nothing; at 360 Hz."""
+    reference = marks((3600, "["), (7200, "]"), (18000, "["), (25200, "]"))
+    test = marks((5760, "["), (9000, "]"), (36000, "["), (38160, "]"))
+    found = compare(reference, test, FS_HZ, samples=START + 50_000).flutter
+    assert (found.found, found.episodes, found.right, found.called) == (1, 2, 1, 2)
+    assert (found.shared_s, found.duration_s, found.called_s) == (4.0, 30.0, 15.0)
+    assert found.scores["vf_duration_se"].percent == pytest.approx(100 * 4 / 30)
+    assert found.scores["vf_duration_ppv"].percent == pytest.approx(100 * 4 / 15)
+
+
+def test_vf_before_5_00_does_not_count_and_without_an_end_lasts_to_the_records() -> None:
+    reference = marks((-7200, "["), (-3600, "]"), (-360, "["), (720, "]"), (3600, "["))
+    found = compare(reference, marks((-7200, "["), (-3600, "]")), FS_HZ, samples=START + 7200).flutter
+    assert (found.episodes, found.found, found.called, found.duration_s) == (2, 0, 0, 2.0 + 10.0)
+    assert found.scores["vf_episode_ppv"].percent is None
+
+
+def test_what_was_missed_in_shutdown() -> None:
+    reference = marks((100, "N"), (600, "V"), (700, "N"), (1800, "N"))
+    test = marks((100, "N"), (500, "~"), (1500, "~"), subtype={500: 0x30, 1500: 0})
+    found = compare(reference, test, FS_HZ, samples=START + 5000)
+    told = {name: (share.part, share.whole) for name, share in found.missed_in_shutdown.items()}
+    assert told == {"all": (2, 4), "N": (1, 3), "S": (0, 0), "V": (1, 1), "F": (0, 0)}
+    assert found.as_json()["missed_in_shutdown"]["all"] == {"percent": 50.0, "part": 2, "whole": 4}
+
+
+def test_comparisons_of_two_mappings_are_not_summed() -> None:
+    ones = [compare(marks((100, "j")), marks((100, "j")), FS_HZ, mapping=mapping) for mapping in MAPPINGS]
+    assert [one.as_json()["mapping"] for one in ones] == ["aami5", "aami5-bxb"]
+    with pytest.raises(ValueError, match="several mappings: aami5, aami5-bxb"):
+        aggregate(ones)
+
+
 def test_the_learning_period_does_not_count_but_a_beat_just_before_its_end_may_match_one_after() -> None:
     assert counted(marks((-500, "V"), (10, "N")), marks((-500, "N"), (-5, "N"), (300, "N"))) == {"Nn": 1, "On": 1}
     # an extra beat within 150 ms after the start, the next one being nearer, is not held against the detector

@@ -238,13 +238,13 @@ def test_what_left_is_said(ecgfed: Command, tmp_path: Path) -> None:
 @pytest.mark.mitdb
 @pytest.mark.slow
 def test_mit_bih_without_names_is_the_same_beats(ecgfed: Command, mitdb: Path, tmp_path: Path) -> None:
-    """Beats and labels of the 46 records are those of the named cohort, in another order."""
+    """Beats and labels of the 45 patients are those of the named cohort, in another order."""
     for name, options in (("named", ()), ("anonymous", ("--anonymize", "--key", tmp_path / "key.csv"))):
         said = ecgfed("prepare", "mitbih", "--source", mitdb, "--out", tmp_path / name, "--quiet", *options)
         assert (said.code, said.err) == (0, "")
     assert found(tmp_path / "anonymous", str(mitdb)) == []
     rows = dict(line.split(",")[:2] for line in (tmp_path / "key.csv").read_text().splitlines()[1:])
-    assert sorted(rows) == [f"p{number:04d}" for number in range(1, 47)]
+    assert sorted(rows) == [f"p{number:04d}" for number in range(1, 46)]
     read = {}
     for name in ("named", "anonymous"):
         meta = json.loads((tmp_path / name / "cohort.json").read_text())

@@ -1,0 +1,106 @@
+"""Ventricular flutter and fibrillation, episode by episode, as ANSI/AAMI EC57 asks and WFDB's ``epicmp -V`` counts.
+
+An episode lasts from ``[`` to the next ``]``, without one to the end of the record. Only the part after the learning
+period counts. An episode of the reference is found where an episode of the test overlaps it, however little; one of
+the test is right where one of the reference overlaps it. Source: app/epicmp.c of the WFDB software.
+"""
+
+from dataclasses import dataclass
+
+from ecgfed.evaluation.fraction import Fraction
+from ecgfed.record.recording import Annotation
+
+_Spans = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class FlutterScores:
+    """Episodes of flutter or fibrillation of one record, or summed over several.
+
+    Attributes:
+        episodes: of the reference.
+        found: those of them that an episode of the test overlaps.
+        called: episodes of the test.
+        right: those of them that an episode of the reference overlaps.
+        duration_s: how long the reference's episodes last, seconds.
+        called_s: how long the test's last, seconds.
+        shared_s: how long both last at once, seconds.
+    """
+
+    episodes: int = 0
+    found: int = 0
+    called: int = 0
+    right: int = 0
+    duration_s: float = 0.0
+    called_s: float = 0.0
+    shared_s: float = 0.0
+
+    def __add__(self, other: "FlutterScores") -> "FlutterScores":
+        return FlutterScores(
+            self.episodes + other.episodes,
+            self.found + other.found,
+            self.called + other.called,
+            self.right + other.right,
+            self.duration_s + other.duration_s,
+            self.called_s + other.called_s,
+            self.shared_s + other.shared_s,
+        )
+
+    @property
+    def scores(self) -> dict[str, Fraction]:
+        """Sensitivity and positive predictivity by episodes and by duration."""
+        return {
+            "vf_episode_se": Fraction(self.found, self.episodes),
+            "vf_episode_ppv": Fraction(self.right, self.called),
+            "vf_duration_se": Fraction(self.shared_s, self.duration_s),
+            "vf_duration_ppv": Fraction(self.shared_s, self.called_s),
+        }
+
+    def as_json(self) -> dict[str, dict[str, float | None]]:
+        """Return the scores, each with what it is a share of, for a script."""
+        return {name: share.as_json() for name, share in self.scores.items()}
+
+
+def compare_flutter(reference: Annotation, test: Annotation, start: int, stop: int, fs_hz: float) -> FlutterScores:
+    """Compare the flutter of two annotation files from sample ``start`` to sample ``stop``, the record's end."""
+    theirs, ours = _episodes(reference, start, stop), _episodes(test, start, stop)
+    return FlutterScores(
+        len(theirs),
+        sum(_overlap(one, ours) > 0 for one in theirs),
+        len(ours),
+        sum(_overlap(one, theirs) > 0 for one in ours),
+        sum(end - begin for begin, end in theirs) / fs_hz,
+        sum(end - begin for begin, end in ours) / fs_hz,
+        sum(_overlap(one, ours) for one in theirs) / fs_hz,
+    )
+
+
+def excludes_nothing(reference: Annotation) -> bool:
+    """Whether a file's last flutter has no end while an earlier one has: ``bxb`` counts the test's beats in it."""
+    spans, since = _marked(reference)
+    return bool(spans) and since is not None
+
+
+def _episodes(annotation: Annotation, start: int, stop: int) -> _Spans:
+    """Return the parts of a file's episodes between two samples."""
+    spans, since = _marked(annotation)
+    if since is not None:
+        spans.append((since, stop))
+    return [(max(begin, start), min(end, stop)) for begin, end in spans if end >= start and begin < stop]
+
+
+def _marked(annotation: Annotation) -> tuple[_Spans, int | None]:
+    """Return the ended episodes of a file, and when the one began that it does not end."""
+    spans: _Spans = []
+    since: int | None = None
+    for at, symbol in zip(annotation.sample.tolist(), annotation.symbol.tolist(), strict=True):
+        if symbol == "[" and since is None:
+            since = at
+        elif symbol == "]" and since is not None:
+            spans.append((since, at))
+            since = None
+    return spans, since
+
+
+def _overlap(one: tuple[int, int], others: _Spans) -> int:
+    return sum(max(0, min(one[1], end) - max(one[0], begin)) for begin, end in others)

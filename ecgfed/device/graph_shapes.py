@@ -160,7 +160,10 @@ def _reduce(call: _Call) -> tuple[Known, int]:
 
 
 def _shape(call: _Call) -> tuple[Known, int]:
-    shape = call.value(0).shape
+    given = call.given[0]
+    if given is None:
+        raise call.wrong("of nothing")
+    shape = given.shape
     if call.number("start", 0) or "end" in call.node.attributes:
         raise call.wrong("of some axes alone")
     return Known(INT, (len(shape),), shape), 1

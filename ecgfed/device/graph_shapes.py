@@ -160,10 +160,7 @@ def _reduce(call: _Call) -> tuple[Known, int]:
 
 
 def _shape(call: _Call) -> tuple[Known, int]:
-    given = call.given[0]
-    if given is None:
-        raise call.wrong("of nothing")
-    shape = given.shape
+    shape = call.value(0).shape
     if call.number("start", 0) or "end" in call.node.attributes:
         raise call.wrong("of some axes alone")
     return Known(INT, (len(shape),), shape), 1

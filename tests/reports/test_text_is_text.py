@@ -28,6 +28,7 @@ def test_any_name_can_be_drawn(name: str, tmp_path: Path) -> None:
     signal = np.sin(np.arange(3600) / 30)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module="(?!ecgfed)")  # between other packages
         strip = Strip(signal, 360.0, np.array([720, 1080]), [name, "N"], "N", name, name)
         assert draw_strip(strip, 0.0, dpi=50).startswith(b"\x89PNG")
         page = QualityPage(signal[None], (name,), name, 360.0, {name: [(1.0, 2.0, "noise")]}, name, name)

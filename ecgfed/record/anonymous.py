@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.errors import OptionError
+from ecgfed.record.lead_names import names_nobody
 from ecgfed.record.reader import format_of
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_fields, header_path
@@ -25,12 +26,6 @@ OLDEST = 90
 #: the WFDB Applications Guide), ST and T changes as the European ST-T Database writes them, and single symbols.
 _RHYTHMS = "AB|AFIB|AFL|ASYS|ATACH|B|BI|BII|HGEA|IVR|J|MAT|N|NOD|NOISE|P|PM|PREX|SAB|SBR|SVTA|T|VER|VF|VFIB|VFL|VT"
 _CODES = re.compile(rf"\((?:{_RHYTHMS})|TS|PSE|MISSB|U|\(?A?(?:ST|T)[0-9][+-]{{1,2}}[0-9]{{0,4}}\)?|[!-~]|")
-#: Names of leads that name a lead and nobody: the standard ones, modified ones, and numbered channels.
-_LEAD = re.compile(
-    r"(?:mod\.? ?|M)?(?:I|II|III|aVR|aVL|aVF|V[1-9]R?)|MLI{1,3}|MV[1-6]|ML5|D[1-5]|CM[1-6]|CC[1-6]|CS[1-6]|NASA|[XYZ]|"
-    r"v[xyz]|(?:ECG|EKG|CH|CHANNEL|LEAD|SIG|SIGNAL)[ _-]?(?:[0-9]{0,3}|I|II|III)|lead",
-    re.IGNORECASE,
-)
 _AGE = re.compile(r"\bage\b[^0-9A-Za-z]{0,4}([0-9]{1,3})(?![0-9.])", re.IGNORECASE)
 _SEX = re.compile(r"\b(?:sex|gender)\b\W{0,4}(male|female|m|f)\b", re.IGNORECASE)
 #: MIT-BIH's first comment line: ``69 M 1085 1629 x1``.
@@ -217,7 +212,7 @@ def _age(years: int) -> str:
 
 def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
     """Return leads' names, those that are not known as a lead's by number, and how many those are."""
-    known = [name in typed or _LEAD.fullmatch(name) is not None for name in names]
+    known = [name in typed or names_nobody(name) for name in names]
     taken = {name for name, here in zip(names, known, strict=True) if here}
     made = []
     for number, (name, here) in enumerate(zip(names, known, strict=True), 1):
@@ -231,4 +226,4 @@ def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, 
 def _channel(told: str, typed: Sequence[str]) -> str:
     """Return what is said of a channel that was left out, without its name where that is no lead's."""
     name, colon, reason = told.rpartition(": ")
-    return told if name in typed or _LEAD.fullmatch(name) else f"a channel{colon}{reason}"
+    return told if name in typed or names_nobody(name) else f"a channel{colon}{reason}"

@@ -10,7 +10,7 @@ from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.csv_files import read_csv
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
-from ecgfed.record.leads import lead_list
+from ecgfed.record.leads import are_ecg, find_lead, lead_list, other_name
 from ecgfed.record.numpy_files import read_numpy
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.record.tables import read_table
@@ -52,15 +52,18 @@ def read_recording(
     leads: str | Sequence[str] | None = None,
     *,
     every_lead: bool = False,
+    others: bool = False,
     how: ReadOptions | None = None,
 ) -> Recording:
     """Read a recording in millivolt, gaps as NaN.
 
     Args:
         path: ``.hea``, ``.dat`` or no suffix: WFDB; ``.edf``; ``.csv``, ``.tsv``, ``.txt``; ``.npy``, ``.npz``.
-        leads: lead names in order of preference, the first one present is chosen; for none its first lead, unless that
-            is named as something else than an ECG's and another one is.
-        every_lead: read the others too, as far as they are voltages at the same sampling frequency.
+        leads: lead names in order of preference, or a place, ``#2``; the first one present is chosen, under its own
+            name before another one of the same lead (``Recording.stands_for``). For none the first ECG: what is named
+            as something else, or is no voltage, is none.
+        every_lead: read the other ECGs too, as far as they are voltages at the same sampling frequency.
+        others: with every lead: also what is named as something else, a respiration in millivolt.
         how: what a CSV or NumPy file leaves open.
 
     Raises:
@@ -73,18 +76,32 @@ def read_recording(
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with _named_errors(path):
         if kind == "wfdb":
-            return read_wfdb(path, leads, every_lead=every_lead)
+            return read_wfdb(path, leads, every_lead=every_lead, others=others)
         if kind == "edf":
-            return read_edf(path, leads, every_lead=every_lead, how=how)
+            return read_edf(path, leads, every_lead=every_lead, others=others, how=how)
         if kind == "csv":
-            return read_csv(path, leads, every_lead=every_lead, how=how)
-        return read_numpy(path, leads, every_lead=every_lead, how=how)
+            return read_csv(path, leads, every_lead=every_lead, others=others, how=how)
+        return read_numpy(path, leads, every_lead=every_lead, others=others, how=how)
 
 
 def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
-    """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first."""
+    """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
     recording = read_recording(path, (), every_lead=True, how=how)
-    return replace(recording, lead=next((name for name in preferred if name in recording.leads), recording.lead))
+    found = find_lead(recording.leads, preferred)
+    lead = recording.lead if found is None else recording.leads[found.at[0]]
+    return replace(recording, lead=lead, stands_for=other_name(preferred, lead))
+
+
+def ecg_alone(recording: Recording) -> Recording:
+    """Return a recording without the channels that are no ECG, but for the chosen one: what a detector may see."""
+    keep = [
+        row
+        for row, (name, ecg) in enumerate(zip(recording.leads, are_ecg(recording.leads), strict=True))
+        if ecg or name == recording.lead
+    ]
+    if len(keep) == len(recording.leads):
+        return recording
+    return replace(recording, leads=tuple(recording.leads[row] for row in keep), signals_mv=recording.signals_mv[keep])
 
 
 def read_comments(path: Path | str) -> tuple[str, ...]:

@@ -197,7 +197,7 @@ def test_beats_without_a_model_of_ones_own(ecgfed: Command, fedavg_run: Path, re
     [
         (("--peaks", "guessed"), ("--peaks", "'guessed'", "annotated or detected")),
         (("--lead", "aVR"), ("p1", "no lead aVR", "MLII, V1", "--lead")),
-        (("--lead", "I,II"), ("no lead I or II", "MLII, V1")),
+        (("--lead", "I,III"), ("no lead I or III", "MLII, V1")),
         (("--lead", " , "), ("--lead", "is empty")),
         (("--peaks", "annotated", "--annotator", "qrs"), ("p1.qrs", "does not exist", "--annotator")),
     ],

@@ -20,6 +20,8 @@ from ecgfed.record.wfdb_header import header_fields, header_path
 
 #: What a person may ask to keep of a header (``keep``).
 KEEPABLE = ("age", "sex")
+#: Formats whose comments are our own, a field and what it says.
+HOSPITAL = ("dicom", "aecg", "scp", "ishne")
 #: Ages from here on are one: so few people are that old that an age is close to a name (HIPAA, 45 CFR 164.514(b)).
 OLDEST = 90
 #: Notes of annotations that are codes, not text: rhythms, the words MIT-BIH's annotators used (annotation tables of
@@ -116,6 +118,9 @@ def removed_fields(recording: Recording) -> tuple[str, ...]:
     found = ["record and file name"]
     if kind == "edf":
         found += _edf_fields(recording.path)
+    elif kind in HOSPITAL:  # their readers write a line for each field that says something
+        found += [comment.partition(":")[0] for comment in recording.comments]
+        found.append("all else beside the signal")
     elif recording.comments:
         found.append(f"comments ({len(recording.comments)})")
     if kind == "wfdb":

@@ -115,3 +115,17 @@ def names_nobody(name: str) -> bool:
     text = folded(name)
     plain = re.sub(r"\([0-9]{1,4}\)$", "", text)
     return bool(text) and any((known_lead(plain), _NUMBERED.fullmatch(text), _COMMON.fullmatch(text)))
+
+
+def _scp_leads() -> dict[int, str]:
+    """Return the names of EN 1064's lead codes, which are DICOM's and ISO/IEEE 11073's too (``2:1`` is lead I)."""
+    first = ["", "I", "II", *(f"V{number}" for number in range(1, 8)), *(f"V{number}R" for number in range(2, 8))]
+    first += ["X", "Y", "Z", "CC5", "CM5", "LA", "RA", "LL", *(f"f{electrode}" for electrode in "IECAMFH")]
+    later = ["III", "aVR", "aVL", "aVF", "-aVR", "V8", "V9", "V8R", "V9R", "D", "A", "J", "Defib", "Extern"]
+    later += [f"A{number}" for number in range(1, 5)]
+    # between them the calibrations of the first ones, behind them those of the later ones
+    calibrations = {number + 30: f"{name}-cal" for number, name in enumerate(first) if number}
+    return {number: name for number, name in enumerate(first) if number} | calibrations | dict(enumerate(later, 61))
+
+
+SCP_LEADS = _scp_leads()

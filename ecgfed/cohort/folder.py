@@ -106,7 +106,8 @@ def folder_sources(
         patients: CSV with columns ``record`` (with or without suffix) and ``patient``; every record must be in it.
         comment: regular expression with one group that finds the patient in a recording's comment lines.
             Without either, each record is a patient of its own.
-        formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which to take; needed where there is more than one.
+        formats: names of formats (``ecgfed.record.reader.FORMATS``): which to take; needed where there is more than
+            one.
         annotator: suffix of the annotation files, which are no recordings.
         ids: the patients' names become ids, and so must be fit for file names.
 

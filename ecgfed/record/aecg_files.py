@@ -1,8 +1,8 @@
 """Reading HL7 annotated ECGs (aECG): the rhythm of each series; its annotations are not read.
 
-HL7 aECG Implementation Guide, final, 21 March 2005 (``urn:hl7-org:v3``). A series holds sets of sequences: one gives the
-time (a beginning and an increment), each other one a lead: origin + scale times its digits. A series or a derived one of
-representative beats is no recording and is passed by.
+HL7 aECG Implementation Guide, final, 21 March 2005 (``urn:hl7-org:v3``). A series holds sets of sequences: one gives
+the time (a beginning and an increment), each other one a lead: origin + scale times its digits. A series or a derived
+one of representative beats is no recording and is passed by.
 """
 
 import math

@@ -70,6 +70,8 @@ def _header(path: Path) -> _Header:
         raise RecordError(path, "does not exist", "an ISHNE file", "check the path") from None
     _check_crc(fixed, text, path)
     leads, fs_hz = _shorts(fixed, 156)[0], float(_shorts(fixed, 272)[0])
+    if fs_hz <= 0:
+        raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", "restore the file from its source")
     if not 1 <= leads <= 12:
         raise RecordError(path, f"{leads} leads", "1 to 12", "restore the file from its source")
     return _Header(

@@ -57,7 +57,7 @@ _BEGINNING = (
 )
 _WHOLE = (
     "res|air|abd|bp|art|ao|lap|rap|uap|uvp|fap|ubp|fbp|pcwp|pawp|paw|so2|o2|co2|hr|pr|rr|ox|stat|loc|roc|lap|edr|imp|"
-    "cal|pos|rip|cpap|sv|cos|tidal|vol|chin|leg|time|t|sample|label"
+    "cal|off|pos|rip|cpap|sv|cos|tidal|vol|chin|leg|time|t|sample|label"
 )
 _OTHER = re.compile(rf"(?<![a-z])(?:(?:{_BEGINNING})|(?:{_WHOLE})(?![a-z]))")
 #: Electrodes of the 10-20 system, one alone (C3 and C4 are also V3 and V4 of IEC's names), or one against another.
@@ -106,6 +106,8 @@ def is_another_signal(name: str, *, brain: bool = False) -> bool:
     text = folded(name)
     if known_lead(text) is not None:
         return brain and re.fullmatch(r"c[1-6]", text) is not None
+    if text.endswith("cal") and known_lead(text[:-3]) is not None:  # MDC_ECG_LEAD_IIcal: a lead's calibration
+        return True
     words = unicodedata.normalize("NFKC", name).casefold().replace(".", "").replace("_", " ")
     return _OTHER.search(words) is not None or electrode_of_eeg(name)
 
@@ -118,7 +120,10 @@ def names_nobody(name: str) -> bool:
 
 
 def _scp_leads() -> dict[int, str]:
-    """Return the names of EN 1064's lead codes, which are DICOM's and ISO/IEEE 11073's too (``2:1`` is lead I)."""
+    """Return the names of EN 1064's lead codes.
+
+    They are ISO/IEEE 11073's too, and so DICOM's: ``2:1`` is lead I, MDC_ECG_LEAD_I is 131072 + 1.
+    """
     first = ["", "I", "II", *(f"V{number}" for number in range(1, 8)), *(f"V{number}R" for number in range(2, 8))]
     first += ["X", "Y", "Z", "CC5", "CM5", "LA", "RA", "LL", *(f"f{electrode}" for electrode in "IECAMFH")]
     later = ["III", "aVR", "aVL", "aVF", "-aVR", "V8", "V9", "V8R", "V9R", "D", "A", "J", "Defib", "Extern"]

@@ -5,12 +5,15 @@ missing sensitivity for 1, and units and padding for nothing. The file, and what
 first. Nothing that a file refers to is opened.
 """
 
+import contextlib
 import io
 import math
 import os
 import re
+import sys
 import warnings
 import zlib
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -80,10 +83,28 @@ def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
             raise RecordError(path, found, "DICOM", "fetch it again") from problem
 
 
+@contextlib.contextmanager
+def _without_requests() -> Iterator[None]:
+    """Hide the package requests while pydicom is imported.
+
+    pydicom would load it, where it is installed, to fetch examples, and what that loads opens a socket at once to see
+    whether there is IPv6. Nothing here opens one.
+    """
+    loaded = "requests" in sys.modules or "pydicom" in sys.modules
+    if not loaded:
+        sys.modules["requests"] = None  # type: ignore[assignment]  # Python's way to say that there is none
+    try:
+        yield
+    finally:
+        if not loaded:
+            del sys.modules["requests"]
+
+
 def _parsed(stream: BinaryIO, path: Path) -> Any:
     """Return pydicom's data set; raises what pydicom does, and RecordError."""
-    import pydicom
-    from pydicom.filereader import read_dataset, read_file_meta_info
+    with _without_requests():
+        import pydicom
+        from pydicom.filereader import read_dataset, read_file_meta_info
 
     meta = read_file_meta_info(path)
     syntax = str(meta.get("TransferSyntaxUID", ""))

@@ -1,6 +1,8 @@
 """DICOM, HL7 aECG, SCP-ECG and ISHNE: what a file says becomes millivolts, and what it says wrongly is one line."""
 
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -450,6 +452,22 @@ def test_sequences_deep_in_one_another(tmp_path: Path) -> None:
     np.testing.assert_allclose(read_recording(path, every_lead=True).signals_mv, MV)  # never taken apart
     nested = made.sequence(0x5400, 0x100, inside)
     fails(written(tmp_path, "r.dcm", made.dicom_bytes(more=nested)))
+
+
+@needs_pydicom
+def test_reading_dicom_opens_no_socket(tmp_path: Path) -> None:
+    """pydicom loads requests where it is installed, and that binds a socket to look for IPv6."""
+    path = written(tmp_path, "r.dcm", dicom())
+    code = (
+        "import sys\n"
+        "def hook(event, about):\n    if event.startswith('socket.'): raise SystemExit(event)\n"
+        "sys.addaudithook(hook)\n"
+        "from ecgfed.record.reader import read_recording\n"
+        f"print(read_recording({str(path)!r}).leads)\n"
+        "assert 'urllib3' not in sys.modules and 'requests' not in sys.modules\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "('II',)\n"), ended.stderr
 
 
 def test_dicom_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

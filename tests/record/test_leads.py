@@ -118,7 +118,8 @@ OTHERS = (
     "CVP", "ICP", "Ao", "P1 ART", "PLETH", "pleth_2", "wrist_ppg", "SpO2", "SaO2", "OX stat", "CO2", "EtCO2", "Temp",
     "EEG", "EEG (C4-A1)", "EEG(sec)", "Fp1-F7", "C3-A2", "Cz", "O1", "EMG (chin)", "EOG(L)", "LOC", "ROC-LOC",
     "wrist_gyro_x", "wrist_low_noise_accelerometer_x", "marker", "Event", "Patient Event", "Status", "HR", "H.R.",
-    "foot GSR", "SCG", "PCG", "noise1", "Snore", "POSITION", "NEW AIR", "Flow", "ECG status", "Trigger", "I-cal", "V1cal", "OFF",
+    "foot GSR", "SCG", "PCG", "noise1", "Snore", "POSITION", "NEW AIR", "Flow", "ECG status", "Trigger", "I-cal",
+    "V1cal", "OFF",
 )  # fmt: skip
 ECGS = (
     "ECG", "ECG1", "ekg", "ECG1-ECG2", "chest_ecg", "AI4: ECG", "MLII", "ii", "AVR", "avr,", "-aVR", "V", "MCL", "V5",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MILLIVOLT
-from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
 
@@ -66,7 +66,10 @@ def _groups(root: Element, path: Path) -> list[Group]:
 def _group(sequences: Element, path: Path) -> Group:
     """Return one set of sequences: its time, and its leads; raises RecordError."""
     times, channels, lengths = [], [], []
-    for sequence in sequences.all("component/sequence"):
+    held = sequences.all("component/sequence")
+    if len(held) > MAX_CHANNELS:
+        raise RecordError(path, f"a set of {len(held)} sequences", f"at most {MAX_CHANNELS}", "check it")
+    for sequence in held:
         code, value = sequence.first("code", "code"), next(iter(sequence.all("value")), None)
         if value is None:
             raise RecordError(path, f"sequence {code!r:.60} has no value", "numbers", "restore it")

@@ -154,7 +154,8 @@ def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64
     if channel.unit not in MILLIVOLT:
         found = f"lead {channel.name} is in {channel.unit!r:.40}"
         raise RecordError(path, found, "one of mV, uV, µV, V, nV", "choose another with --lead")
-    values = channel.read()
+    with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
+        values = channel.read()
     if values.shape != (samples,):
         raise RecordError(path, f"lead {channel.name} holds {len(values)} samples", f"{samples} as the others hold")
     values *= MILLIVOLT[channel.unit]

@@ -335,6 +335,11 @@ def digits(text: str, **how: str) -> str:
         (lambda: digits("1,2"), "holds what is no number"),
         (lambda: digits(""), "holds no samples"),
         (lambda: digits("1 inf 3"), "lead II is infinite at sample 1"),
+        (lambda: digits("1 1e308 3", scale="1e9"), "lead II is infinite at sample 1"),
+        (
+            lambda: aecg(sets=made.aecg_set({str(i): made.aecg_sequence("X", "1") for i in range(300)})),
+            "a set of 301 sequences; expected at most 256",
+        ),
         (lambda: digits("1 2 3", scale="x"), "scale of MDC_ECG_LEAD_II 'x'; expected a number"),
         (lambda: digits("1 2 3", scale="1_0"), "scale of MDC_ECG_LEAD_II '1_0'"),
         (lambda: digits("1 2 3", scale="inf"), "scale of MDC_ECG_LEAD_II 'inf'"),

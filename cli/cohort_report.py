@@ -1,6 +1,7 @@
 """What ``ecgfed prepare`` says of the cohort it made."""
 
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,17 @@ def _print_classes(cohort: "Cohort") -> None:
         note(f"No {what[:-1]} of {', '.join(empty)}.", quiet=False)
 
 
+def _print_other_names(cohort: "Cohort") -> None:
+    """Say where a recording's lead has another name than the one that was asked for."""
+    from ecgfed.record.leads import other_name
+
+    pairs = [(record["lead"], other_name(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
+    counts = Counter(f"{lead} for {asked}" for lead, asked in pairs if asked)
+    if counts:
+        told = ", ".join(f"{name} ({number})" for name, number in counts.items())
+        note(f"Leads under another name, with the number of records: {told}.", quiet=False)
+
+
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     note(
         f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
@@ -52,6 +64,7 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     meta = cohort.meta
     if meta.get("without_lead"):
         note(f"Left out for want of lead {' or '.join(cohort.leads)}: {', '.join(meta['without_lead'])}.", quiet=False)
+    _print_other_names(cohort)
     if meta.get("counts_checked"):
         note("The counts are the published database's.", quiet=False)
     if meta.get("synthetic"):

@@ -46,7 +46,7 @@ def convert_command(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a recording and its annotation as a WFDB record of 16 bits: EDF, CSV, NumPy or WFDB in."""
+    """Write a recording as a WFDB record of 16 bits: from WFDB, EDF, CSV, NumPy, DICOM, HL7 aECG, SCP-ECG or ISHNE."""
     from ecgfed.tasks.convert import convert
 
     started = time.perf_counter()

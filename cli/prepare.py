@@ -44,7 +44,9 @@ PeaksOption = Annotated[
     str, typer.Option(help="annotated or detected R peaks.", autocompletion=choices("annotated", "detected"))
 ]
 HoldoutOption = Annotated[str, typer.Option(help="Client ids to keep out of training, separated by commas.")]
-LeadsOption = Annotated[str, typer.Option("--lead", help="Lead names in order of preference, separated by commas.")]
+LeadsOption = Annotated[
+    str, typer.Option("--lead", help="Lead names in order of preference, separated by commas, or '#2'.")
+]
 PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
 ]
@@ -139,7 +141,7 @@ def folder(
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV or NumPy."""
+    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, DICOM, HL7 aECG, SCP-ECG or ISHNE."""
     from ecgfed.tasks.prepare import prepare_folder
 
     started = time.perf_counter()

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ecgfed.record.recording import ReadOptions
     from ecgfed.signal.detectors import Detector
 
-RECORD_HELP = "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy or .npz."
+RECORD_HELP = (
+    "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy, .npz, .dcm, .xml, .scp or .ecg."
+)
 RecordArgument = Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)]
 FsOption = Annotated[
     float | None, typer.Option("--fs", help="Sampling frequency in Hz, where a CSV or NumPy file does not say it.")
@@ -63,7 +65,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def lead_option(default: str) -> OptionInfo:
     """Return ``--lead`` of a command, which says what it looks for by default."""
-    text = f"Lead names in order of preference, separated by commas; default {default}."
+    text = f"Lead names in order of preference, separated by commas, or '#2' for the second; default {default}."
     option: OptionInfo = typer.Option("--lead", help=text)
     return option
 

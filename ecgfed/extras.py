@@ -10,6 +10,7 @@ from ecgfed.errors import MissingExtraError
 EXTRA_OF = {
     "wfdb": "records",
     "edfio": "records",
+    "pydicom": "hospital",
     "torch": "train",
     "safetensors": "train",
     "onnx": "train",

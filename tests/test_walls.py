@@ -53,6 +53,7 @@ BREAKS = [
     ("verbs", "ecgfed_cli/train.py", LAZY.format("ecgfed.federation.train")),
     ("verbs", "ecgfed_cli/predict.py", "import ecgfed.device"),
     ("edfio", "ecgfed/record/reader.py", LAZY.format("edfio")),
+    ("pydicom", "ecgfed/record/reader.py", LAZY.format("pydicom")),
     ("wfdb", "ecgfed/cohort/build.py", LAZY.format("wfdb")),
     ("onnx", "ecgfed/evaluation/predict.py", "import onnx.helper"),
     ("onnxruntime", "ecgfed/bundles/graphs.py", LAZY.format("onnxruntime")),
@@ -145,7 +146,7 @@ def _loaded_by(statement: str) -> set[str]:
         ("import ecgfed, ecgfed.errors, ecgfed.files, ecgfed.extras", {"torch", "numpy", "typer", "rich"}),
         ("import ecgfed.device", {"torch", "wfdb", "neurokit2", "onnx", "pandas", "scipy"}),
         ("import ecgfed.cohort.build", {"torch", "onnx", "onnxruntime", "neurokit2"}),
-        ("import ecgfed.record.reader", {"torch", "wfdb", "edfio", "pandas", "neurokit2", "scipy"}),
+        ("import ecgfed.record.reader", {"torch", "wfdb", "edfio", "pydicom", "pandas", "neurokit2", "scipy"}),
         ("import ecgfed_cli.main", {"torch", "wfdb", "neurokit2", "onnx", "onnxruntime", "matplotlib"}),
         (
             "import ecgfed.federation.train, ecgfed.runs.run, ecgfed.evaluation.scenarios, ecgfed.reports.curves",

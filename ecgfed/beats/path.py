@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.extract import LabelledBeats, Windows, label_beats, windows_around
 from ecgfed.beats.labels import LabelMap
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording
+from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation, read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
@@ -115,11 +115,12 @@ def cut_beats(recording: Recording, options: BeatOptions, *, annotated: bool = F
     if from_marks and annotation is not None:
         r_samples = annotation.beats().sample
     else:
+        seen = ecg_alone(recording)
         r_samples = detect_around_gaps(
-            recording.signals_mv,
-            recording.fs_hz,
+            seen.signals_mv,
+            seen.fs_hz,
             quality,
-            lead=recording.leads.index(recording.lead),
+            lead=seen.leads.index(seen.lead),
             detector=options.detector,
             mains_hz=options.mains_hz,
             name=f"{recording.path} lead {recording.lead}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from ecgfed.cohort.build import Source
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.gate import read_bounded
-from ecgfed.record.reader import FORMATS, format_of, read_comments, record_path
+from ecgfed.record.reader import FORMATS, format_of, is_recording, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
 #: Client ids become file names in a bundle.
@@ -56,7 +56,10 @@ def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
     return [
         path
         for path in folder.rglob("*")
-        if path.suffix.casefold() in suffixes and path.is_file() and not path.name.endswith(marks)
+        if path.suffix.casefold() in suffixes
+        and path.is_file()
+        and not path.name.endswith(marks)
+        and is_recording(path)
     ]
 
 
@@ -103,7 +106,8 @@ def folder_sources(
         patients: CSV with columns ``record`` (with or without suffix) and ``patient``; every record must be in it.
         comment: regular expression with one group that finds the patient in a recording's comment lines.
             Without either, each record is a patient of its own.
-        formats: ``wfdb``, ``edf``, ``csv``, ``numpy``: which to take; needed where there is more than one.
+        formats: names of formats (``ecgfed.record.reader.FORMATS``): which to take; needed where there is more than
+            one.
         annotator: suffix of the annotation files, which are no recordings.
         ids: the patients' names become ids, and so must be fit for file names.
 

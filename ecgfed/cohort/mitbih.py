@@ -13,7 +13,7 @@ from typing import Any
 from ecgfed.cohort.build import PrepareOptions, Source
 from ecgfed.errors import CohortError, OptionError, RecordError
 from ecgfed.files import sha256
-from ecgfed.record.checks import choose_lead
+from ecgfed.record.leads import choose_lead
 from ecgfed.record.wfdb_header import read_header
 
 SUFFIXES = (".hea", ".dat", ".atr")

@@ -13,24 +13,21 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.errors import OptionError
+from ecgfed.record.lead_names import names_nobody
 from ecgfed.record.reader import format_of
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_fields, header_path
 
 #: What a person may ask to keep of a header (``keep``).
 KEEPABLE = ("age", "sex")
+#: Formats whose comments are our own, a field and what it says.
+HOSPITAL = ("dicom", "aecg", "scp", "ishne")
 #: Ages from here on are one: so few people are that old that an age is close to a name (HIPAA, 45 CFR 164.514(b)).
 OLDEST = 90
 #: Notes of annotations that are codes, not text: rhythms, the words MIT-BIH's annotators used (annotation tables of
 #: the WFDB Applications Guide), ST and T changes as the European ST-T Database writes them, and single symbols.
 _RHYTHMS = "AB|AFIB|AFL|ASYS|ATACH|B|BI|BII|HGEA|IVR|J|MAT|N|NOD|NOISE|P|PM|PREX|SAB|SBR|SVTA|T|VER|VF|VFIB|VFL|VT"
 _CODES = re.compile(rf"\((?:{_RHYTHMS})|TS|PSE|MISSB|U|\(?A?(?:ST|T)[0-9][+-]{{1,2}}[0-9]{{0,4}}\)?|[!-~]|")
-#: Names of leads that name a lead and nobody: the standard ones, modified ones, and numbered channels.
-_LEAD = re.compile(
-    r"(?:mod\.? ?|M)?(?:I|II|III|aVR|aVL|aVF|V[1-9]R?)|MLI{1,3}|MV[1-6]|ML5|D[1-5]|CM[1-6]|CC[1-6]|CS[1-6]|NASA|[XYZ]|"
-    r"v[xyz]|(?:ECG|EKG|CH|CHANNEL|LEAD|SIG|SIGNAL)[ _-]?(?:[0-9]{0,3}|I|II|III)|lead",
-    re.IGNORECASE,
-)
 _AGE = re.compile(r"\bage\b[^0-9A-Za-z]{0,4}([0-9]{1,3})(?![0-9.])", re.IGNORECASE)
 _SEX = re.compile(r"\b(?:sex|gender)\b\W{0,4}(male|female|m|f)\b", re.IGNORECASE)
 #: MIT-BIH's first comment line: ``69 M 1085 1629 x1``.
@@ -121,6 +118,9 @@ def removed_fields(recording: Recording) -> tuple[str, ...]:
     found = ["record and file name"]
     if kind == "edf":
         found += _edf_fields(recording.path)
+    elif kind in HOSPITAL:  # their readers write a line for each field that says something
+        found += [comment.partition(":")[0] for comment in recording.comments]
+        found.append("all else beside the signal")
     elif recording.comments:
         found.append(f"comments ({len(recording.comments)})")
     if kind == "wfdb":
@@ -217,7 +217,7 @@ def _age(years: int) -> str:
 
 def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
     """Return leads' names, those that are not known as a lead's by number, and how many those are."""
-    known = [name in typed or _LEAD.fullmatch(name) is not None for name in names]
+    known = [name in typed or names_nobody(name) for name in names]
     taken = {name for name, here in zip(names, known, strict=True) if here}
     made = []
     for number, (name, here) in enumerate(zip(names, known, strict=True), 1):
@@ -231,4 +231,4 @@ def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, 
 def _channel(told: str, typed: Sequence[str]) -> str:
     """Return what is said of a channel that was left out, without its name where that is no lead's."""
     name, colon, reason = told.rpartition(": ")
-    return told if name in typed or _LEAD.fullmatch(name) else f"a channel{colon}{reason}"
+    return told if name in typed or names_nobody(name) else f"a channel{colon}{reason}"

@@ -1,8 +1,8 @@
-"""What every format's reader asks of a file before it believes it: leads, units, sampling frequency, size."""
+"""What every format's reader asks of a file before it believes it: units, sampling frequency, size."""
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +23,6 @@ _MAX_SPREAD_MV = 1000.0
 MIN_RATE, MAX_RATE = 15.0, 350.0
 #: Whole millivolts over so wide a range are no ECG, which is of fractions of a millivolt; a few samples say nothing.
 _STEPS_MV, _FEW = 20.0, 100
-#: Names of leads, and the beginnings of names of what else a recorder writes.
-_ECG = re.compile(
-    r"(?i)(ecg|ekg|lead)?[\s_-]*(ml|mod\.? ?)?(i{1,3}|av[rlf]|v\d{0,2}r?|mcl\d|c[cms]\d|d[123]?|[xyz])?\d?(?<=.)"
-)
-_NO_ECG = re.compile(
-    r"(?i)(resp|abp|art|bp|nbp|pap|cvp|icp|ple?th|spo2|so2|co2|temp|eeg|emg|eog|acc|mark|event|status|flow)"
-)
 _STEPS = re.compile(r"([0-9.eE+-]+)(?:\(([0-9+-]+)\))?/(\S+)")
 
 
@@ -38,28 +31,6 @@ class Scale(NamedTuple):
 
     mv: float
     zero: float = 0.0
-
-
-def choose_lead(present: Sequence[str], where: object, leads: Sequence[str]) -> int:
-    """Return the position of the first of ``leads`` (in order of preference) among those present.
-
-    For none asked it is the first one's, or, where that is named as something else (breathing, a pressure), that of the
-    first one that is named as an ECG's.
-
-    Raises:
-        RecordError: when none is there, or the name is there twice; the line lists the leads present.
-    """
-    listed = ", ".join(present)
-    if not leads:
-        leads = present[:1]
-        if present and _NO_ECG.match(present[0]):
-            leads = [name for name in present if _ECG.fullmatch(name.strip())][:1] or leads
-    for lead in leads:
-        if list(present).count(lead) > 1:
-            raise RecordError(where, f"has {list(present).count(lead)} leads {lead}: {listed}", "names that differ")
-        if lead in present:
-            return list(present).index(lead)
-    raise RecordError(where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead")
 
 
 def is_number(value: object) -> bool:

@@ -1,14 +1,15 @@
 """Reading recordings from CSV and other text tables: leads by the columns' names, time or --fs, units never guessed."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, choose_lead, parse_units
+from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, parse_units
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import ReadOptions, Recording
 from ecgfed.record.tables import Table, clock_s, read_table
 
@@ -164,13 +165,16 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
     return own
 
 
-def read_csv(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, how: ReadOptions) -> Recording:
+def read_csv(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+) -> Recording:
     """Read a recording from a text table, a row for each sample.
 
     Args:
         path: a file with comma, semicolon, tab or blanks between columns; comment lines begin with ``#`` or ``%``.
         leads: lead names in order of preference; the columns' names are the leads'.
-        every_lead: read all columns that are leads and whose units are voltages.
+        every_lead: read all columns that are an ECG's and whose units are voltages.
+        others: with every lead: also what is no ECG, as far as it is a voltage.
         how: what the file leaves open: fs where it has no column of times, units where no header states them, names
             where it has no header.
 
@@ -183,14 +187,20 @@ def read_csv(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, ho
     present = [column for column in columns if column.name and not column.is_time and not column.is_count]
     if not present:
         raise RecordError(path, "has no column of a lead", "one beside time and sample numbers", "check its first line")
-    chosen = present[choose_lead([column.name for column in present], path, leads)]
+    names, units = distinct([column.name for column in present]), [column.unit for column in present]
+    present = [replace(column, name=name) for column, name in zip(present, names, strict=True)]
+    chosen, ecg = present[choose_lead(names, path, leads, units)], are_ecg(names)
     check_samples(len(table.rows), path)
     fs_hz = _sampling_frequency(table, columns, how)
     scales = {chosen.number: _scale(chosen, how, path)}
     left_out = []
-    for column in present if every_lead else []:
+    for column, heart in zip(present, ecg, strict=True) if every_lead else ():
+        if column is chosen:
+            continue
         if column.unit and column.unit not in MILLIVOLT:
             left_out.append(f"{column.name}: no voltage")
+        elif not heart and not others:
+            left_out.append(f"{column.name}: no ECG")
         else:
             scales[column.number] = _scale(column, how, path)
     read = [column for column in present if column.number in scales]
@@ -198,8 +208,17 @@ def read_csv(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, ho
     for row, column in zip(signals, read, strict=True):
         row -= scales[column.number].zero
         row *= scales[column.number].mv
-    names = tuple(column.name for column in read)
-    check_size(signals, names, path)
+    kept = tuple(column.name for column in read)
+    check_size(signals, kept, path)
     return Recording(
-        path.stem, path, chosen.name, names, fs_hz, signals, table.comments, files=(path,), left_out=tuple(left_out)
+        path.stem,
+        path,
+        chosen.name,
+        kept,
+        fs_hz,
+        signals,
+        table.comments,
+        files=(path,),
+        left_out=tuple(left_out),
+        stands_for=other_name(leads, chosen.name),
     )

@@ -9,9 +9,10 @@ Format: Kemp et al., Electroencephalogr Clin Neurophysiol 82:391-393, 1992; Kemp
 import math
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.gate import check_expansion
 from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
-from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, choose_lead, parse_units
+from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
 
 _ANNOTATIONS = "EDF Annotations"
@@ -48,6 +50,13 @@ class _Layout:
     labels: tuple[str, ...]
     samples: tuple[int, ...]
     gaps: bool
+
+
+class _Extra(NamedTuple):
+    """What is read beside the chosen lead: the other ECGs, and voltages that are none."""
+
+    every_lead: bool
+    others: bool
 
 
 def _text(raw: bytes) -> str:
@@ -178,10 +187,13 @@ def _signal_mv(signal: Any, starts: NDArray[np.int64], per_mv: float) -> NDArray
     return out
 
 
+def _unit(signal: Any) -> str:
+    return _text(signal.physical_dimension.encode("latin-1"))
+
+
 def _per_mv(signal: Any, path: Path, how: ReadOptions) -> float:
     """Return the millivolt of a lead's unit, its ranges checked; raises RecordError."""
-    unit = _text(signal.physical_dimension.encode("latin-1"))
-    name = signal.label
+    unit, name = _unit(signal), signal.label
     (low, high), (least, most) = signal.digital_range, signal.physical_range
     if not (low < high and math.isfinite(most - least) and least != most):
         raise RecordError(path, f"lead {name} maps {low}..{high} to {least:g}..{most:g}", "two ranges", "restore it")
@@ -199,14 +211,17 @@ def lead_name(label: str) -> str:
     return _KIND.sub("", text, count=1) if _KIND.match(text) else text
 
 
-def read_edf(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, how: ReadOptions) -> Recording:
+def read_edf(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+) -> Recording:
     """Read a recording from EDF or EDF+, the gaps of EDF+D as NaN.
 
     Args:
         path: the file.
         leads: lead names in order of preference; a label ``ECG II`` is lead II.
         every_lead: read the others too, as far as their units are voltages and their sampling frequency is the chosen
-            lead's, since a recording has one.
+            lead's, since a recording has one, and they are an ECG's.
+        others: with every lead: also what is no ECG.
         how: units, for a file that states none.
 
     Raises:
@@ -221,9 +236,10 @@ def read_edf(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, ho
     require("edfio", "reading an EDF file")
     try:
         edf = _open(path)
-        names = [lead_name(signal.label) for signal in edf.signals]
-        chosen = choose_lead(names, path, leads)
-        return _recording(edf, layout, path, names, chosen, every_lead, how)
+        names = distinct([lead_name(signal.label) for signal in edf.signals])
+        chosen = choose_lead(names, path, leads, [_unit(signal) for signal in edf.signals])
+        read = _recording(edf, layout, path, names, chosen, _Extra(every_lead, others), how)
+        return replace(read, stands_for=other_name(leads, names[chosen]))
     except RecordError:
         raise
     except Exception as problem:  # edfio raises ValueError, UnicodeError and others, its warnings among them
@@ -233,7 +249,7 @@ def read_edf(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, ho
 
 
 def _recording(
-    edf: Any, layout: _Layout, path: Path, names: list[str], chosen: int, every_lead: bool, how: ReadOptions
+    edf: Any, layout: _Layout, path: Path, names: Sequence[str], chosen: int, extra: _Extra, how: ReadOptions
 ) -> Recording:
     samples = edf.signals[chosen].samples_per_data_record
     fs_hz = samples / layout.duration_s
@@ -242,11 +258,14 @@ def _recording(
     starts = _starts(path, layout, fs_hz, samples)
     check_samples(int(starts[-1]) + samples, path)
     read, left_out = {chosen: _per_mv(edf.signals[chosen], path, how)}, []
-    for number, signal in enumerate(edf.signals if every_lead else ()):
+    ecg = are_ecg(names)
+    for number, signal in enumerate(edf.signals if extra.every_lead else ()):
         if signal.samples_per_data_record != samples:
             left_out.append(f"{names[number]}: {signal.samples_per_data_record / layout.duration_s:g} Hz")
-        elif _text(signal.physical_dimension.encode("latin-1")) not in {*MILLIVOLT, ""}:
+        elif _unit(signal) not in {*MILLIVOLT, ""}:
             left_out.append(f"{names[number]}: no voltage")
+        elif not (ecg[number] or extra.others or number == chosen):
+            left_out.append(f"{names[number]}: no ECG")
         else:
             read[number] = _per_mv(signal, path, how)
     rows = sorted(read)

@@ -1,9 +1,51 @@
-"""Lead names, as cohorts and bundles say them."""
+"""Names of leads: the one place that knows which are the same, which are like one another, and which are no ECG.
 
+Names are compared without case, blanks, hyphens and underscores, and a lead that is asked for is also found under
+another name of it (``II`` as ``Lead II``, ``DII`` or, of electrodes on the trunk, ``MLII``). The table of the names
+that PhysioNet's databases use, and where this is doubtful: docs/formats.md; the rules: docs/decisions/0031.
+"""
+
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
-from ecgfed.errors import OptionError
+from ecgfed.errors import OptionError, RecordError
+from ecgfed.record.lead_names import electrode_of_eeg, folded, is_another_signal, known_lead
+
+
+class Alike(IntEnum):
+    """How far one name of a lead answers for another one."""
+
+    #: Another lead, or a name that is not known.
+    OTHER = 0
+    #: The same lead, one of them with its electrodes moved: MLII for II, MCL1 for V1.
+    MODIFIED = 1
+    #: The same lead in another spelling: ``Lead II``, ``DII``, ``D2`` for II.
+    LEAD = 2
+    #: The same name but for case, blanks, hyphens, and the number of one of two leads of a name, ``ECG (2)``.
+    NAME = 3
+    #: The very same.
+    EXACT = 4
+
+
+class Found(NamedTuple):
+    """Leads that answer for what was asked.
+
+    Attributes:
+        at: their positions; more than one where nothing tells them apart.
+        asked: the name that was asked for.
+        alike: how well they answer.
+    """
+
+    at: tuple[int, ...]
+    asked: str
+    alike: Alike
+
+
+_PLACE = re.compile(r"#\s*([0-9]{1,4})")
+_NUMBERED = re.compile(r"\s*\([0-9]{1,4}\)$")
 
 
 def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
@@ -21,3 +63,130 @@ def lead_list(leads: str | Sequence[str] | None) -> tuple[str, ...]:
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise OptionError("--lead", f"{leads!r}", "one or more lead names")
     return names
+
+
+def by_place(lead: str) -> int | None:
+    """Return the position that ``#1`` asks for, counted from 1, or None for a name."""
+    match = _PLACE.fullmatch(lead.strip())
+    return int(match[1]) if match else None
+
+
+def alike(asked: str, present: str) -> Alike:
+    """Say how far a lead that is there answers for one that is asked for."""
+    if asked == present:
+        return Alike.EXACT
+    one, other = (folded(_NUMBERED.sub("", name)) for name in (asked, present))
+    if one == other and one:
+        return Alike.NAME
+    first, second = known_lead(one), known_lead(other)
+    if first is None or second is None or first.lead != second.lead:
+        return Alike.OTHER
+    return Alike.LEAD if first.electrodes == second.electrodes else Alike.MODIFIED
+
+
+def most_alike(asked: Sequence[str], present: str) -> tuple[str, Alike]:
+    """Return which of several names a lead answers for best, the first among equals, and how well."""
+    found = [(alike(name, present), -number, name) for number, name in enumerate(asked)]
+    best = max(found, default=(Alike.OTHER, 0, ""))
+    return best[2], best[0]
+
+
+def usual_name(name: str) -> str:
+    """Return what a lead is usually called: II for ``ii``, ``Lead II`` and ``DII``, MLII for ``ml2``; else its name."""
+    known = known_lead(folded(name))
+    if known is None or known.electrodes not in ("", "ML"):
+        return name
+    return f"{known.electrodes}{known.lead}"
+
+
+def find_lead(present: Sequence[str], leads: Sequence[str]) -> Found | None:
+    """Find the leads that answer best for what is asked, or None.
+
+    The very name wins over the same one in another case, that over another spelling, that over a modified lead; among
+    equals the one that is asked for first.
+
+    Args:
+        present: the names of a recording's leads, in order.
+        leads: names in order of preference, or places, ``#2``.
+    """
+    for least in (Alike.EXACT, Alike.NAME, Alike.LEAD, Alike.MODIFIED):
+        for lead in leads:
+            place = by_place(lead)
+            if place is not None and least == Alike.EXACT and 1 <= place <= len(present):
+                return Found((place - 1,), lead, Alike.EXACT)
+            at = tuple(number for number, name in enumerate(present) if alike(lead, name) == least)
+            if at:
+                return Found(at, lead, least)
+    return None
+
+
+def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], units: Sequence[str] = ()) -> int:
+    """Return the position of the lead that is asked for, or of the first ECG where none is.
+
+    Args:
+        present: names of the channels, in order.
+        where: the recording, for the error.
+        leads: names in order of preference (``find_lead``), or none.
+        units: the channels' units, as far as they are known; ``""`` is unknown.
+
+    Raises:
+        RecordError: none is there, two are that nothing tells apart, or none is an ECG; the line lists those present.
+    """
+    listed = ", ".join(present)
+    if leads:
+        found = find_lead(present, leads)
+        if found is None:
+            raise RecordError(
+                where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead"
+            )
+        if len(found.at) > 1:
+            said = f"has {len(found.at)} leads {found.asked}: {listed}"
+            raise RecordError(where, said, "one", f"choose by its place: --lead '#{found.at[0] + 1}'")
+        return found.at[0]
+    named = are_ecg(present)
+    if not any(named):
+        raise RecordError(where, f"has no channel that is an ECG; it has {listed}", action="name one with --lead")
+    voltages = are_ecg(present, units)  # without any, the reader says what is wrong with the first one's unit
+    return (voltages if any(voltages) else named).index(True)
+
+
+def are_ecg(names: Sequence[str], units: Sequence[str] = ()) -> list[bool]:
+    """Say of each channel whether it may be taken for an ECG without being asked for by name.
+
+    It may not where its name says breathing, a pressure, a pulse wave, brain, muscles, eyes, movement, a mark, noise or
+    a number, or its unit is known and no voltage. A name that says nothing (``signal 1``) may.
+
+    Args:
+        names: of a recording's channels.
+        units: theirs, or none.
+    """
+    known = [*units, *[""] * (len(names) - len(units))]
+    brain = any(electrode_of_eeg(name) for name in names)
+    return [
+        not is_another_signal(name, brain=brain) and (not unit.strip() or _is_voltage(unit))
+        for name, unit in zip(names, known, strict=True)
+    ]
+
+
+def _is_voltage(unit: str) -> bool:
+    return re.fullmatch(r"[mu\u00b5\u03bcn]?V", unit.strip()) is not None
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of which no two are the same: the second ECG is ``ECG (2)``, and the first then ``ECG (1)``."""
+    count, taken, made = Counter(names), set(names), []
+    seen: dict[str, int] = {}
+    for name in names:
+        new = name
+        while count[name] > 1 and new in taken:
+            seen[name] = seen.get(name, 0) + 1
+            new = f"{name} ({seen[name]})"
+        taken.add(new)
+        made.append(new)
+    return tuple(made)
+
+
+def other_name(asked: Sequence[str], chosen: str) -> str:
+    """Return the name that a lead answers for under another one, ``II`` where MLII was taken for it; else ``""``."""
+    name, how = most_alike(asked, chosen)
+    return name if how in (Alike.LEAD, Alike.MODIFIED) else ""

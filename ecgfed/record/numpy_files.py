@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
-from ecgfed.record.checks import MAX_SAMPLES, Scale, check_fs, check_samples, check_size, choose_lead, parse_units
+from ecgfed.record.checks import MAX_SAMPLES, Scale, check_fs, check_samples, check_size, parse_units
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import ReadOptions, Recording
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.
@@ -158,14 +159,17 @@ def _fs(held: _Held, how: ReadOptions, path: Path) -> float:
     return fs_hz
 
 
-def read_numpy(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, how: ReadOptions) -> Recording:
+def read_numpy(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+) -> Recording:
     """Read a recording from ``.npy`` or ``.npz``.
 
     Args:
         path: ``.npy`` of (samples,), (samples, leads) or (leads, samples), the longer axis being time; ``.npz`` with
             ``signal`` so and ``leads``, or one array (samples,) under each lead's name, and perhaps ``fs``, ``units``.
         leads: lead names in order of preference.
-        every_lead: read all of them.
+        every_lead: read all of them that are an ECG's.
+        others: with every lead: also what is no ECG.
         how: names (``--columns``), fs and units, where the file does not say them.
 
     Raises:
@@ -185,12 +189,26 @@ def read_numpy(path: Path, leads: tuple[str, ...], *, every_lead: bool = False, 
         raise RecordError(path, f"holds {len(held.signals)} leads", f"{len(names)}, {said}")
     fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
     named = [row for row, name in enumerate(names) if name]
-    chosen = named[choose_lead([names[row] for row in named], path, leads)] if named else -1
-    if chosen < 0:
+    if not named:
         raise RecordError(path, "has no lead with a name", "one in --columns")
-    rows = named if every_lead else [chosen]
+    present = distinct([names[row] for row in named])
+    called = dict(zip(named, present, strict=True))
+    chosen = named[choose_lead(present, path, leads)]
+    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or others or row == chosen]
+    rows = ecg if every_lead else [chosen]
     with np.errstate(over="ignore", invalid="ignore"):
         signals = (held.signals[rows].astype(np.float64) - scale.zero) * scale.mv
-    kept = tuple(names[row] for row in rows)
+    kept = tuple(called[row] for row in rows)
     check_size(signals, kept, path)
-    return Recording(path.stem, path, names[chosen], kept, fs_hz, signals, (), files=(path,))
+    return Recording(
+        path.stem,
+        path,
+        called[chosen],
+        kept,
+        fs_hz,
+        signals,
+        (),
+        files=(path,),
+        left_out=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
+        stands_for=other_name(leads, called[chosen]),
+    )

@@ -6,20 +6,39 @@ from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
+from ecgfed.gate import open_regular
+from ecgfed.record.aecg_files import aecg_comments, read_aecg
 from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.csv_files import read_csv
+from ecgfed.record.dicom_files import dicom_comments, read_dicom
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
-from ecgfed.record.leads import lead_list
+from ecgfed.record.groups import Wanted
+from ecgfed.record.ishne_files import MAGIC, ishne_comments, read_ishne
+from ecgfed.record.leads import are_ecg, find_lead, lead_list, other_name
 from ecgfed.record.numpy_files import read_numpy
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.scp_files import read_scp, scp_comments
 from ecgfed.record.tables import read_table
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.record.wfdb_files import read_recording as read_wfdb
 from ecgfed.record.wfdb_header import read_header, record_base
 
 #: The suffixes of each format; a path with none of them is a WFDB record's.
-FORMATS = {"wfdb": (".hea", ".dat"), "edf": (".edf",), "csv": (".csv", ".tsv", ".txt"), "numpy": (".npy", ".npz")}
+FORMATS = {
+    "wfdb": (".hea", ".dat"),
+    "edf": (".edf",),
+    "csv": (".csv", ".tsv", ".txt"),
+    "numpy": (".npy", ".npz"),
+    "dicom": (".dcm", ".dicom"),
+    "aecg": (".xml",),
+    "scp": (".scp",),
+    "ishne": (".ecg",),
+}
+_HOSPITAL = {"dicom": read_dicom, "aecg": read_aecg, "scp": read_scp, "ishne": read_ishne}
+_COMMENTS = {"dicom": dicom_comments, "aecg": aecg_comments, "scp": scp_comments, "ishne": ishne_comments}
+#: What files of suffixes that others use too begin with, or hold near their beginning, where they are recordings.
+_MARKS = {"aecg": (b"AnnotatedECG", "AnnotatedECG".encode("utf-16-le")), "ishne": (MAGIC,)}
 #: The annotator that means the annotations inside an EDF+ file.
 INSIDE_EDF = "edf"
 _TABLES = (".csv", ".tsv", ".txt")
@@ -29,6 +48,19 @@ def format_of(path: Path | str) -> str:
     """Return the format that a path's suffix names, ``wfdb`` where it names none."""
     suffix = Path(path).suffix.casefold()
     return next((kind for kind, suffixes in FORMATS.items() if suffix in suffixes), "wfdb")
+
+
+def is_recording(path: Path) -> bool:
+    """Say whether a file that was found, not named, is a recording: .xml and .ecg are suffixes of much else."""
+    marks = _MARKS.get(format_of(path))
+    if marks is None:
+        return True
+    try:
+        with open_regular(path) as stream:
+            head = stream.read(4096)
+    except OSError:
+        return False
+    return any(mark in head for mark in marks)
 
 
 def record_path(path: Path | str) -> Path:
@@ -52,49 +84,71 @@ def read_recording(
     leads: str | Sequence[str] | None = None,
     *,
     every_lead: bool = False,
+    others: bool = False,
     how: ReadOptions | None = None,
 ) -> Recording:
     """Read a recording in millivolt, gaps as NaN.
 
     Args:
-        path: ``.hea``, ``.dat`` or no suffix: WFDB; ``.edf``; ``.csv``, ``.tsv``, ``.txt``; ``.npy``, ``.npz``.
-        leads: lead names in order of preference, the first one present is chosen; for none its first lead, unless that
-            is named as something else than an ECG's and another one is.
-        every_lead: read the others too, as far as they are voltages at the same sampling frequency.
+        path: ``.hea``, ``.dat`` or no suffix: WFDB; ``.edf``; ``.csv``, ``.tsv``, ``.txt``; ``.npy``, ``.npz``; of
+            hospitals ``.dcm``, ``.dicom`` (DICOM), ``.xml`` (HL7 aECG), ``.scp`` (SCP-ECG), ``.ecg`` (ISHNE).
+        leads: lead names in order of preference, or a place, ``#2``; the first one present is chosen, under its own
+            name before another one of the same lead (``Recording.stands_for``). For none the first ECG: what is named
+            as something else, or is no voltage, is none.
+        every_lead: read the other ECGs too, as far as they are voltages at the same sampling frequency.
+        others: with every lead: also what is named as something else, a respiration in millivolt.
         how: what a CSV or NumPy file leaves open.
 
     Raises:
         RecordError: a file that cannot be used; one line names it and says what was found and expected.
         OptionError: units in ``how`` that are none, or ``how`` is of another type.
-        MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
+        MissingExtraError: WFDB, EDF or DICOM, and the package that reads it is not installed.
     """
     if not isinstance(path, str | Path):
         raise OptionError("recording", f"of type {type(path).__name__}", "a path, or what read_recording returned")
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with _named_errors(path):
         if kind == "wfdb":
-            return read_wfdb(path, leads, every_lead=every_lead)
+            return read_wfdb(path, leads, every_lead=every_lead, others=others)
         if kind == "edf":
-            return read_edf(path, leads, every_lead=every_lead, how=how)
+            return read_edf(path, leads, every_lead=every_lead, others=others, how=how)
         if kind == "csv":
-            return read_csv(path, leads, every_lead=every_lead, how=how)
-        return read_numpy(path, leads, every_lead=every_lead, how=how)
+            return read_csv(path, leads, every_lead=every_lead, others=others, how=how)
+        if kind == "numpy":
+            return read_numpy(path, leads, every_lead=every_lead, others=others, how=how)
+        return _HOSPITAL[kind](path, Wanted(leads, every_lead, others))
 
 
 def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
-    """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first."""
+    """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
     recording = read_recording(path, (), every_lead=True, how=how)
-    return replace(recording, lead=next((name for name in preferred if name in recording.leads), recording.lead))
+    found = find_lead(recording.leads, preferred)
+    lead = recording.lead if found is None else recording.leads[found.at[0]]
+    return replace(recording, lead=lead, stands_for=other_name(preferred, lead))
+
+
+def ecg_alone(recording: Recording) -> Recording:
+    """Return a recording without the channels that are no ECG, but for the chosen one: what a detector may see."""
+    keep = [
+        row
+        for row, (name, ecg) in enumerate(zip(recording.leads, are_ecg(recording.leads), strict=True))
+        if ecg or name == recording.lead
+    ]
+    if len(keep) == len(recording.leads):
+        return recording
+    return replace(recording, leads=tuple(recording.leads[row] for row in keep), signals_mv=recording.signals_mv[keep])
 
 
 def read_comments(path: Path | str) -> tuple[str, ...]:
-    """Return a recording's comment lines alone: a WFDB header's, a table's, what an EDF header says of the patient."""
+    """Return a recording's comment lines alone: a WFDB header's, a table's, what others say of the patient."""
     path, kind = Path(path), format_of(path)
     with _named_errors(path):
         if kind == "wfdb":
             return tuple(read_header(path).comments or ())
         if kind == "edf":
             return edf_comments(path)
+        if kind in _COMMENTS:
+            return _COMMENTS[kind](path)
         return read_table(path).comments if kind == "csv" else ()
 
 

@@ -52,7 +52,8 @@ class Recording:
         signals_mv: (leads, samples) float64 in millivolt; NaN where the recorder had no valid sample.
         comments: the header's comment lines, without the ``#``.
         files: the files it was read from.
-        left_out: channels that could not be read beside the chosen lead, each with the reason.
+        left_out: channels that were not read beside the chosen lead, each with the reason.
+        stands_for: the name that the chosen lead was asked for by, where its own is another one: II, for MLII.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Recording:
     comments: tuple[str, ...]
     files: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
+    stands_for: str = ""
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"

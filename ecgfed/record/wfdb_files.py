@@ -15,9 +15,10 @@ from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.gate import check_expansion, read_bounded
 from ecgfed.record.annotations import make_annotation
-from ecgfed.record.checks import check_samples, choose_lead
+from ecgfed.record.checks import check_samples
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import Annotation, Recording
-from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, voltages
+from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, units_of, voltages
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
 
 #: Four million marks: a month of beats.
@@ -33,24 +34,41 @@ class _Leads(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
+class _Extra(NamedTuple):
+    """What is read beside the chosen lead: the other ECGs, and voltages that are none."""
+
+    every_lead: bool
+    others: bool
+
+
+def _names(header: Any) -> tuple[str, ...]:
+    """Return the names of a header's signals, those that it gives twice told apart."""
+    return distinct([str(name) for name in header.sig_name])
+
+
 def _read_channels(header: Any, base: Path, channels: list[int]) -> _Leads:
     """Read some channels of a record of one segment."""
     digital = read_digital(header, base, channels)
     signals = [millivolt_of(header, base, c, d) for c, d in zip(channels, digital, strict=True)]
     files = (header_path(base), *signal_files(header, base, channels))
-    return _Leads([str(header.sig_name[c]) for c in channels], np.stack(signals), files)
+    names = _names(header)
+    return _Leads([names[c] for c in channels], np.stack(signals), files)
 
 
-def _read_one(header: Any, base: Path, chosen: int, every_lead: bool) -> _Leads:
+def _read_one(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
     unit(header, base, chosen)
-    channels = voltages(header, base) if every_lead else [chosen]
+    if not extra.every_lead:
+        return _read_channels(header, base, [chosen])
+    names, volts = _names(header), voltages(header, base)
+    ecg = are_ecg(names)
+    channels = [c for c in volts if ecg[c] or extra.others or c == chosen]
     left_out = tuple(
-        f"{header.sig_name[c]}: no voltage" for c in range(header.n_sig) if every_lead and c not in channels
+        f"{names[c]}: {'no ECG' if c in volts else 'no voltage'}" for c in range(header.n_sig) if c not in channels
     )
     return _read_channels(header, base, channels)._replace(left_out=left_out)
 
 
-def _segment(header: Any, base: Path, number: int, wanted: list[str]) -> _Leads:
+def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: str) -> _Leads:
     """Read the wanted leads of one segment, as far as it has them."""
     name, samples = header.seg_name[number], header.seg_len[number]
     path = base.parent / name
@@ -64,9 +82,10 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str]) -> _Leads:
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore it",
         )
-    present = [str(lead) for lead in own.sig_name]
-    channels = [present.index(lead) for lead in wanted if lead in present]
-    if header.seg_len[0] and len(channels) < len(wanted):  # a fixed layout: every segment has every lead
+    present, volts = _names(own), voltages(own, path)
+    there = [present.index(lead) for lead in wanted if lead in present]
+    channels = [at for at in there if at in volts or present[at] == chosen]  # a chosen one is refused for its unit
+    if header.seg_len[0] and len(there) < len(wanted):  # a fixed layout: every segment has every lead
         missing = next(lead for lead in wanted if lead not in present)
         raise RecordError(header_path(path), f"has no lead {missing}", f"the leads of {base.name}", "restore it")
     if not channels:
@@ -90,38 +109,49 @@ def _stem_of(stem: str, stems: set[str]) -> bool:
     return stem in stems or stem[:-1] in stems
 
 
-def _read_segments(header: Any, base: Path, chosen: int, every_lead: bool) -> _Leads:
+def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
     """Read a multi-segment record: NaN where a segment is missing (``~``) or has not got the lead (header(5))."""
     total = sum(header.seg_len)
     check_samples(total, header_path(base))
     if header.sig_len not in (None, total):
         raise RecordError(header_path(base), f"segments of {total} samples", f"{header.sig_len} as its first line says")
-    wanted = list(dict.fromkeys(header.sig_name)) if every_lead else [header.sig_name[chosen]]
+    names = _names(header)
+    wanted = [names[chosen]]
+    if extra.every_lead:
+        wanted = [
+            name
+            for at, (name, ecg) in enumerate(zip(names, are_ecg(names), strict=True))
+            if ecg or extra.others or at == chosen
+        ]
     check_expansion(len(wanted) * total, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
     signals_mv = np.full((len(wanted), total), np.nan)
     files, start, found = [header_path(base)], 0, set()
     for number, (name, samples) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
         if name != "~" and samples:
-            read = _segment(header, base, number, wanted)
+            read = _segment(header, base, number, wanted, names[chosen])
             found.update(read.names)
             for lead, signal in zip(read.names, read.signals_mv, strict=True):
                 signals_mv[wanted.index(lead), start : start + samples] = signal
             files += read.files
         start += samples
-    if header.sig_name[chosen] not in found:
-        raise RecordError(base, f"no segment has lead {header.sig_name[chosen]}", action="name another with --lead")
+    if names[chosen] not in found:
+        raise RecordError(base, f"no segment has lead {names[chosen]}", action="name another with --lead")
     keep = [row for row, lead in enumerate(wanted) if lead in found]
     left_out = tuple(f"{lead}: in no segment" for lead in wanted if lead not in found)
+    left_out += tuple(f"{lead}: no ECG" for lead in names if extra.every_lead and lead not in wanted)
     return _Leads([wanted[row] for row in keep], signals_mv[keep], tuple(dict.fromkeys(files)), left_out)
 
 
-def read_recording(record: Path | str, leads: tuple[str, ...], *, every_lead: bool = False) -> Recording:
+def read_recording(
+    record: Path | str, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False
+) -> Recording:
     """Read a WFDB record in millivolt, its skew removed, one sample (their mean) for each frame.
 
     Args:
         record: path of the record, with or without ``.hea``; one of many segments becomes one, gaps as NaN.
-        leads: lead names in order of preference; the first that the record has is the chosen one; its first for none.
-        every_lead: read the others too, as far as their units are voltages, in the header's order.
+        leads: lead names in order of preference; the record's first ECG for none.
+        every_lead: read the others too, as far as they are an ECG's and their units voltages, in the header's order.
+        others: with every lead: also what is no ECG.
 
     Raises:
         RecordError: missing or unreadable header, missing lead, truncated or corrupt signal file, units of the chosen
@@ -129,20 +159,22 @@ def read_recording(record: Path | str, leads: tuple[str, ...], *, every_lead: bo
     """
     base = record_base(record)
     header = read_header(base)
-    chosen = choose_lead([str(name) for name in header.sig_name], base, leads)
+    names = _names(header)
+    chosen = choose_lead(names, base, leads, units_of(header, base))
     if header.sig_len == 0:
         raise RecordError(base, "holds no samples", action="leave the record out")
-    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, every_lead)
+    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, _Extra(every_lead, others))
     return Recording(
         name=base.name,
         path=base,
-        lead=str(header.sig_name[chosen]),
+        lead=names[chosen],
         leads=tuple(read.names),
         fs_hz=float(header.fs),
         signals_mv=read.signals_mv,
         comments=tuple(header.comments or ()),
         files=read.files,
         left_out=read.left_out,
+        stands_for=other_name(leads, names[chosen]),
     )
 
 

@@ -50,6 +50,15 @@ def voltages(header: Any, base: Path) -> list[int]:
     return [channel for channel in range(header.n_sig) if _written_unit(fields[channel]) in MILLIVOLT]
 
 
+def units_of(header: Any, base: Path) -> list[str]:
+    """Return the unit of each of a record's signals; of one of many segments as the first segment gives them."""
+    path = header_path(base)
+    if is_multi_segment(header):
+        first = next(name for name in header.seg_name if name != "~")
+        path = path.with_name(f"{first}.hea")
+    return [_written_unit(fields) for fields in header_fields(path)[1:]]
+
+
 def unit(header: Any, base: Path, channel: int) -> str:
     """Return a signal's unit; raises RecordError where it is no voltage."""
     written = _written_unit(header_fields(header_path(base))[1 + channel])

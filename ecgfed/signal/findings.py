@@ -4,12 +4,14 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 """
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.record.leads import by_place, most_alike, usual_name
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.signal.filters import band_pass, fill_gaps
 
@@ -100,13 +102,22 @@ def record_findings(
         for lead, signal, lost in zip(recording.leads, recording.signals_mv, bad, strict=True)
     }
     lost = signals[recording.lead][1]
+    own = _usual_names(recording.leads)
+    signals = {usual: signals[name] for usual, name in own.items()}
     findings = _rate(recording, peaks, lost)
     if not paced:  # a pacing spike is steeper than any QRS: 104's
         findings += _sampling(recording, peaks, lost)
     findings += paced
     waves = {lead: _qrs(*pair, recording.fs_hz, peaks) for lead, pair in _with_avr(signals).items()}
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
-    return findings + _polarity(known) + _einthoven(signals) + _arms(known)
+    of_leads = _polarity(known) + _einthoven(signals) + _arms(known)
+    return findings + [replace(one, lead=own.get(one.lead, one.lead) if one.lead else None) for one in of_leads]
+
+
+def _usual_names(leads: Sequence[str]) -> dict[str, str]:
+    """Return each lead by the name it usually has (``ii`` by II), where no other one has it; else by its own."""
+    usual = [usual_name(name) for name in leads]
+    return {one if usual.count(one) == 1 else name: name for one, name in zip(usual, leads, strict=True)}
 
 
 def _with_avr(signals: _Signals) -> _Signals:
@@ -119,7 +130,7 @@ def _with_avr(signals: _Signals) -> _Signals:
 
 def missing_lead(recording: Recording, wanted: tuple[str, ...]) -> list[Finding]:
     """Say that none of ``wanted`` is among the leads, where so."""
-    if recording.lead in wanted:
+    if recording.lead in wanted or most_alike(wanted, recording.lead)[1] or any(by_place(name) for name in wanted):
         return []
     has = ", ".join(recording.leads)
     text = f"There is no lead {' or '.join(wanted)}; it has {has}, and {recording.lead} was looked at."

@@ -127,7 +127,7 @@ def convert(
     _check_privacy(anonymize, keep, key, Path(out))
     source = recording.path if isinstance(recording, Recording) else Path(recording)
     if not isinstance(recording, Recording):
-        recording = read_recording(source, lead_list(leads), every_lead=True, how=read_options(how))
+        recording = read_recording(source, lead_list(leads), every_lead=True, others=True, how=read_options(how))
     annotation = _annotation(recording, annotator)
     if not anonymize:
         return _written(recording, annotation, record_name(recording.name), source, Path(out), overwrite, watch)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
-from ecgfed.record.checks import choose_lead
-from ecgfed.record.leads import lead_list
-from ecgfed.record.reader import read_every_lead, read_recording, record_path
+from ecgfed.record.leads import choose_lead, lead_list, other_name
+from ecgfed.record.reader import ecg_alone, read_every_lead, read_recording, record_path
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.around_gaps import detect_around_gaps
@@ -185,7 +184,10 @@ def _name(one: Recording | Path) -> str:
 def _read(one: Recording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> Recording:
     """Return a recording with every lead, one of them chosen."""
     if isinstance(one, Recording):
-        return one if leads is None else replace(one, lead=one.leads[choose_lead(one.leads, one.path, leads)])
+        if leads is None:
+            return ecg_alone(one)
+        lead = one.leads[choose_lead(one.leads, one.path, leads)]
+        return ecg_alone(replace(one, lead=lead, stands_for=other_name(leads, lead)))
     if leads is None:
         return read_every_lead(one, DEFAULT_LEADS, how=how)
     return read_recording(one, leads, every_lead=True, how=how)

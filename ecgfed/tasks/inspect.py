@@ -10,9 +10,8 @@ import numpy as np
 
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
-from ecgfed.record.checks import choose_lead
-from ecgfed.record.leads import lead_list
-from ecgfed.record.reader import has_annotation, read_annotation, read_every_lead, read_recording
+from ecgfed.record.leads import choose_lead, lead_list, other_name
+from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation, read_every_lead, read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
@@ -197,9 +196,9 @@ def _read(
     wanted = DEFAULT_LEADS if leads is None else lead_list(leads)
     if isinstance(recording, Recording):
         if leads is None:
-            return recording, (recording.lead,)
+            return ecg_alone(recording), (recording.lead,)
         chosen = recording.leads[choose_lead(recording.leads, recording.path, wanted)]
-        return replace(recording, lead=chosen), wanted
+        return ecg_alone(replace(recording, lead=chosen, stands_for=other_name(wanted, chosen))), wanted
     if leads is None:
         return read_every_lead(recording, wanted, how=how), wanted
     return read_recording(recording, wanted, every_lead=True, how=how), wanted

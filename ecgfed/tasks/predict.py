@@ -17,7 +17,7 @@ from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
-from ecgfed.record.leads import lead_list
+from ecgfed.record.leads import Alike, by_place, lead_list, most_alike
 from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
 from ecgfed.signal.detectors import OURS, Detector
@@ -194,8 +194,7 @@ def predict(
     beats = cut_beats(recording, options)
     require_marks(beats, options)
     found = replace(classifier.classify(beats.windows), sample=beats.r_samples, fs_hz=recording.fs_hz)
-    if recording.lead not in opened.leads:
-        watch.warn(f"lead {recording.lead} is not {' or '.join(opened.leads)}, which the model was trained on")
+    _tell_of_the_lead(recording.lead, opened.leads, watch)
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -203,6 +202,22 @@ def predict(
         poor=_poor(beats),
         about=_about(opened, beats, options, patient),
     )
+
+
+def _tell_of_the_lead(lead: str, trained: tuple[str, ...], watch: Watch) -> None:
+    """Warn of another lead than the model's; say where it is the same one under another name."""
+    name, how = most_alike(trained, lead)
+    places = [one for one in trained if by_place(one)]
+    if how in (Alike.EXACT, Alike.NAME):
+        return
+    if how == Alike.LEAD:
+        watch.note(f"Lead {lead} is {name}, which the model was trained on.")
+    elif how == Alike.MODIFIED:
+        watch.note(f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere.")
+    elif places:
+        watch.note(f"The model was trained on lead {places[0]} of its recordings, whatever its name; this is {lead}.")
+    else:
+        watch.warn(f"lead {lead} is not {' or '.join(trained)}, which the model was trained on")
 
 
 def _opened(bundle: Bundle | Path | str, trusted: Path | str | Sequence[Path | str] | None) -> Bundle:

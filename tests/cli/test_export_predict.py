@@ -123,6 +123,20 @@ def test_what_predict_prints(ecgfed: Command, local_run: Path, records: Path, tm
     assert other.error_lines == ["ecgfed: note: lead V1 is not MLII, which the model was trained on"]
 
 
+def test_predict_says_by_which_name_a_lead_is_there(ecgfed: Command, local_run: Path, tmp_path: Path) -> None:
+    """The same name but for case is silent, another name of the lead is told, and neither is a warning."""
+    bundle = exported(local_run)
+    told = {}
+    for name in ("ml-ii", "ML2", "ECG II"):
+        record = write_record(tmp_path / name, "r", "N" * 20, leads=("V1", name))
+        said = ecgfed("predict", bundle, record, "--out", tmp_path / f"out {name}")
+        assert (said.code, said.err) == (0, "")
+        assert f"lead {name}" in said.out
+        told[name] = "which the model was trained on" in said.out
+    assert told == {"ml-ii": False, "ML2": True, "ECG II": True}
+    assert "Lead ECG II stands for MLII, which the model was trained on: its electrodes lie elsewhere." in said.out
+
+
 def test_predict_at_250_hz(ecgfed: Command, local_run: Path, tmp_path: Path) -> None:
     """Samples and times are the recording's own, whatever the window's sampling frequency."""
     record = write_record(tmp_path / "records", "slow", "NNNNV" * 12, fs_hz=250.0, seed=6)
@@ -197,7 +211,7 @@ def test_beats_without_a_model_of_ones_own(ecgfed: Command, fedavg_run: Path, re
     [
         (("--peaks", "guessed"), ("--peaks", "'guessed'", "annotated or detected")),
         (("--lead", "aVR"), ("p1", "no lead aVR", "MLII, V1", "--lead")),
-        (("--lead", "I,II"), ("no lead I or II", "MLII, V1")),
+        (("--lead", "I,III"), ("no lead I or III", "MLII, V1")),
         (("--lead", " , "), ("--lead", "is empty")),
         (("--peaks", "annotated", "--annotator", "qrs"), ("p1.qrs", "does not exist", "--annotator")),
     ],

@@ -9,7 +9,7 @@ from support import exported
 
 import ecgfed
 from ecgfed.errors import EcgfedError, RecordError
-from ecgfed.record.checks import choose_lead
+from ecgfed.record.leads import choose_lead
 
 
 @pytest.fixture
@@ -70,12 +70,15 @@ def test_steps_are_no_millivolts(tmp_path: Path) -> None:
 
 def test_with_no_lead_named_an_ecg_is_read(tmp_path: Path) -> None:
     for number, (leads, chosen) in enumerate(
-        [(("RESP", "II"), "II"), (("V5", "II"), "V5"), (("ABP", "PLETH"), "ABP"), (("Resp 1", "ECG1", "V1"), "ECG1")]
+        [(("RESP", "II"), "II"), (("V5", "II"), "V5"), (("avr,", "ABP"), "avr,"), (("Resp 1", "ECG1", "V1"), "ECG1")]
     ):
         path = write_record(tmp_path, f"r{number}", "N" * 12, leads=leads)
         assert ecgfed.read_recording(path).lead == ecgfed.read_recording(path, None).lead == chosen
+    path = write_record(tmp_path, "none", "N" * 12, leads=("ABP", "PLETH"))
+    with pytest.raises(RecordError, match="no channel that is an ECG; it has ABP, PLETH"):
+        ecgfed.read_recording(path)
     with pytest.raises(RecordError, match="2 leads ECG"):
-        choose_lead(["ECG", "ECG"], "r", ())
+        choose_lead(["ECG", "ECG"], "r", ("ECG",))
 
 
 @pytest.mark.parametrize("given", [3, None, np.zeros(5)])

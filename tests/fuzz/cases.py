@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from random import Random
 
 from .child import Task
+from .hospital import sealed_scp
 from .jobs import ARTEFACTS, Artefact, Job, mutations_of
 from .plain import Mutation, flip_bits
 from .world import command
@@ -155,6 +156,9 @@ def reseal(folder: Path, victim: str) -> bool:
         return False
     data, parts = path.read_bytes(), PurePosixPath(victim).parts
     try:
+        if victim.endswith(".scp"):
+            path.write_bytes(sealed_scp(data))
+            return True
         if parts[-2:-1] == ("checkpoint",) and victim.endswith(".safetensors"):
             return _edit(path.parent / "progress.json", lambda d: _stored(d, path.name, data))
         if parts[0] == "cohort" and victim.endswith(".npy"):

@@ -1,11 +1,13 @@
 """Which commands read which artefact, and what of it carries a checksum."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 from .containers import GRAPH, NPY, SAFETENSORS, ZIP
 from .documents import CSV, JSON, LINES, TOML
 from .headers import EDF, HEADER, MARKS
+from .hospital import DICOM, ISHNE, SCP, XML
 from .plain import BYTES, TEXT, Mutation
 
 Mutations = list[tuple[float, Mutation]]
@@ -146,6 +148,10 @@ ARTEFACTS: tuple[Artefact, ...] = (
     _recording("tsv", "r.tsv", "tsv", weight=0.6),
     _recording("npy", "r.npy", "npy", "--fs 360 --units mV --columns MLII"),
     _recording("npz", "r.npz", "npz", weight=1.3),
+    _recording("ishne", "r.ecg", "ishne"),
+    _recording("scp", "r.scp", "scp"),
+    _recording("aecg", "r.xml", "aecg"),
+    *((_recording("dicom", "r.dcm", "dicom"),) if find_spec("pydicom") else ()),
     Artefact("config", ("config.toml",), ("config.toml",),
              (Job("train cohort --out out --config config.toml --workers 1 --json --quiet", ("cohort",
              "evil.py")),), links=True),
@@ -182,6 +188,10 @@ def mutations_of(path: PurePosixPath) -> Mutations:
         ".hea": [*TEXT, *HEADER],
         ".edf": [*BYTES, *EDF],
         ".atr": [*BYTES, *MARKS],
+        ".ecg": [*BYTES, *ISHNE],
+        ".scp": [*BYTES, *SCP],
+        ".dcm": [*BYTES, *DICOM],
+        ".xml": [*TEXT, *XML],
         ".npy": [*BYTES, *NPY],
         ".npz": [*BYTES, *ZIP],
         ".pack": [*BYTES, *ZIP],
@@ -202,6 +212,9 @@ UNSEALED: tuple[tuple[str, str], ...] = (
     ("*.hea", "a WFDB header has no checksum of itself"),
     ("*.atr", "WFDB annotation has no checksum"),
     ("*.edf", "EDF has no checksum"),
+    ("*.ecg", "ISHNE's checksum is of its header, and may be left out"),
+    ("*.dcm", "DICOM has no checksum"),
+    ("*.xml", "text has no checksum"),
     ("*.csv", "text has no checksum"),
     ("*.tsv", "text has no checksum"),
     ("*/r.npy", "a bare array has no checksum"),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import hospital_files
 import numpy as np
 from record_files import edf_annotation, edf_bytes, encode_212
 
@@ -84,6 +85,7 @@ def _recordings(world: Path) -> None:
         "edfplus/r.edf": edf_bytes(edf, **ranges, reserved="EDF+C", annotations=lists, annotation_bytes=120),
         "wfdb16/r.dat": (steps - 1024).T.astype("<i2").tobytes(),
     }
+    files |= _hospital(steps - 1024)
     for name, data in files.items():
         (world / name).parent.mkdir(exist_ok=True)
         (world / name).write_bytes(data)
@@ -97,8 +99,24 @@ def _recordings(world: Path) -> None:
         (world / "multi" / f"{name}.dat").write_bytes(encode_212([int(v) for frame in part.T for v in frame]))
         _header(world / "multi" / f"{name}.hea", name, f"{name}.dat 212 200(1024)/mV 12 1024", part)
     (world / "multi" / "r.hea").write_text(f"r/2 2 {FS} {steps.shape[1]}\ns1 {half}\ns2 {steps.shape[1] - half}\n")
-    for folder in ("csv", "tsv", "edf", "npy", "npz", "multi", "wfdb16"):
+    folders = {Path(name).parts[0] for name in files} - {"edfplus"}
+    for folder in sorted(folders | {"npy", "npz", "multi"}):
         shutil.copyfile(marks, world / folder / "r.atr")
+
+
+def _hospital(steps: np.ndarray) -> dict[str, bytes]:
+    """Return the same in hospital formats: 5 microvolt a step."""
+    leads = [[int(step) for step in lead] for lead in steps]
+    channels = [
+        hospital_files.dicom_channel((f"2:{code}", "MDC", "Lead"), sensitivity="0.005", unit="mV") for code in (2, 3)
+    ]
+    text = hospital_files.aecg_text(leads).replace('"0.002"', f'"{1 / FS:.10f}"').replace('value="2.5"', 'value="5"')
+    return {
+        "ishne/r.ecg": hospital_files.ishne_bytes(leads, resolutions_nv=(5000, 5000), fs=FS),
+        "scp/r.scp": hospital_files.scp_bytes(leads, step_nv=5000, step_us=round(1e6 / FS), order=2, coded=True),
+        "aecg/r.xml": text.encode(),
+        "dicom/r.dcm": hospital_files.dicom_bytes(hospital_files.dicom_group(leads, channels, fs=str(FS))),
+    }
 
 
 def _header(path: Path, name: str, signal: str, steps: np.ndarray) -> None:

@@ -7,6 +7,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import hospital_files
 import numpy as np
 import pytest
 import wfdb
@@ -15,7 +16,8 @@ from record_files import edf_annotation, edf_bytes
 from support import Command, assert_refused, snapshot
 
 from ecgfed.errors import OptionError
-from ecgfed.record.anonymous import anonymised, anonymous_annotation
+from ecgfed.extras import is_installed
+from ecgfed.record.anonymous import HOSPITAL, anonymised, anonymous_annotation
 from ecgfed.record.key_table import new_id
 from ecgfed.record.reader import read_annotation, read_recording
 from ecgfed.record.recording import Annotation
@@ -85,7 +87,58 @@ def planted_csv(folder: Path) -> Path:
     return folder / f"{NAME}.csv"
 
 
-PLANTED = {"edf": planted_edf, "wfdb": planted_wfdb, "csv": planted_csv}
+def planted_beats(folder: Path) -> list[int]:
+    """Beats in steps of 2.5 microvolt, their annotation written beside where the recording will lie, with a name."""
+    signal, at = synthetic_signal(SYMBOLS)
+    folder.mkdir(parents=True, exist_ok=True)
+    marks = "\n".join(f"{s},{y},{NAME if i == 3 else ''}" for i, (s, y) in enumerate(zip(at, SYMBOLS, strict=True)))
+    (folder / f"{NAME}.atr.csv").write_text(f"sample,symbol,note\n{marks}\n")
+    return [int(step) for step in np.rint(signal * 400)]
+
+
+def planted_ishne(folder: Path) -> Path:
+    """ISHNE with a name in each field that takes one, and in the text before the samples."""
+    (folder / f"{NAME}.ecg").write_bytes(
+        hospital_files.ishne_bytes(
+            [planted_beats(folder)], name=(NAME, f"{NAME}-Anna"), patient=f"{NAME}-77", text=NAME.encode(), fs=360
+        )
+    )
+    return folder / f"{NAME}.ecg"
+
+
+def planted_scp(folder: Path) -> Path:
+    """SCP-ECG with a name in section 1."""
+    patient = hospital_files.scp_patient(last=NAME, first=NAME, patient=f"{NAME}-77", institution=f"{NAME} ward")
+    raw = hospital_files.scp_bytes([planted_beats(folder)], order=2, coded=True, step_us=2778, patient=patient)
+    (folder / f"{NAME}.scp").write_bytes(raw)
+    return folder / f"{NAME}.scp"
+
+
+def planted_aecg(folder: Path) -> Path:
+    """HL7 aECG with a name wherever Quix stands."""
+    text = hospital_files.aecg_text([planted_beats(folder)]).replace("Quix", NAME).replace('"0.002"', '"0.00277778"')
+    (folder / f"{NAME}.xml").write_text(text.replace('<code code="93000"/>', f"<text>{NAME}</text>"))
+    return folder / f"{NAME}.xml"
+
+
+def planted_dicom(folder: Path) -> Path:
+    """DICOM with a name in patient, physician, institution, and in an attribute that nobody thought of."""
+    group = hospital_files.dicom_group([planted_beats(folder)], [hospital_files.dicom_channel()], fs="360")
+    more = hospital_files.element(0x11, 0x1010, "LO", NAME)
+    raw = hospital_files.dicom_bytes(group, name=f"{NAME}^Anna", more=more).replace(b"Quixward", NAME.encode())
+    (folder / f"{NAME}.dcm").write_bytes(raw)
+    return folder / f"{NAME}.dcm"
+
+
+PLANTED = {
+    "edf": planted_edf,
+    "wfdb": planted_wfdb,
+    "csv": planted_csv,
+    "ishne": planted_ishne,
+    "scp": planted_scp,
+    "aecg": planted_aecg,
+    **({"dicom": planted_dicom} if is_installed("pydicom") else {}),
+}
 
 
 def holds(folder: Path, *words: str) -> list[str]:
@@ -148,9 +201,28 @@ def test_the_list_names_fields_and_counts(ecgfed: Command, tmp_path: Path) -> No
         "names of leads (1)",
         "texts of annotations (2)",
     ]
+    told = [
+        "record and file name",
+        "patient name",
+        "patient id",
+        "sex",
+        "age",
+        "birth date",
+        "start date",
+        "start time",
+    ]
+    last = ["all else beside the signal", "texts of annotations (1)"]
+    assert removed["ishne"] == [*told, "recorder", "text", *last]
     assert removed["csv"] == ["record and file name", "comments (1)", "texts of annotations (1)"]
     said = ecgfed("convert", tmp_path / "csv" / f"{NAME}.csv", "--out", tmp_path / "out-csv", "--anonymize")
     assert "Left out: record and file name, comments (1), texts of annotations (1)." in said.out
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLANTED if kind in HOSPITAL])
+def test_age_and_sex_of_hospital_files_may_stay(tmp_path: Path, kind: str) -> None:
+    record = PLANTED[kind](tmp_path / "in")
+    made = convert(record, tmp_path / "out", anonymize=True, keep=("age", "sex"))
+    assert read_recording(tmp_path / "out" / made.record).comments == ("age: 50", "sex: F")
 
 
 def test_rhythms_and_every_beat_stay(tmp_path: Path) -> None:

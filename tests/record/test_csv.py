@@ -214,8 +214,8 @@ def test_no_header_no_fs_no_lead(tmp_path: Path) -> None:
     line = fails(write(tmp_path, "MLII,V1\n1,2\n"), ReadOptions(units="mV"))
     assert "no column of times" in line
     assert "--fs" in line
-    line = fails(write(tmp_path, table(names="time,I,II")))
-    assert "no lead MLII; it has I, II" in line
+    line = fails(write(tmp_path, table(names="time,I,V1")))
+    assert "no lead MLII; it has I, V1" in line
     assert "no column of a lead" in fails(write(tmp_path, "time,sample\n0,1\n1,2\n"))
     assert "has 2 leads MLII" in fails(write(tmp_path, table(names="time,MLII,MLII")))
     assert "2 columns of times" in fails(write(tmp_path, table(names="time,seconds,MLII")))

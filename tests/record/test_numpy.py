@@ -65,7 +65,7 @@ def test_whole_numbers_are_what_is_said_of_them(tmp_path: Path, units: str, mill
         (ReadOptions(units="mV", columns=NAMES), "say it with --fs"),
         (ReadOptions(fs_hz=500, units="mV"), "does not name its 3 leads; name them in order with --columns"),
         (ReadOptions(fs_hz=500, units="mV", columns=("II",)), "holds 3 leads; expected 1, as --columns names"),
-        (ReadOptions(fs_hz=500, units="mV", columns=("I", "I", "V1")), "no lead II; it has I, I, V1"),
+        (ReadOptions(fs_hz=500, units="mV", columns=("I", "I", "V1")), "no lead II; it has I (1), I (2), V1"),
         (ReadOptions(fs_hz=0, units="mV", columns=NAMES), "sampling frequency 0 Hz"),
         (ReadOptions(fs_hz=500, units="200(x)/mV", columns=NAMES), "--units: '200(x)/mV'"),
         (ReadOptions(fs_hz=500, units="0/mV", columns=NAMES), "--units: '0/mV'"),

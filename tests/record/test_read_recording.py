@@ -58,9 +58,9 @@ def test_a_signal_that_is_no_voltage_is_no_lead(tmp_path: Path) -> None:
 
 def test_a_missing_lead_lists_the_leads_present(tmp_path: Path) -> None:
     record = write_212(tmp_path, "r", RAMP)
-    line = fails(record, ("II", "aVF"))
+    line = fails(record, ("III", "aVF"))
     assert str(record) in line
-    assert "no lead II or aVF" in line
+    assert "no lead III or aVF" in line
     assert "MLII, V1" in line
     assert "--lead" in line
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import hospital_files
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -15,6 +16,7 @@ from record_files import END, aux, edf_annotation, edf_bytes, mark, skip, write_
 
 import ecgfed.record.checks as checks
 from ecgfed.errors import EcgfedError
+from ecgfed.extras import is_installed
 from ecgfed.record.reader import read_annotation, read_comments, read_recording
 from ecgfed.record.recording import ReadOptions, Recording
 
@@ -112,6 +114,17 @@ def numpy_file(suffix: str) -> dict[str, bytes]:
         return {f"r.{suffix}": (here / f"r.{suffix}").read_bytes()}
 
 
+def hospital_file(kind: str) -> dict[str, bytes]:
+    leads = [[int(step) for step in lead[:200]] for lead in RAMP]
+    made = {
+        "ishne": lambda: {"r.ecg": hospital_files.ishne_bytes(leads, text=b"by hand")},
+        "scp": lambda: {"r.scp": hospital_files.scp_bytes(leads, order=2, coded=True)},
+        "aecg": lambda: {"r.xml": hospital_files.aecg_text(leads).encode()},
+        "dicom": lambda: {"r.dcm": hospital_files.dicom_bytes(hospital_files.dicom_group(leads))},
+    }
+    return made[kind]()
+
+
 FILES: dict[str, Callable[[], dict[str, bytes]]] = {
     "wfdb": wfdb_files,
     "segments": segment_files,
@@ -120,6 +133,10 @@ FILES: dict[str, Callable[[], dict[str, bytes]]] = {
     "csv": csv_file,
     "npy": lambda: numpy_file("npy"),
     "npz": lambda: numpy_file("npz"),
+    "ishne": lambda: hospital_file("ishne"),
+    "scp": lambda: hospital_file("scp"),
+    "aecg": lambda: hospital_file("aecg"),
+    **({"dicom": lambda: hospital_file("dicom")} if is_installed("pydicom") else {}),
 }
 NAMED = {
     "wfdb": "r",
@@ -129,6 +146,10 @@ NAMED = {
     "csv": "r.csv",
     "npy": "r.npy",
     "npz": "r.npz",
+    "ishne": "r.ecg",
+    "scp": "r.scp",
+    "aecg": "r.xml",
+    "dicom": "r.dcm",
 }
 OPTIONS = {"npy": ReadOptions(250, "mV", ("MLII", "V1")), "npz": ReadOptions(None, "mV")}
 

@@ -1,0 +1,184 @@
+"""Channels that were sampled together, and the recording made of them: what the hospital formats' readers share.
+
+A resting ECG may hold parts: twelve leads in four groups of three, a strip of rhythm, a median beat. A recording has
+one sampling frequency and one beginning, so it is the group of the chosen lead and the groups sampled with it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, check_size
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.recording import Recording
+
+#: More channels than any recorder of ECGs has.
+MAX_CHANNELS = 256
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel of a file.
+
+    Attributes:
+        name: as the file says it.
+        unit: what ``read`` gives its values in, as the file writes it.
+        read: returns (samples,) float64 in that unit, NaN where nothing was recorded.
+    """
+
+    name: str
+    unit: str
+    read: Callable[[], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Channels that were sampled together.
+
+    Attributes:
+        fs_hz: sampling frequency in Hz.
+        samples: of each channel.
+        start: when it begins; equal for groups that begin together.
+        channels: at least one.
+    """
+
+    fs_hz: float
+    samples: int
+    start: object
+    channels: tuple[Channel, ...]
+
+    @property
+    def clock(self) -> tuple[float, int, object]:
+        """What groups have in common that were sampled together."""
+        return self.fs_hz, self.samples, self.start
+
+
+class Wanted(NamedTuple):
+    """What is read of a file: the lead that is asked for, and whether the other ECGs, and what is none."""
+
+    leads: tuple[str, ...]
+    every_lead: bool = False
+    others: bool = False
+
+
+def whole_hz(fs_hz: float) -> float:
+    """Return a sampling frequency, the whole number that it is but for rounding."""
+    return float(round(fs_hz)) if math.isclose(fs_hz, round(fs_hz), rel_tol=1e-6) else fs_hz
+
+
+def recording_of(path: Path, groups: Sequence[Group], wanted: Wanted, comments: tuple[str, ...]) -> Recording:
+    """Return the recording of a file's groups; of two leads of one name the longer part's.
+
+    Args:
+        path: the file.
+        groups: in its order.
+        wanted: which leads.
+        comments: what it says of patient and recording.
+
+    Raises:
+        RecordError: no channel, too many, no such lead, units that are no voltage, a length or a sampling frequency
+            that cannot be, wrong units.
+    """
+    count = sum(len(group.channels) for group in groups)
+    if not 1 <= count <= MAX_CHANNELS:
+        raise RecordError(path, f"holds {count} channels", f"1 to {MAX_CHANNELS}", "check that it is the right file")
+    rows, again = _rows(groups)
+    names = [channel.name for _, channel in rows]
+    at = choose_lead(names, path, wanted.leads, [channel.unit for _, channel in rows])
+    group, lead = rows[at][0], names[at]
+    check_fs(group.fs_hz, path, f"{group.fs_hz:g}", "check the file")
+    check_samples(group.samples, path)
+    kept, left_out = [], []
+    for row, ((own, channel), ecg) in enumerate(zip(rows, are_ecg(names), strict=True)):
+        reason = _reason(own, group, channel, ecg or wanted.others)
+        if row == at or (wanted.every_lead and not reason):
+            kept.append(channel)
+        elif wanted.every_lead:
+            left_out.append(f"{channel.name}: {reason}")
+    signals = np.stack([_millivolt(channel, group.samples, path) for channel in kept])
+    read = tuple(channel.name for channel in kept)
+    check_size(signals, read, path)
+    return Recording(
+        path.stem,
+        path,
+        lead,
+        read,
+        group.fs_hz,
+        signals,
+        comments,
+        files=(path,),
+        left_out=(*left_out, *(again if wanted.every_lead else ())),
+        stands_for=other_name(wanted.leads, lead),
+    )
+
+
+def _rows(groups: Sequence[Group]) -> tuple[list[tuple[Group, Channel]], tuple[str, ...]]:
+    """Return the channels in the file's order, each name once, and what is said of those that are there again."""
+    order = sorted(range(len(groups)), key=lambda number: -groups[number].samples / groups[number].fs_hz)
+    taken: set[str] = set()
+    found: dict[int, list[tuple[Group, Channel]]] = {}
+    again = []
+    for number in order:
+        group = groups[number]
+        names = distinct([channel.name for channel in group.channels])
+        channels = [replace(channel, name=name) for channel, name in zip(group.channels, names, strict=True)]
+        found[number] = [(group, channel) for channel in channels if channel.name not in taken]
+        again += [f"{channel.name}: there again, {_length(group)}" for channel in channels if channel.name in taken]
+        taken.update(names)
+    return [row for number in sorted(found) for row in found[number]], tuple(again)
+
+
+def _length(group: Group) -> str:
+    return f"{group.samples / group.fs_hz:g} s"
+
+
+def _reason(own: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
+    """Say why a channel is not read beside the chosen lead, or ``""``."""
+    if own.fs_hz != chosen.fs_hz:
+        return f"{own.fs_hz:g} Hz"
+    if own.clock != chosen.clock:
+        return f"another part of {_length(own)}"
+    if channel.unit not in MILLIVOLT:
+        return "no voltage"
+    return "" if welcome else "no ECG"
+
+
+def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64]:
+    if channel.unit not in MILLIVOLT:
+        found = f"lead {channel.name} is in {channel.unit!r:.40}"
+        raise RecordError(path, found, "one of mV, uV, µV, V, nV", "choose another with --lead")
+    with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
+        values = channel.read()
+    if values.shape != (samples,):
+        raise RecordError(path, f"lead {channel.name} holds {len(values)} samples", f"{samples} as the others hold")
+    values *= MILLIVOLT[channel.unit]
+    return values
+
+
+def said(fields: dict[str, str]) -> tuple[str, ...]:
+    """Return comment lines of the fields of a header that say something: ``patient name: Doe``."""
+    told = {name: " ".join(text.split()) for name, text in fields.items()}
+    return tuple(f"{name}: {text}" for name, text in told.items() if text)
+
+
+def age(born: date | None, began: date | None) -> str:
+    """Return the whole years between two days, or ``""`` where they are not known or no person's."""
+    if born is None or began is None:
+        return ""
+    years = began.year - born.year - ((began.month, began.day) < (born.month, born.day))
+    return str(years) if 0 <= years <= 130 else ""
+
+
+def day(year: int, month: int, of_month: int) -> date | None:
+    """Return a day, or None where there is no such one."""
+    try:
+        return date(year, month, of_month)
+    except (ValueError, OverflowError):
+        return None

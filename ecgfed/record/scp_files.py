@@ -1,0 +1,229 @@
+"""Reading SCP-ECG (EN 1064 / ISO 11073-91064), versions 1 and 2: rhythm data whole, as differences, Huffman coded.
+
+A record is a checksum and its size, then sections of bytes, each with a checksum, its number and its size; section 0
+says where they lie. Every checksum is held. Section 3 names the leads, section 6 holds the signal, section 2 its codes.
+What makes of the signal something else, the mean beat taken out of it and the rest sampled more coarsely ("bimodal"),
+is refused: it does not come back as it was recorded. So is version 3's section 12.
+"""
+
+import binascii
+import struct
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.gate import read_bounded
+from ecgfed.record.checks import MAX_SAMPLES
+from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.lead_names import SCP_LEADS
+from ecgfed.record.recording import Recording
+from ecgfed.record.scp_huffman import Code, decode, table_of
+
+#: A section of signals holds at most 65,535 bytes for each of at most 255 leads.
+MAX_BYTES = 64 << 20
+_HEADER = 16
+#: Fields of section 1 whose texts are told (tag -> name); the others that are told are numbers and days.
+_TEXTS = {
+    0: "last name", 1: "first name", 2: "patient id", 3: "second last name", 13: "diagnosis", 14: "device",
+    15: "analysing device", 16: "institution", 18: "department", 20: "referring physician",
+    21: "confirming physician", 22: "technician", 23: "room", 30: "text", 31: "sequence", 35: "history",
+}  # fmt: skip
+_AGE_YEARS = {1: 1.0, 2: 1 / 12, 3: 7 / 365.25, 4: 1 / 365.25, 5: 1 / 8766}
+
+
+class _Lead(NamedTuple):
+    name: str
+    start: int
+    samples: int
+
+
+def _sections(path: Path) -> dict[int, bytes]:
+    """Return the bodies of the sections by their number, their sizes and checksums held; raises RecordError."""
+    data = read_bounded(path, MAX_BYTES, RecordError)
+    if len(data) < 6 + _HEADER or data[8:10] != b"\0\0":
+        raise RecordError(path, "is not SCP-ECG", "a record that begins with section 0", "check it")
+    held, size = struct.unpack_from("<HI", data)
+    if size != len(data):
+        raise RecordError(path, f"has {len(data)} bytes", f"{size} as it says itself", "fetch or copy it again")
+    if held != binascii.crc_hqx(data[2:], 0xFFFF):
+        raise RecordError(path, "its checksum disagrees", "the CRC that it holds", "fetch or copy it again")
+    pointers = _section(data, 0, 6, struct.unpack_from("<I", data, 10)[0], path)
+    found = {}
+    for at in range(0, len(pointers) - 9, 10):
+        number, length, index = struct.unpack_from("<HII", pointers, at)
+        if number and length and number < 1024:
+            if number in found:
+                raise RecordError(path, f"section {number} is there twice", "one", "restore it")
+            found[number] = _section(data, number, index - 1, length, path)
+    return found
+
+
+def _section(data: bytes, number: int, start: int, length: int, path: Path) -> bytes:
+    """Return the body of one section; those of a maker (12 and above) are passed by unread."""
+    if start < 6 or length < _HEADER or start + length > len(data):
+        found = f"section {number} of {length} bytes at byte {start + 1}"
+        raise RecordError(path, found, f"sections within {len(data)} bytes", "fetch or copy it again")
+    if number > 11:
+        return b""
+    whole = data[start : start + length]
+    held, own, size = struct.unpack_from("<HHI", whole)
+    if (own, size) != (number, length):
+        found = f"section {own} of {size} bytes"
+        raise RecordError(path, found, f"section {number} of {length}, as section 0 says", "restore it")
+    if held != binascii.crc_hqx(whole[2:], 0xFFFF):
+        raise RecordError(path, f"the checksum of section {number} disagrees", "its CRC", "fetch or copy it again")
+    return whole[_HEADER:]
+
+
+def _leads(body: bytes, path: Path) -> list[_Lead]:
+    """Read section 3: which leads there are and from which sample to which; raises RecordError."""
+    if len(body) < 2 or not body[0] or len(body) < 2 + 9 * body[0]:
+        count = body[0] if body else 0
+        raise RecordError(path, f"section 3 of {len(body)} bytes for {count} leads", "9 bytes for each", "restore it")
+    if body[1] & 1:
+        found = "the mean beat was taken out of its signal (reference beat subtraction)"
+        raise RecordError(path, found, "a signal as it was recorded", "export it without compression of beats")
+    leads = []
+    for at in range(2, 2 + 9 * body[0], 9):
+        first, last, code = struct.unpack_from("<IIB", body, at)
+        if not 1 <= first <= last or last - first >= MAX_SAMPLES:
+            raise RecordError(path, f"a lead from sample {first} to {last}", "a range", "restore it")
+        leads.append(_Lead(SCP_LEADS.get(code, f"lead code {code}"), first, last - first + 1))
+    return leads
+
+
+def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
+    """Return the leads, those that have the same first and last sample in one group; raises RecordError."""
+    if 6 not in sections or 3 not in sections:
+        missing = "no section 3 (leads)" if 6 in sections else "no section 6 (rhythm)"
+        raise RecordError(path, f"has {missing}", "a recorded signal", "export it as version 2 with its rhythm data")
+    leads, body = _leads(sections[3], path), sections[6]
+    data_at = 6 + 2 * len(leads)
+    if len(body) < data_at:
+        raise RecordError(path, f"section 6 of {len(body)} bytes for {len(leads)} leads", "their sizes", "restore it")
+    step_nv, step_us, differences, bimodal = struct.unpack_from("<HHBB", body)
+    if bimodal:
+        found = "its signal was sampled more coarsely between the beats (bimodal compression)"
+        raise RecordError(path, found, "a signal as it was recorded", "export it without bimodal compression")
+    if not step_nv or not step_us or differences > 2:
+        found = f"a step of {step_nv} nV, {step_us} us a sample, differences of order {differences}"
+        raise RecordError(path, found, "a size, a time, and 0 to 2", "restore it")
+    sizes = struct.unpack_from(f"<{len(leads)}H", body, 6)
+    if data_at + sum(sizes) > len(body):
+        found = f"section 6 claims {sum(sizes)} bytes of signals"
+        raise RecordError(path, found, f"at most {len(body) - data_at}", "fetch or copy it again")
+    codes = _codes(sections.get(2), path)
+    together: dict[tuple[int, int], list[Channel]] = {}
+    for lead, size in zip(leads, sizes, strict=True):
+        part = _Part(body[data_at : data_at + size], lead, differences, step_nv, codes, path)
+        together.setdefault((lead.start, lead.samples), []).append(Channel(lead.name, "nV", part.read))
+        data_at += size
+    fs_hz = whole_hz(1e6 / step_us)
+    return [Group(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
+
+
+def _codes(body: bytes | None, path: Path) -> tuple[Code, ...] | None:
+    if body is None:
+        return None
+    try:
+        return table_of(body)
+    except ValueError as problem:
+        raise RecordError(path, f"section 2: {problem}", "one Huffman table", "export it without compression") from None
+
+
+class _Part(NamedTuple):
+    """One lead's bytes, and what makes numbers of them."""
+
+    data: bytes
+    lead: _Lead
+    differences: int
+    step_nv: int
+    codes: tuple[Code, ...] | None
+    path: Path
+
+    def read(self) -> NDArray[np.float64]:
+        """Return (samples,) float64 in nanovolt; raises RecordError."""
+        samples = self.lead.samples
+        if self.codes is None:
+            if len(self.data) not in (2 * samples, 2 * samples + 1):
+                found = f"lead {self.lead.name} of {len(self.data)} bytes"
+                raise RecordError(self.path, found, f"{2 * samples} for {samples} samples", "fetch or copy it again")
+            values = np.frombuffer(self.data, "<i2", samples).astype(np.int64)
+        else:
+            try:
+                values = decode(self.data, samples, self.codes)
+            except ValueError as problem:
+                raise RecordError(
+                    self.path, f"lead {self.lead.name}: {problem}", "its signal", "fetch it again"
+                ) from None
+        return summed(values, self.differences).astype(np.float64) * self.step_nv
+
+
+def summed(values: NDArray[np.int64], differences: int) -> NDArray[np.int64]:
+    """Return the samples of first or second differences, whose first one or two values are samples themselves.
+
+    They are numbers of 16 bits, so sums of a damaged file stay within them.
+    """
+    if differences == 2 and len(values) > 1:
+        steps = np.concatenate([values[1:2] - values[:1], values[2:]])
+        values = np.concatenate([values[:1], np.cumsum(steps)])
+    whole: NDArray[np.int64] = np.cumsum(values) if differences else values
+    return whole.astype(np.int16).astype(np.int64)
+
+
+def _comments(body: bytes) -> tuple[str, ...]:
+    """Return what section 1 says of patient and recording, as far as it can be read."""
+    tags: dict[int, bytes] = {}
+    at = 0
+    while at + 3 <= len(body) and body[at] != 255:
+        length = int.from_bytes(body[at + 1 : at + 3], "little")
+        tags.setdefault(body[at], body[at + 3 : at + 3 + length])
+        at += 3 + length
+    born, began = (_day(tags.get(tag, b"")) for tag in (5, 25))
+    years = age(born, began)
+    if not years and len(stated := tags.get(4, b"")) >= 3 and stated[2] in _AGE_YEARS:
+        years = str(int(int.from_bytes(stated[:2], "little") * _AGE_YEARS[stated[2]]))
+    hours = tags.get(26, b"")
+    fields = {name: _text(tags.get(tag, b"")) for tag, name in _TEXTS.items()}
+    fields |= {
+        "sex": {b"\1": "M", b"\2": "F"}.get(tags.get(8, b"")[:1], ""),
+        "age": years,
+        "birth date": born.isoformat() if born else "",
+        "start date": began.isoformat() if began else "",
+        "start time": "{:02d}:{:02d}:{:02d}".format(*hours[:3]) if len(hours) >= 3 else "",
+    }
+    return said(fields)
+
+
+def _day(raw: bytes) -> date | None:
+    return day(int.from_bytes(raw[:2], "little"), raw[2], raw[3]) if len(raw) >= 4 else None
+
+
+def _text(raw: bytes) -> str:
+    """Return a text up to its end mark; of a device, which is a record of numbers and texts, what can be printed."""
+    text = raw.replace(b"\0", b" ")
+    try:
+        whole = text.decode("utf-8")
+    except UnicodeDecodeError:
+        whole = text.decode("latin-1")
+    return "".join(mark for mark in whole if mark.isprintable())
+
+
+def read_scp(path: Path, wanted: Wanted) -> Recording:
+    """Read the rhythm data of an SCP-ECG record.
+
+    Raises:
+        RecordError: another format, any size or checksum but its own, no signal, bimodal compression or reference beat
+            subtraction, codes that change the table, a missing lead.
+    """
+    sections = _sections(path)
+    return recording_of(path, _groups(sections, path), wanted, _comments(sections.get(1, b"")))
+
+
+def scp_comments(path: Path) -> tuple[str, ...]:
+    """Return what a record says of patient and recording, as comment lines; raises RecordError."""
+    return _comments(_sections(path).get(1, b""))

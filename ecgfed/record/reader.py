@@ -12,7 +12,7 @@ from ecgfed.record.csv_files import read_csv
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
 from ecgfed.record.leads import lead_list
 from ecgfed.record.numpy_files import read_numpy
-from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, Recording, read_options
 from ecgfed.record.tables import read_table
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.record.wfdb_files import read_recording as read_wfdb
@@ -37,7 +37,7 @@ def record_path(path: Path | str) -> Path:
 
 
 @contextlib.contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def named_errors(path: Path) -> Iterator[None]:
     """Turn what the operating system and the memory refuse into one line."""
     try:
         yield
@@ -71,7 +71,7 @@ def read_recording(
     if not isinstance(path, str | Path):
         raise OptionError("recording", f"of type {type(path).__name__}", "a path, or what read_recording returned")
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
-    with _named_errors(path):
+    with named_errors(path):
         if kind == "wfdb":
             return read_wfdb(path, leads, every_lead=every_lead)
         if kind == "edf":
@@ -90,7 +90,7 @@ def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOp
 def read_comments(path: Path | str) -> tuple[str, ...]:
     """Return a recording's comment lines alone: a WFDB header's, a table's, what an EDF header says of the patient."""
     path, kind = Path(path), format_of(path)
-    with _named_errors(path):
+    with named_errors(path):
         if kind == "wfdb":
             return tuple(read_header(path).comments or ())
         if kind == "edf":
@@ -132,7 +132,7 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     return found[0] if found else usual
 
 
-def has_annotation(recording: Recording, annotator: str = "atr") -> bool:
+def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:
     """Say whether there is an annotation for a recording, beside it or, with any mark in it, inside EDF+."""
     file = annotation_file(recording.path, annotator)
     if file != recording.path:
@@ -145,7 +145,7 @@ def _is_edf_plus(path: Path) -> bool:
         return stream.read(196)[192:196] == b"EDF+"
 
 
-def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -> Annotation:
+def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr") -> Annotation:
     """Read a recording's annotation, from where ``annotation_file`` finds it.
 
     Args:
@@ -157,10 +157,10 @@ def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -
         OptionError: an annotator that is no suffix.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
-    if not isinstance(recording, Recording):
+    if not isinstance(recording, AnyRecording):
         recording = read_recording(recording)
-    with _named_errors(recording.path):
-        file, samples = annotation_file(recording.path, annotator), recording.signals_mv.shape[1]
+    with named_errors(recording.path):
+        file, samples = annotation_file(recording.path, annotator), recording.samples
         if file == recording.path:
             annotation = read_edf_annotation(file, recording.fs_hz, samples=samples)
         elif file.suffix.casefold() in _TABLES:

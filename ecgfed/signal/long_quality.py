@@ -84,16 +84,17 @@ def unit_samples(fs_hz: float) -> int:
 
 def _by_chunks(read: ReadLead, samples: int, fs_hz: float, chunk: int, reasons: tuple[Reason, ...]) -> LeadQuality:
     low, high = _extremes(read, samples, chunk)
-    if reasons == (Reason.SPIKE,) and not high - low > SPIKE_MV:  # no sample is that far from any baseline
+    spikes_alone = reasons == (Reason.SPIKE,)
+    if spikes_alone and not high - low > SPIKE_MV:  # no sample is that far from any baseline
         return LeadQuality(samples, fs_hz, ())
     found = {reason: _Runs() for reason in Reason}
     pieces = _bridged(_looked_at(read, samples, fs_hz, chunk, _rails(read, samples, chunk, low, high), found))
-    pieces = _bridged(_with_spikes(pieces, fs_hz, found))
-    if reasons == (Reason.SPIKE,):
-        for _ in pieces:
+    pieces = _with_spikes(pieces, fs_hz, found, spikes_alone=spikes_alone)
+    if spikes_alone:
+        for _ in pieces:  # they note what is asked for on their way
             pass
     else:
-        _last_look(pieces, fs_hz, found)
+        _last_look(_bridged(pieces), fs_hz, found)
     wanted = ((reason, one.edges) for reason, one in found.items() if reason in reasons)
     return LeadQuality(samples, fs_hz, in_order(wanted))
 
@@ -291,11 +292,19 @@ def _joined(before: _Piece | None, here: _Piece, behind: _Piece | None, reach: i
     return _Around(whole, left, slice(left, left + here.samples))
 
 
-def _with_spikes(pieces: Iterable[_Piece], fs_hz: float, found: dict[Reason, _Runs]) -> Iterator[_Piece]:
-    """Yield the chunks with the height of their beats and their spikes, which are noted."""
+def _with_spikes(
+    pieces: Iterable[_Piece], fs_hz: float, found: dict[Reason, _Runs], *, spikes_alone: bool
+) -> Iterator[_Piece]:
+    """Yield the chunks with the height of their beats and their spikes, which are noted.
+
+    Nothing deviates further from a median than the lowest and highest values are apart: where those are too near for a
+    spike, and spikes alone are asked for, there is nothing to find.
+    """
     block, unit = block_samples(fs_hz), unit_samples(fs_hz)
     for around in _with_neighbours(pieces, -(-round(SPIKE_REACH_S * fs_hz) // unit) * unit, block):
         one, inner = around.piece, around.inner
+        if spikes_alone and not np.ptp(one.signal) > SPIKE_MV:
+            continue
         height, spike = spikes(one.signal, one.lost, fs_hz)
         start = one.start + around.before
         found[Reason.SPIKE].add(start, spike[inner])

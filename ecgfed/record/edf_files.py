@@ -178,9 +178,7 @@ def _scale(signal: Any, per_mv: float) -> tuple[float, int, float, float]:
     return (most - least) / (high - low), low, least, per_mv
 
 
-def _signal_mv(
-    signal: Any, starts: NDArray[np.int64], scale: tuple[float, int, float, float]
-) -> NDArray[np.float64]:
+def _signal_mv(signal: Any, starts: NDArray[np.int64], scale: tuple[float, int, float, float]) -> NDArray[np.float64]:
     """Return one lead (samples,) in millivolt, NaN between data records that do not follow one another."""
     rows = signal.digital.reshape(len(starts), -1)
     physical = to_mv(rows, *scale)

@@ -90,9 +90,7 @@ def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[
     shape, fortran, dtype = array_header(stream, size, where, limit)
     raw = stream.read(math.prod(shape) * dtype.itemsize)
     if len(raw) != math.prod(shape) * dtype.itemsize:
-        raise RecordError(
-            where, "ends early", f"{math.prod(shape) * dtype.itemsize} bytes", "copy or write it again"
-        )
+        raise RecordError(where, "ends early", f"{math.prod(shape) * dtype.itemsize} bytes", "copy or write it again")
     array: NDArray[Any] = np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C")
     return array
 

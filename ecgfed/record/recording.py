@@ -97,7 +97,9 @@ class Recording:
 class ReadBlock(Protocol):
     """Reads samples ``start`` to ``stop`` (not included) of the leads ``rows``: (rows, samples) float64 millivolt."""
 
-    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]: ...
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Return it; raises RecordError where the file cannot be read any more."""
+        ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)

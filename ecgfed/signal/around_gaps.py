@@ -91,7 +91,7 @@ def nothing_usable(quality: LeadQuality, name: str) -> RecordError:
     amiss = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
     return RecordError(
         name,
-        f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / fs_hz:.1f} s)",
+        f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / quality.fs_hz:.1f} s)",
         "an ECG",
         "check the electrode or the lead",
     )

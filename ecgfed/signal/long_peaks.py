@@ -9,21 +9,13 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import AnyRecording, LongRecording, spans
 from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
-from ecgfed.signal.detectors import (
-    OURS,
-    Detector,
-    Stream,
-    check_asked,
-    check_found,
-    check_mains,
-    detector_by_name,
-)
+from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
 from ecgfed.signal.long_quality import quality_of, spikes_of
 from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.signal.spans import Spans
 
 #: How much a detector is given at once: longer ones fall out of the processor's cache, shorter ones cost calls.
-PUSH_S = 120.0
+PUSH_S = 240.0
 #: Told how many samples have been read.
 Told = Callable[[int], None]
 
@@ -35,6 +27,7 @@ def find_peaks(
     detector: str | Detector = OURS,
     mains_hz: float | None = None,
     told: Told | None = None,
+    later: Future[LeadQuality] | None = None,
 ) -> NDArray[np.int64]:
     """Find the R peaks of a recording, as ``detect_around_gaps`` does.
 
@@ -47,6 +40,7 @@ def find_peaks(
         detector: a registered name, or a ``Detector``.
         mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
         told: called after each block.
+        later: bad stretches of the lead in use, where somebody else is at work on them.
 
     Returns:
         (peaks,) int64 sample numbers in increasing order.
@@ -59,29 +53,25 @@ def find_peaks(
     if not isinstance(recording, LongRecording) or chosen.stream is None or not chosen.copes_with_gaps:
         lead = recording.leads.index(recording.lead)
         return detect_around_gaps(
-            recording.signals_mv,
-            recording.fs_hz,
-            quality,
-            lead=lead,
-            detector=chosen,
-            mains_hz=mains_hz,
-            name=name,
+            recording.signals_mv, recording.fs_hz, quality, lead=lead, detector=chosen, mains_hz=mains_hz, name=name
         )
     check_mains(mains_hz)
     with ThreadPoolExecutor(1) as pool:
-        spikes: Future[Spans] = pool.submit(_spikes, recording, quality)
+
+        def judged() -> LeadQuality:
+            return quality or (later.result() if later else quality_of(recording, recording.lead))
+
+        alone = quality is None and later is None  # nobody needs more of the quality than its spikes
+        spikes = pool.submit(spikes_of, recording, recording.lead) if alone else None
         try:
             peaks = _streamed(recording, chosen, name, told)
         except RecordError:
-            quality = quality or quality_of(recording, recording.lead)
-            if len(recording.leads) > 1 or not quality.stretches or usable_pieces(quality)[0]:
+            found = judged()
+            if len(recording.leads) > 1 or not found.stretches or usable_pieces(found)[0]:
                 raise
-            raise nothing_usable(quality, name) from None
-        return peaks[~spikes.result().inside(peaks)]
-
-
-def _spikes(recording: LongRecording, quality: LeadQuality | None) -> Spans:
-    return Spans.merged(spikes_of(recording, recording.lead)) if quality is None else quality.spans([Reason.SPIKE])
+            raise nothing_usable(found, name) from None
+        found_spikes = Spans.merged(spikes.result()) if spikes else judged().spans([Reason.SPIKE])
+        return peaks[~found_spikes.inside(peaks)]
 
 
 def _streamed(recording: LongRecording, detector: Detector, name: str, told: Told | None) -> NDArray[np.int64]:

@@ -35,7 +35,8 @@ from ecgfed.signal.quality import (
     spikes,
 )
 
-Floats, Mask = NDArray[np.float64], NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 #: (start, stop) -> (samples,) one lead in millivolt, NaN where there is no sample.
 ReadLead = Callable[[int, int], Floats]
 
@@ -47,14 +48,8 @@ _LEAST_UNITS = math.ceil(max(SPIKE_REACH_S, NOISE_REACH_S) / HEIGHT_S) + 1
 
 def quality_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> LeadQuality:
     """Find the bad stretches of one lead of a recording, in memory or on the disk; see ``quality.lead_quality``."""
-    row = recording.leads.index(lead)
-    samples, fs_hz = recording.samples, recording.fs_hz
-
-    def read(start: int, stop: int) -> Floats:
-        return recording.read(start, stop, [row])[0]
-
-    unit = unit_samples(fs_hz)
-    chunk = max(round(chunk_s * fs_hz / unit), _LEAST_UNITS) * unit
+    samples, fs_hz, read = recording.samples, recording.fs_hz, _reader(recording, lead)
+    chunk = _chunk(fs_hz, chunk_s)
     if samples <= 2 * chunk:
         return lead_quality(read(0, samples), fs_hz)
     return _by_chunks(read, samples, fs_hz, chunk, tuple(Reason))
@@ -62,19 +57,28 @@ def quality_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) 
 
 def spikes_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> tuple[tuple[int, int], ...]:
     """Return the spikes of one lead alone, start and stop of each, as ``quality_of`` finds them; in less time."""
-    row = recording.leads.index(lead)
-    samples, fs_hz = recording.samples, recording.fs_hz
-
-    def read(start: int, stop: int) -> Floats:
-        return recording.read(start, stop, [row])[0]
-
-    unit = unit_samples(fs_hz)
-    chunk = max(round(chunk_s * fs_hz / unit), _LEAST_UNITS) * unit
+    samples, fs_hz, read = recording.samples, recording.fs_hz, _reader(recording, lead)
+    chunk = _chunk(fs_hz, chunk_s)
     if samples <= 2 * chunk:
         found = lead_quality(read(0, samples), fs_hz)
     else:
         found = _by_chunks(read, samples, fs_hz, chunk, (Reason.SPIKE,))
     return tuple((part.start, part.stop) for part in found.stretches if part.reason is Reason.SPIKE)
+
+
+def _reader(recording: AnyRecording, lead: str) -> ReadLead:
+    row = recording.leads.index(lead)
+
+    def read(start: int, stop: int) -> Floats:
+        signal: Floats = recording.read(start, stop, [row])[0]
+        return signal
+
+    return read
+
+
+def _chunk(fs_hz: float, chunk_s: float) -> int:
+    unit = unit_samples(fs_hz)
+    return max(round(chunk_s * fs_hz / unit), _LEAST_UNITS) * unit
 
 
 def unit_samples(fs_hz: float) -> int:

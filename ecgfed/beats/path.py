@@ -3,7 +3,7 @@
 What trains and what predicts walk it alike, so a beat that is predicted is cut exactly as a beat that was trained on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +24,8 @@ from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
 
+#: Says whom to tell how many samples of a recording have been looked at.
+Watching = Callable[[AnyRecording], Told | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -128,7 +130,7 @@ def _one_ahead(blocks: Iterator[Windows]) -> Iterator[Windows]:
 
 
 def read_beats(
-    path: Path | str, options: BeatOptions, *, annotated: bool = False, told: Told | None = None
+    path: Path | str, options: BeatOptions, *, annotated: bool = False, watching: Watching = None
 ) -> RecordingBeats:
     """Open a recording and find its beats.
 
@@ -136,12 +138,13 @@ def read_beats(
         path: of the recording, as ``open_recording`` takes it.
         options: how.
         annotated: read the annotation although the peaks are detected.
-        told: called with the samples of a long recording that have been looked at.
+        watching: asked whom to tell how far a long recording is.
 
     Raises:
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
     recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
+    told = watching(recording) if watching else None
     return cut_beats(recording, options, annotated=annotated, told=told)
 
 

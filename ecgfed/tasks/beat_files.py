@@ -1,67 +1,74 @@
-"""Beats as CSV and as JSON, piece by piece: a fortnight has more than a million."""
+"""Beats as CSV and as JSON, a block of columns after the other: a fortnight has more than a million beats."""
 
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
-from ecgfed.text import safe_row
+from ecgfed.text import safe_cell
 
-#: Beats in a piece.
-_AT_ONCE = 4096
+#: Name -> one value a beat: texts, whole numbers or finite ones.
+Columns = Mapping[str, list[Any]]
 
 
-def beats_as_table(beats: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+def beats_as_table(blocks: Iterable[Columns]) -> Iterator[bytes]:
     """Yield a CSV file with a line for each beat and one for the names; nothing at all where there are none."""
-    text, writer = io.StringIO(), None
-    while some := list(islice(beats, _AT_ONCE)):
-        if writer is None:
-            writer = csv.DictWriter(text, list(some[0]), lineterminator="\n")
-            writer.writeheader()
-        writer.writerows(map(safe_row, some))
+    text = io.StringIO()
+    writer, begun = csv.writer(text, lineterminator="\n"), False
+    for block in blocks:
+        if not begun:
+            writer.writerow(block)
+            begun = True
+        cells = [map(_cell, values) if isinstance(values[0], str) else values for values in block.values()]
+        writer.writerows(zip(*cells, strict=True))
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
 
 
-def beats_as_json(about: Mapping[str, Any], beats: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+def beats_as_json(about: Mapping[str, Any], blocks: Iterable[Columns]) -> Iterator[bytes]:
     """Yield what ``json.dumps({**about, "beats": [...]}, indent=1)`` writes, and a line's end.
 
     Args:
         about: JSON-ready, what stands before the beats.
-        beats: of text, whole numbers and finite ones.
+        blocks: the beats.
 
     Raises:
         ValueError: a number that is not finite.
     """
     whole = json.dumps({**about, "beats": []}, indent=1, allow_nan=False, ensure_ascii=False)
-    head, tail = whole[: -len("[]\n}")], "\n}\n"
-    separator = "[\n"
-    while some := list(islice(beats, _AT_ONCE)):
-        yield (head + separator + ",\n".join(map(_object, some))).encode()
-        head, separator = "", ",\n"
-    yield (f"{head}[]{tail}" if head else f"\n ]{tail}").encode()
+    before = whole[: -len("]\n}")]
+    some = False
+    for block in blocks:
+        lines = ",\n".join(f"   {_text(name)}: %s" for name in block)
+        template = f"  {{\n{lines}\n  }}"
+        rows = zip(*map(_rendered, block.values()), strict=True)
+        yield (f"{before if not some else ','}\n" + ",\n".join([template % row for row in rows])).encode()
+        some = True
+    yield b"\n ]\n}\n" if some else (whole + "\n").encode()
 
 
-def _object(beat: Mapping[str, Any]) -> str:
-    """Return one beat as it stands in the list."""
-    inside = ",\n".join(f"   {_name(name)}: {_value(value)}" for name, value in beat.items())
-    return f"  {{\n{inside}\n  }}" if inside else "  {}"
+def _rendered(values: list[Any]) -> Iterable[str]:
+    """Return each value of a column as JSON writes it."""
+    kind = type(values[0])
+    if kind is str:
+        return map(_text, values)
+    return map(repr, values) if kind is int else map(_number, values)
 
 
-@lru_cache(maxsize=256)
-def _name(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
+def _number(value: float) -> str:
+    if value - value != 0:  # infinite, or no number
+        raise ValueError(f"{value} is not finite")
+    return float.__repr__(value)
 
 
-def _value(value: object) -> str:
-    if isinstance(value, str):
-        return _name(value)
-    return repr(value) if type(value) is int else _number(value)
+@lru_cache(maxsize=1024)
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
-def _number(value: object) -> str:
-    return json.dumps(value, allow_nan=False)
+@lru_cache(maxsize=1024)
+def _cell(text: str) -> str:
+    return safe_cell(text)

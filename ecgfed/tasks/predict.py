@@ -17,7 +17,7 @@ from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_recording
-from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.strip import Stretches
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, fill_gaps
@@ -28,6 +28,8 @@ from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
 SUFFIX = "ecgfed"
+#: Beats that are written at once.
+_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -52,14 +54,24 @@ class RecordingPredictions(Predictions):
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol`` and ``poor_quality``, the reasons."""
-        for beat, poor in zip(super().beats(), self.poor, strict=True):
-            symbol = self.labels.symbol_of(beat["class"])
+        for block in self.columns():
+            for row in zip(*block.values(), strict=True):
+                yield dict(zip(block, row, strict=True))
+
+    def columns(self) -> Iterator[dict[str, list[Any]]]:
+        """Yield what ``beats`` does as columns, so many beats at once that memory does not grow with the recording."""
+        symbol = [self.labels.symbol_of(name) for name in self.classes]
+        confidence = self.confidence
+        for start, stop in spans(len(self), _AT_ONCE):
+            sample, label = self.sample[start:stop].tolist(), self.label[start:stop].tolist()
             yield {
-                **{name: beat[name] for name in ("sample", "time_s", "class")},
-                "symbol": symbol,
-                "probability": beat["probability"],
-                "flags": beat["flags"],
-                "poor_quality": poor,
+                "sample": sample,
+                "time_s": [round(at / self.fs_hz, 4) for at in sample],
+                "class": [self.classes[number] for number in label],
+                "symbol": [symbol[number] for number in label],
+                "probability": [round(one, 4) for one in confidence[start:stop].tolist()],
+                "flags": self.flags[start:stop].tolist(),
+                "poor_quality": list(self.poor[start:stop]),
             }
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,8 +103,8 @@ class RecordingPredictions(Predictions):
         strip = strip or strip_at_s is not None
         targets = self.targets(out, strip=strip)
         check_free(targets, self.recording.files, overwrite=overwrite)
-        as_json = beats_as_json(self.about, self.beats())
-        contents: list[bytes | Iterator[bytes]] = [self._annotation(), beats_as_table(self.beats()), as_json]
+        as_json = beats_as_json(self.about, self.columns())
+        contents: list[bytes | Iterator[bytes]] = [self._annotation(), beats_as_table(self.columns()), as_json]
         if strip:
             contents.append(self.strip(strip_at_s))
         write_together(dict(zip(targets, contents, strict=True)))

@@ -34,6 +34,7 @@ from ecgfed.signal.quality import (
     runs,
     spikes,
 )
+from ecgfed.signal.spans import Spans
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -64,6 +65,14 @@ def spikes_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -
     else:
         found = _by_chunks(read, samples, fs_hz, chunk, (Reason.SPIKE,))
     return tuple((part.start, part.stop) for part in found.stretches if part.reason is Reason.SPIKE)
+
+
+def gaps_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> Spans:
+    """Return where a lead has no valid sample."""
+    read, found = _reader(recording, lead), _Runs()
+    for start, stop in spans(recording.samples, _chunk(recording.fs_hz, chunk_s)):
+        found.add(start, ~np.isfinite(read(start, stop)))
+    return Spans.merged(found.edges)
 
 
 def _reader(recording: AnyRecording, lead: str) -> ReadLead:

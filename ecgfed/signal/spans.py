@@ -1,6 +1,6 @@
 """Stretches of samples as their edges: what a mask of every sample says, without the mask."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,9 @@ class Spans:
         last = np.append(np.flatnonzero(new)[1:] - 1, len(pairs) - 1) if len(pairs) else np.empty(0, np.int64)
         return cls(pairs[new, 0], reach[last])
 
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        yield from zip(self.start.tolist(), self.stop.tolist(), strict=True)
+
     @property
     def total(self) -> int:
         """How many samples they hold."""
@@ -52,3 +55,11 @@ class Spans:
     def overlap(self, start: Ints, stop: Ints) -> NDArray[np.bool_]:
         """Say which stretches ``start`` to ``stop`` (not included) share a sample with one of them."""
         return self.before(stop) > self.before(start)
+
+    def mask(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return (stop - start,) bool, true in the stretches."""
+        found = np.zeros(stop - start, np.bool_)
+        first, last = np.searchsorted(self.stop, start, side="right"), np.searchsorted(self.start, stop, side="left")
+        for low, high in zip(self.start[first:last].tolist(), self.stop[first:last].tolist(), strict=True):
+            found[max(low - start, 0) : high - start] = True
+        return found

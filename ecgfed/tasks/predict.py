@@ -9,7 +9,6 @@ import numpy as np
 
 from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.long_windows import BandPassed
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.predictions import Predictions
@@ -21,7 +20,8 @@ from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, Rea
 from ecgfed.reports.strip import Stretches
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, fill_gaps
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.long_filter import BandPassed, Bridged
+from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
@@ -155,7 +155,7 @@ def _filtered(recording: AnyRecording) -> Stretches:
     """Return the lead in use through the band-pass; of a long recording what of it is asked for."""
     if not isinstance(recording, LongRecording):
         return band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
-    return BandPassed(recording, quality_of(recording, recording.lead))
+    return BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
 
 
 def whose(patient: str | None) -> str:

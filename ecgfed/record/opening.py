@@ -21,7 +21,7 @@ def open_recording(
     *,
     every_lead: bool = False,
     how: ReadOptions | None = None,
-    least: int = LONG,
+    least: int | None = None,
 ) -> AnyRecording:
     """Open a recording as ``read_recording`` does; one of ``least`` samples and more is read by blocks, when asked for.
 
@@ -33,7 +33,7 @@ def open_recording(
         leads: see there.
         every_lead: see there.
         how: see there.
-        least: samples of a lead from which on the recording stays on the disk.
+        least: samples of a lead from which on the recording stays on the disk; default ``LONG``.
 
     Returns:
         A ``LongRecording``, or a ``Recording``.
@@ -48,7 +48,7 @@ def open_recording(
         >>> ecgfed.open_recording("cohort-records/demo01").read(0, 360).shape
         (1, 360)
     """
-    wanted, how = lead_list(leads), read_options(how)
+    wanted, how, least = lead_list(leads), read_options(how), LONG if least is None else least
     long: LongRecording | None = None
     if isinstance(path, str | Path):
         path, kind = Path(path), format_of(path)
@@ -63,7 +63,7 @@ def open_recording(
 
 
 def open_every_lead(
-    path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None, least: int = LONG
+    path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None, least: int | None = None
 ) -> AnyRecording:
     """Open all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first."""
     found = open_recording(path, (), every_lead=True, how=how, least=least)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 
+from ecgfed.record.opening import LONG
 from ecgfed.record.recording import AnyRecording, LongRecording
 
 
@@ -55,6 +56,9 @@ def minutes_told(
         alone: it is the only one, and its minutes are all there are.
     """
     if not isinstance(recording, LongRecording):
+        if recording.samples >= LONG:
+            held = recording.signals_mv.nbytes / 1e6
+            watch.note(f"{recording.name} is held whole: {held:,.0f} MB, and more while it is worked on.")
         return None
     total = round(recording.duration_s / 60) if alone else None
     return lambda done: watch.progress(what, round((before_s + done / recording.fs_hz) / 60), total, recording.name)

@@ -19,6 +19,7 @@ from .reading import (
     named_detector,
     read_options,
 )
+from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.inspect import Inspection
@@ -52,17 +53,19 @@ def inspect_command(
     from ecgfed.tasks.inspect import inspect_recording
 
     started = time.perf_counter()
-    found = inspect_recording(
-        record,
-        leads=None if lead is None else lead_names(lead),
-        annotator=annotator,
-        detector=named_detector(detector),
-        mains_hz=mains,
-        how=read_options(fs, units, columns),
-        picture=out,
-        at=at,
-        overwrite=overwrite,
-    )
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        found = inspect_recording(
+            record,
+            leads=None if lead is None else lead_names(lead),
+            annotator=annotator,
+            detector=named_detector(detector),
+            mains_hz=mains,
+            how=read_options(fs, units, columns),
+            picture=out,
+            at=at,
+            overwrite=overwrite,
+            watch=watch,
+        )
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**found.to_dict(), "seconds": round(elapsed, 2)})

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ecgfed.device.predictions import Predictions
     from ecgfed.errors import EcgfedError
     from ecgfed.evaluation.result import Scores
+    from ecgfed.record.opening import open_recording
     from ecgfed.record.reader import read_annotation, read_recording
-    from ecgfed.record.recording import Annotation, ReadOptions, Recording
+    from ecgfed.record.recording import Annotation, LongRecording, ReadOptions, Recording
     from ecgfed.runs.run import Run, open_run
     from ecgfed.tasks.convert import Conversion, convert
     from ecgfed.tasks.detect import Detections, detect
@@ -50,6 +51,7 @@ _WHERE = {
     "detect": "tasks.detect",
     "score_ec57": "tasks.ec57",
     "convert": "tasks.convert",
+    "open_recording": "record.opening",
     "read_recording": "record.reader",
     "read_annotation": "record.reader",
     "open_cohort": "cohort.cohort",
@@ -66,6 +68,7 @@ _WHERE = {
     "EcgfedWarning": "tasks.watch",
     "Inspection": "tasks.inspect",
     "LabelMap": "beats.labels",
+    "LongRecording": "record.recording",
     "PersonalModel": "tasks.personalize",
     "Predictions": "device.predictions",
     "ReadOptions": "record.recording",
@@ -87,6 +90,7 @@ __all__ = [
     "EcgfedWarning",
     "Inspection",
     "LabelMap",
+    "LongRecording",
     "PersonalModel",
     "Predictions",
     "ReadOptions",
@@ -101,6 +105,7 @@ __all__ = [
     "inspect_recording",
     "open_bundle",
     "open_cohort",
+    "open_recording",
     "open_run",
     "personalize",
     "predict",

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +90,13 @@ def replacing_file(path: Path) -> Iterator[Path]:
             raise _storage_error(path, error) from error
 
 
-def write_together(contents: dict[Path, bytes]) -> None:
+def write_together(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
     """Write several files of one folder, all of them or none; raises StorageError.
 
     Two processes that write the same files take turns: what is there in the end is one's, and not some of each.
 
     Args:
-        contents: what each file shall hold; the folder is made where it is not there.
+        contents: what each file shall hold, whole or in pieces; the folder is made where it is not there.
     """
     first = next(iter(contents))
     made: list[Path] = []
@@ -131,13 +131,15 @@ class NewFiles:
         self.folder = folder
         self._waiting: list[tuple[Path, Path]] = []
 
-    def add(self, name: str, data: bytes) -> None:
-        """Write a file under a temporary name; raises StorageError."""
+    def add(self, name: str, data: bytes | Iterable[bytes]) -> None:
+        """Write a file, whole or piece by piece, under a temporary name; raises StorageError."""
         target = self.folder / name
         partial = _temporary(target)
         self._waiting.append((partial, target))
         try:
-            partial.write_bytes(data)
+            with partial.open("wb") as stream:
+                for piece in [data] if isinstance(data, bytes) else data:
+                    stream.write(piece)
         except OSError as error:
             raise _storage_error(target, error) from error
 

@@ -11,6 +11,7 @@ from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
 from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.quality import LeadQuality, lead_quality
+from ecgfed.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
 FLAG_POOR_QUALITY = 2  # the window overlaps a bad stretch of the lead (ecgfed.signal.quality)
@@ -31,6 +32,10 @@ class Windows:
     window_mv: NDArray[np.float32]
     rr_s: NDArray[np.float32]
     flags: NDArray[np.uint8]
+
+    def chosen(self, which: NDArray[np.int64] | slice) -> "Windows":
+        """Return some of the beats."""
+        return Windows(self.window_mv[which], self.rr_s[which], self.flags[which])
 
 
 def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -57,16 +62,19 @@ def windows_around(
         signal_mv = np.ma.filled(signal_mv.astype(np.float64), np.nan)
     check_millivolt(signal_mv, "signal")
     check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
-    bad = (quality or lead_quality(signal_mv, fs_hz)).bad()
+    bad = (quality or lead_quality(signal_mv, fs_hz)).spans()
     signal, _ = fill_gaps(signal_mv)
     filtered = resample(band_pass(signal, fs_hz), fs_hz)
     at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
     window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))
+    return Windows(window_mv, rr_features(r_samples / fs_hz), beat_flags(padded, fs_hz, r_samples, bad))
+
+
+def beat_flags(padded: NDArray[np.bool_], fs_hz: float, r_samples: NDArray[np.int64], bad: Spans) -> NDArray[np.uint8]:
+    """Return the flags of beats (beats,) uint8, from which windows were padded and where the lead is bad."""
     flags = np.where(padded, FLAG_PADDED, 0).astype(np.uint8)
-    bad_before = np.concatenate([[0], np.cumsum(bad)])
-    start, stop = (np.clip(edge, 0, len(bad)) for edge in window_spans(fs_hz, r_samples))
-    flags[bad_before[stop] > bad_before[start]] |= FLAG_POOR_QUALITY
-    return Windows(window_mv, rr_features(r_samples / fs_hz), flags)
+    flags[bad.overlap(*window_spans(fs_hz, r_samples))] |= FLAG_POOR_QUALITY
+    return flags
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,32 @@ def label_beats(
         detected: whether the peaks were detected: each takes the label of the beat it matches, see ``labelled_beats``.
             Otherwise they are the annotated beats themselves.
     """
+    found = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
+    keep = found.keep
+    return LabelledBeats(windows.chosen(keep), found.label, r_samples[keep], found.left_out, found.unmatched)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which beats of a recording are labelled, and how.
+
+    Attributes:
+        keep: (labelled,) int64 numbers among all its beats, in order of time.
+        label: (labelled,) int16 class numbers.
+        left_out: as of ``LabelledBeats``.
+        unmatched: see there.
+    """
+
+    keep: NDArray[np.int64]
+    label: NDArray[np.int16]
+    left_out: dict[str, int]
+    unmatched: tuple[int, int]
+
+
+def assign_labels(
+    r_samples: NDArray[np.int64], fs_hz: float, annotation: Annotation, labels: LabelMap, *, detected: bool
+) -> Labels:
+    """Label the beats of one recording; arguments as of ``label_beats``."""
     beats = annotation.beats()
     use, symbol, unmatched = np.arange(len(r_samples)), beats.symbol, (0, 0)
     if detected:
@@ -142,14 +176,8 @@ def label_beats(
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)
-    keep = use[known]
-    return LabelledBeats(
-        Windows(windows.window_mv[keep], windows.rr_s[keep], windows.flags[keep]),
-        label[known],
-        r_samples[keep],
-        {str(n): int(c) for n, c in zip(names, counts, strict=True)},
-        unmatched,
-    )
+    left_out = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
+    return Labels(use[known], label[known], left_out, unmatched)
 
 
 def match_peaks(

@@ -3,21 +3,29 @@
 What trains and what predicts walk it alike, so a beat that is predicted is cut exactly as a beat that was trained on.
 """
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import LabelledBeats, Windows, label_beats, windows_around
+from ecgfed.beats.extract import LabelledBeats, Labels, Windows, assign_labels, windows_around
 from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.long_windows import windows_by_blocks
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation, read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording
-from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.record.opening import open_recording
+from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
+from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.quality import LeadQuality, lead_quality
+from ecgfed.signal.long_peaks import Told, find_peaks
+from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.quality import LeadQuality
 
+#: Says whom to tell how many samples of a recording have been looked at.
+Watching = Callable[[AnyRecording], Told | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -62,71 +70,105 @@ class BeatOptions:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RecordingBeats:
-    """All beats of one recording, labelled or not.
+    """All beats of one recording, labelled or not. Their windows are cut when they are asked for.
 
     Attributes:
-        recording: the recording.
+        recording: the recording, in memory or on the disk.
         quality: of the lead in use.
         annotation: its annotation, where one was asked for.
         r_samples: (beats,) int64 increasing sample numbers of the R peaks.
-        windows: the beats' windows, RR features and flags.
         detected: whether the R peaks were detected, and not taken from the annotation.
     """
 
-    recording: Recording
+    recording: AnyRecording
     quality: LeadQuality
     annotation: Annotation | None
     r_samples: NDArray[np.int64]
-    windows: Windows
     detected: bool
 
     def __repr__(self) -> str:
         return f"RecordingBeats({self.recording.name!r}: {len(self.r_samples):,} beats on {self.recording.lead})"
 
-    def labelled(self, labels: LabelMap) -> LabelledBeats:
-        """Label the beats by the annotation; those that no class claims, or that no mark matches, are left out."""
+    @cached_property
+    def windows(self) -> Windows:
+        """The windows, RR features and flags of all beats, kept: a kilobyte a beat."""
+        recording = self.recording
+        return windows_around(recording.signal_mv, recording.fs_hz, self.r_samples, self.quality)
+
+    def blocks(self, keep: NDArray[np.int64] | None = None) -> Iterator[Windows]:
+        """Yield the windows of consecutive beats, of a long recording a stretch after the other, and keep none.
+
+        Args:
+            keep: numbers of the beats to cut, in order of time; all of them for None.
+        """
+        if isinstance(self.recording, LongRecording):
+            yield from _one_ahead(windows_by_blocks(self.recording, self.quality, self.r_samples, keep))
+        else:
+            yield self.windows if keep is None else self.windows.chosen(keep)
+
+    def labels(self, labels: LabelMap) -> Labels:
+        """Label the beats by the annotation, without cutting a window."""
         if self.annotation is None:
             raise ValueError("the recording was read without its annotation")
-        return label_beats(
-            self.windows, self.r_samples, self.recording.fs_hz, self.annotation, labels, detected=self.detected
-        )
+        fs_hz = self.recording.fs_hz
+        return assign_labels(self.r_samples, fs_hz, self.annotation, labels, detected=self.detected)
+
+    def labelled(self, labels: LabelMap) -> LabelledBeats:
+        """Label the beats by the annotation; those that no class claims, or that no mark matches, are left out."""
+        found = self.labels(labels)
+        windows = self.windows.chosen(found.keep)
+        return LabelledBeats(windows, found.label, self.r_samples[found.keep], found.left_out, found.unmatched)
 
 
-def read_beats(path: Path | str, options: BeatOptions, *, annotated: bool = False) -> RecordingBeats:
-    """Read a recording and cut its beats.
+def _one_ahead(blocks: Iterator[Windows]) -> Iterator[Windows]:
+    """Yield blocks while another thread makes the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
+
+
+def read_beats(
+    path: Path | str, options: BeatOptions, *, annotated: bool = False, watching: Watching = None
+) -> RecordingBeats:
+    """Open a recording and find its beats.
 
     Args:
-        path: of the recording, as ``read_recording`` takes it.
+        path: of the recording, as ``open_recording`` takes it.
         options: how.
         annotated: read the annotation although the peaks are detected.
+        watching: asked whom to tell how far a long recording is.
 
     Raises:
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
-    recording = read_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    return cut_beats(recording, options, annotated=annotated)
+    recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
+    told = watching(recording) if watching else None
+    return cut_beats(recording, options, annotated=annotated, told=told)
 
 
-def cut_beats(recording: Recording, options: BeatOptions, *, annotated: bool = False) -> RecordingBeats:
-    """Cut the beats of a recording that has been read: ``read_beats`` from its second step on."""
+def cut_beats(
+    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, told: Told | None = None
+) -> RecordingBeats:
+    """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
     from_marks = options.peaks == "annotated"
     annotation = read_annotation(recording, options.annotator) if annotated or from_marks else None
-    quality = lead_quality(recording.signal_mv, recording.fs_hz)
-    if from_marks and annotation is not None:
-        r_samples = annotation.beats().sample
-    else:
-        seen = ecg_alone(recording)
-        r_samples = detect_around_gaps(
-            seen.signals_mv,
-            seen.fs_hz,
-            quality,
-            lead=seen.leads.index(seen.lead),
-            detector=options.detector,
-            mains_hz=options.mains_hz,
-            name=f"{recording.path} lead {recording.lead}",
-        )
-    windows = windows_around(recording.signal_mv, recording.fs_hz, r_samples, quality)
-    return RecordingBeats(recording, quality, annotation, r_samples, windows, detected=not from_marks)
+    with ThreadPoolExecutor(1) as pool:  # while the peaks of a long recording are found
+        quality = pool.submit(quality_of, recording, recording.lead)
+        if from_marks and annotation is not None:
+            r_samples = annotation.beats().sample
+        else:
+            known = None if isinstance(recording, LongRecording) else quality.result()
+            r_samples = find_peaks(
+                ecg_alone(recording),
+                known,
+                detector=options.detector,
+                mains_hz=options.mains_hz,
+                told=told,
+                later=quality,
+            )
+        return RecordingBeats(recording, quality.result(), annotation, r_samples, detected=not from_marks)
 
 
 def require_marks(beats: RecordingBeats, options: BeatOptions) -> None:

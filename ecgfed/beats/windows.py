@@ -12,6 +12,13 @@ R_INDEX = 100
 #: RR features of a beat, seconds but the last.
 RR_FEATURES = ("previous_s", "next_s", "median_of_last_10_s", "previous_over_median")
 RR_HISTORY = 10
+#: Medians that are taken at once: a fortnight has more than a million.
+_AT_ONCE = 1 << 16
+
+
+def resampling(fs_hz: float, to_hz: float = FS_HZ) -> Fraction:
+    """Return samples of a resampled signal for each one of a signal at ``fs_hz``."""
+    return Fraction(to_hz / fs_hz).limit_denominator(5000)
 
 
 def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ) -> NDArray[np.float64]:
@@ -20,7 +27,7 @@ def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ)
         return signal_mv
     from scipy.signal import resample_poly
 
-    ratio = Fraction(to_hz / fs_hz).limit_denominator(5000)
+    ratio = resampling(fs_hz, to_hz)
     out: NDArray[np.float64] = resample_poly(signal_mv, ratio.numerator, ratio.denominator)
     return out
 
@@ -70,6 +77,7 @@ def rr_features(r_seconds: NDArray[np.float64]) -> NDArray[np.float32]:
     following = np.concatenate([interval, interval[-1:]])
     history = np.concatenate([np.full(RR_HISTORY - 1, np.nan), interval])
     recent = np.lib.stride_tricks.sliding_window_view(history, RR_HISTORY)
-    median = np.concatenate([interval[:1], np.nanmedian(recent, axis=1)])
+    parts = (recent[start : start + _AT_ONCE] for start in range(0, len(recent), _AT_ONCE))
+    median = np.concatenate([interval[:1], *(np.nanmedian(part, axis=1) for part in parts)])
     ratio = np.divide(previous, median, out=np.ones_like(previous), where=median > 0)
     return np.stack([previous, following, median, ratio], axis=1).astype(np.float32)

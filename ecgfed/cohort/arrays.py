@@ -37,8 +37,17 @@ def _digest(file: Path, array: NDArray[Any]) -> str:
     if key not in _HASHED:
         if len(_HASHED) > 1000:
             _HASHED.clear()
-        _HASHED[key] = hashlib.sha256(array.data if array.size else b"").hexdigest()
+        _HASHED[key] = _hashed(file, array)
     return _HASHED[key]
+
+
+def _hashed(file: Path, array: NDArray[Any]) -> str:
+    """Return SHA-256 of an array's bytes, without keeping a mapped file's pages in memory."""
+    if not isinstance(array, np.memmap) or not array.flags.c_contiguous:
+        return hashlib.sha256(array.data if array.size else b"").hexdigest()
+    with file.open("rb") as stream:
+        stream.seek(array.offset)
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def fingerprint_of(hashes: Mapping[str, str]) -> str:

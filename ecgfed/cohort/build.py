@@ -1,7 +1,8 @@
 """From recordings to a cohort, whatever their source."""
 
 import os
-from collections import Counter
+import tempfile
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed import __version__
-from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats
+from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import BUILT_IN, LabelMap
-from ecgfed.beats.path import BeatOptions, RecordingBeats, read_beats
+from ecgfed.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
 from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
 from ecgfed.cohort.workers import worker_pool
@@ -23,10 +25,13 @@ from ecgfed.files import replacing_folder, sha256
 from ecgfed.gate import check_labels, check_name
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
+from ecgfed.record.recording import LongRecording, spans
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 
 Progress = Callable[[str, int, int], None]
+#: Beats of a long recording that are written at once.
+_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -80,35 +85,75 @@ class Source:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a worker sends home for one recording, and which fields of its files did not come into the cohort."""
+    """What a worker sends home for one recording, and which fields of its files did not come into the cohort.
 
-    beats: LabelledBeats
+    Attributes:
+        label: (beats,) class numbers of the labelled beats.
+        sample: (beats,) where they are.
+        rr_s: (beats, 4) their RR features.
+        flags: (beats,) their flags.
+        window_mv: (beats, 1, 256) their windows, or the file that holds these, for a recording read by blocks.
+        about: what ``cohort.json`` says of the recording.
+        removed: fields.
+    """
+
+    label: NDArray[np.int16]
+    sample: NDArray[np.int64]
+    rr_s: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+    window_mv: NDArray[np.float32] | Path
     about: dict[str, Any]
     removed: tuple[str, ...] = ()
 
+    def windows(self) -> Iterator[NDArray[np.float32]]:
+        """Yield the windows (beats, 1, 256), some at a time; their file is gone after that."""
+        if not isinstance(self.window_mv, Path):
+            yield self.window_mv
+            return
+        for start, stop in spans(len(self.label), _AT_ONCE):
+            numbers = WINDOW_SAMPLES * (stop - start)
+            found = np.fromfile(self.window_mv, np.float32, numbers, offset=4 * WINDOW_SAMPLES * start)
+            yield found.reshape(stop - start, 1, WINDOW_SAMPLES)
+        self.window_mv.unlink()
 
-def _read_record(path: Path, name: str, options: PrepareOptions) -> _Read:
-    cut = read_beats(path, options.beats, annotated=True)
-    recording, quality, beats = cut.recording, cut.quality, cut.labelled(options.labels)
+
+def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, watching: Watching = None) -> _Read:
+    cut = read_beats(path, options.beats, annotated=True, watching=watching)
+    recording, quality, found = cut.recording, cut.quality, cut.labels(options.labels)
+    blocks = cut.blocks(found.keep)
+    window_mv: NDArray[np.float32] | Path
+    if isinstance(recording, LongRecording):
+        handle, spool = tempfile.mkstemp(".windows", ".", folder)
+        window_mv, parts = Path(spool), []
+        with os.fdopen(handle, "wb") as out:
+            for block in blocks:
+                block.window_mv.tofile(out)
+                parts.append((block.rr_s, block.flags))
+        rr_s = np.concatenate([np.empty((0, len(RR_FEATURES)), np.float32), *(rr for rr, _ in parts)])
+        flags = np.concatenate([np.empty(0, np.uint8), *(flag for _, flag in parts)])
+    else:
+        (windows,) = blocks
+        window_mv, rr_s, flags = windows.window_mv, windows.rr_s, windows.flags
     files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
     about = {
         "name": name,
         "lead": recording.lead,
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
-        "beats": len(beats.label),
-        "left_out": beats.left_out,
+        "beats": len(found.label),
+        "left_out": found.left_out,
         "poor_quality": {
             "usable_s": round(quality.usable_s, 3),
             "seconds": quality.seconds(),
-            "beats": int((beats.windows.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+            "beats": int((flags & FLAG_POOR_QUALITY).astype(bool).sum()),
         },
         # a file's name may be a person's, and its digest finds it again
         "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
     }
     if cut.detected:
-        about["peaks_without_annotation"], about["annotations_without_peak"] = beats.unmatched
-    return _Read(beats, about, _removed(cut) if options.anonymous else ())
+        about["peaks_without_annotation"], about["annotations_without_peak"] = found.unmatched
+    removed = _removed(cut) if options.anonymous else ()
+    return _Read(found.label, cut.r_samples[found.keep], rr_s, flags, window_mv, about, removed)
 
 
 def _removed(cut: RecordingBeats) -> tuple[str, ...]:
@@ -118,16 +163,19 @@ def _removed(cut: RecordingBeats) -> tuple[str, ...]:
     return (*fields, *["texts of annotations"] * bool(texts), "digests of the files")
 
 
-def _read_all(sources: Sequence[Source], options: PrepareOptions, workers: int) -> Iterator[_Read]:
+def _read_all(
+    sources: Sequence[Source], options: PrepareOptions, folder: Path, workers: int, watching: Watching
+) -> Iterator[_Read]:
     paths = [path for source in sources for path in source.records]
     names = [name for source in sources for name in source.called]
     # a detector that was made in place is nowhere to be found by another process
     if workers <= 1 or len(paths) < 4 or not options.beats.found_by.origin:
-        yield from (_read_record(path, name, options) for path, name in zip(paths, names, strict=True))
+        for path, name in zip(paths, names, strict=True):
+            yield _read_record(path, name, options, folder, watching)
         return
     pool = worker_pool(workers)
     try:
-        yield from pool.map(_read_record, paths, names, [options] * len(paths), chunksize=1)
+        yield from pool.map(_read_record, paths, names, [options] * len(paths), [folder] * len(paths), chunksize=1)
     except BrokenProcessPool:
         raise CohortError(
             "the recordings",
@@ -171,6 +219,7 @@ def build_cohort(
     workers: int | None = None,
     progress: Progress | None = None,
     check: Callable[[dict[str, int]], None] | None = None,
+    watching: Watching = None,
 ) -> None:
     """Read all recordings and write the cohort folder ``out``.
 
@@ -183,6 +232,7 @@ def build_cohort(
         overwrite: replace ``out`` where it exists.
         workers: processes; one a core by default. The result does not depend on it.
         progress: called after each record with its name, the number done and the number of all.
+        watching: asked for whom to tell how far a long recording is; of recordings that are read one after the other.
         check: called with the beats of each class before anything is kept; raises where they cannot be right.
 
     Raises:
@@ -194,7 +244,7 @@ def build_cohort(
     total = sum(len(source.records) for source in sources)
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder) as writer:
         build = _Build(options, writer)
-        read = _read_all(sources, options, workers or len(os.sched_getaffinity(0)))
+        read = _read_all(sources, options, folder, workers or len(os.sched_getaffinity(0)), watching)
         for source in sources:
             parts = []
             for _ in source.records:
@@ -231,22 +281,17 @@ class _Build:
         numbers = range(len(self.records), len(self.records) + len(read))
         self.records += [one.about for one in read]
         self.removed.update(field for one in read for field in set(one.removed))
-        parts = [one.beats for one in read]
-        label = np.concatenate([part.label for part in parts])
+        label = np.concatenate([part.label for part in read])
         if not len(label):
             self.without_beats.append(source.id)
+            for part in read:
+                deque(part.windows(), 0)
             return
         self.counts += np.bincount(label, minlength=len(self.counts))
-        self.writer.append(
-            beats=np.concatenate([part.windows.window_mv for part in parts]),
-            rr=np.concatenate([part.windows.rr_s for part in parts]),
-            flags=np.concatenate([part.windows.flags for part in parts]),
-            label=label,
-            sample=np.concatenate([part.sample for part in parts]),
-            record=np.repeat(numbers, [len(part.label) for part in parts]),
-            client=np.full(len(label), len(self.clients)),
-            split=split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)),
-        )
+        split, done = split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)), 0
+        for number, part in zip(numbers, read, strict=True):
+            self._append(part, number, split[done : done + len(part.label)])
+            done += len(part.label)
         self.clients.append(
             {
                 "id": source.id,
@@ -256,6 +301,23 @@ class _Build:
                 "beats": len(label),
             }
         )
+
+    def _append(self, part: _Read, number: int, split: NDArray[np.integer]) -> None:
+        """Write one recording's labelled beats, some at a time."""
+        at = 0
+        for window_mv in part.windows():
+            some = slice(at, at + len(window_mv))
+            at += len(window_mv)
+            self.writer.append(
+                beats=window_mv,
+                rr=part.rr_s[some],
+                flags=part.flags[some],
+                label=part.label[some],
+                sample=part.sample[some],
+                record=np.full(len(window_mv), number),
+                client=np.full(len(window_mv), len(self.clients)),
+                split=split[some],
+            )
 
 
 def _detection(cut: BeatOptions) -> dict[str, str | float | None]:

@@ -1,6 +1,6 @@
 """A chain of graphs: windows in, class probabilities out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -70,6 +70,24 @@ def check_chain(graphs: Sequence[Graph], classes: int, rr: bool) -> None:
             raise graph_fault(graph.path, f"does not take what {before.path.name} gives, {shown(before.output)}")
     if (last.output.name, last.output.shape[1]) != ("logits", classes):
         raise graph_fault(last.path, f"gives {last.output.name} {shown(last.output)}, not logits of {classes} classes")
+
+
+def _whole_batches(blocks: Iterable[Windows]) -> Iterator[Windows]:
+    """Cut blocks of beats where batches of all of them end, since a batch of another size may round otherwise."""
+    left: Windows | None = None
+    for block in blocks:
+        if left is not None:
+            block = Windows(
+                np.concatenate([left.window_mv, block.window_mv]),
+                np.concatenate([left.rr_s, block.rr_s]),
+                np.concatenate([left.flags, block.flags]),
+            )
+        whole = len(block.flags) // BATCH * BATCH
+        left = block.chosen(slice(whole, None))
+        if whole:
+            yield block.chosen(slice(whole))
+    if left is not None and len(left.flags):
+        yield left
 
 
 def _listed(names: set[str]) -> str:
@@ -178,6 +196,22 @@ class Classifier:
         """Classify beats that have been cut (``ecgfed.beats``); raises RecordError as ``logits`` does."""
         probability = softmax(self.logits(windows.window_mv, windows.rr_s))
         return Predictions(probability.argmax(1), probability, windows.flags, self.classes)
+
+    def classify_blocks(self, blocks: Iterable[Windows]) -> Predictions:
+        """Classify beats that come block by block, of which no more than the answers are kept.
+
+        Args:
+            blocks: consecutive beats of one recording; the answers are those of ``classify`` for all at once.
+
+        Raises:
+            RecordError: as ``logits``.
+        """
+        answers, flags = [np.empty((0, len(self.classes)), np.float32)], [np.empty(0, np.uint8)]
+        for windows in _whole_batches(blocks):
+            answers.append(softmax(self.logits(windows.window_mv, windows.rr_s)))
+            flags.append(windows.flags)
+        probability = np.concatenate(answers)
+        return Predictions(probability.argmax(1), probability, np.concatenate(flags), self.classes)
 
     def __repr__(self) -> str:
         rr = ", with RR features" if self.rr else ""

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.text import shortened
 
+#: Beats that are turned into Python's numbers at once: a fortnight has more than a million.
+_AT_ONCE = 1 << 14
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Predictions:
@@ -61,11 +64,15 @@ class Predictions:
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat, JSON-ready: ``sample``, ``time_s``, ``class``, ``probability``, ``flags``."""
-        places = self.sample.tolist() or [None] * len(self)
-        rows = zip(places, self.names, self.confidence.tolist(), self.flags.tolist(), strict=True)
-        for sample, name, probability, flags in rows:
-            where = {} if sample is None else {"sample": sample, "time_s": round(sample / self.fs_hz, 4)}
-            yield {**where, "class": name, "probability": round(probability, 4), "flags": flags}
+        confidence = self.confidence
+        for start in range(0, len(self), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            names = [self.classes[number] for number in self.label[some].tolist()]
+            places = self.sample[some].tolist() or [None] * len(names)
+            rows = zip(places, names, confidence[some].tolist(), self.flags[some].tolist(), strict=True)
+            for sample, name, probability, flags in rows:
+                where = {} if sample is None else {"sample": sample, "time_s": round(sample / self.fs_hz, 4)}
+                yield {**where, "class": name, "probability": round(probability, 4), "flags": flags}
 
     def to_dict(self) -> dict[str, Any]:
         """Return counts and beats, JSON-ready."""

@@ -15,7 +15,7 @@ import numpy as np
 from ecgfed.errors import OptionError
 from ecgfed.record.lead_names import names_nobody
 from ecgfed.record.reader import format_of
-from ecgfed.record.recording import Annotation, Recording
+from ecgfed.record.recording import Annotation, AnyRecording, Recording
 from ecgfed.record.wfdb_header import header_fields, header_path
 
 #: What a person may ask to keep of a header (``keep``).
@@ -112,7 +112,7 @@ def anonymous_annotation(annotation: Annotation) -> tuple[Annotation, int]:
     return kept, int(free.sum())
 
 
-def removed_fields(recording: Recording) -> tuple[str, ...]:
+def removed_fields(recording: AnyRecording) -> tuple[str, ...]:
     """Return which fields of a recording's files could name a person and hold something: names of fields alone."""
     kind = format_of(recording.path)
     found = ["record and file name"]

@@ -18,11 +18,11 @@ MIN_FS_HZ, MAX_FS_HZ = 100.0, 20_000.0
 #: Samples of one lead that are ever made room for: 24 days at 250 Hz, 4 GB. A header can claim more than it has.
 MAX_SAMPLES = 2**29
 #: An ECG moves by millivolts; half of a lead's samples further than this from its median mean wrong units.
-_MAX_SPREAD_MV = 1000.0
+MAX_SPREAD_MV = 1000.0
 #: The rates a heart can beat at, in beats a minute: wide of every published record.
 MIN_RATE, MAX_RATE = 15.0, 350.0
 #: Whole millivolts over so wide a range are no ECG, which is of fractions of a millivolt; a few samples say nothing.
-_STEPS_MV, _FEW = 20.0, 100
+STEPS_MV, _FEW = 20.0, 100
 _STEPS = re.compile(r"([0-9.eE+-]+)(?:\(([0-9+-]+)\))?/(\S+)")
 
 
@@ -90,11 +90,11 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
             raise RecordError(path, f"lead {lead} is infinite at sample {at}", "numbers, or NaN for a gap")
         held = signal[~np.isnan(signal)]
         spread = float(np.median(np.abs(held - np.median(held)))) if len(held) else 0.0
-        if spread > _MAX_SPREAD_MV:
+        if spread > MAX_SPREAD_MV:
             raise RecordError(
                 path, f"half of lead {lead} is more than {spread:.3g} mV from its median", "millivolts", "check --units"
             )
-        if len(held) >= _FEW and np.ptp(held) >= _STEPS_MV and (held == np.rint(held)).all():
+        if len(held) >= _FEW and np.ptp(held) >= STEPS_MV and (held == np.rint(held)).all():
             found = f"lead {lead} is of whole numbers from {held.min():g} to {held.max():g}"
             action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
             raise RecordError(path, found, "millivolts", action)

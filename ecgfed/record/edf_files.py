@@ -6,10 +6,11 @@ Format: Kemp et al., Electroencephalogr Clin Neurophysiol 82:391-393, 1992; Kemp
 114:1755-1761, 2003; https://www.edfplus.info/specs/.
 """
 
+import contextlib
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
 
-_ANNOTATIONS = "EDF Annotations"
+#: The label of a channel of annotations.
+ANNOTATIONS = "EDF Annotations"
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)
 _ONSET = re.compile(rb"([+-]\d{1,15}(?:\.\d{0,15})?)[\x14\x15]")
@@ -134,9 +136,9 @@ def _onsets_s(path: Path, layout: _Layout) -> NDArray[np.float64]:
 
     The first annotation of a data record's first annotation channel is empty and says it; edfio reads past it.
     """
-    if _ANNOTATIONS not in layout.labels:
+    if ANNOTATIONS not in layout.labels:
         raise RecordError(path, "is EDF+D without an annotation channel", "the times of its data records")
-    channel = layout.labels.index(_ANNOTATIONS)
+    channel = layout.labels.index(ANNOTATIONS)
     data = np.memmap(path, np.uint8, "r", offset=layout.header_bytes).reshape(layout.records, -1)
     first = 2 * sum(layout.samples[:channel])
     onsets = np.empty(layout.records)
@@ -171,12 +173,23 @@ def _starts(path: Path, layout: _Layout, fs_hz: float, samples: int) -> NDArray[
     return starts
 
 
-def _signal_mv(signal: Any, starts: NDArray[np.int64], per_mv: float) -> NDArray[np.float64]:
-    """Return one lead (samples,) in millivolt, NaN between data records that do not follow one another."""
+def to_mv(rows: NDArray[np.int16], scale: float, low: int, least: float, per_mv: float) -> NDArray[np.float64]:
+    """Return steps in millivolt: a line from (``low``, ``least``), ``scale`` units a step, ``per_mv`` mV a unit."""
+    physical: NDArray[np.float64] = ((rows.astype(np.float64) - low) * scale + least) * per_mv
+    return physical
+
+
+def _scale(signal: Any, per_mv: float) -> tuple[float, int, float, float]:
+    """Return what ``to_mv`` takes beside the steps."""
     low, high = signal.digital_range
     least, most = signal.physical_range
+    return (most - least) / (high - low), low, least, per_mv
+
+
+def _signal_mv(signal: Any, starts: NDArray[np.int64], scale: tuple[float, int, float, float]) -> NDArray[np.float64]:
+    """Return one lead (samples,) in millivolt, NaN between data records that do not follow one another."""
     rows = signal.digital.reshape(len(starts), -1)
-    physical: NDArray[np.float64] = ((rows.astype(np.float64) - low) * ((most - least) / (high - low)) + least) * per_mv
+    physical = to_mv(rows, *scale)
     total = int(starts[-1]) + rows.shape[1]
     if total == physical.size:
         flat: NDArray[np.float64] = physical.ravel()
@@ -211,6 +224,73 @@ def lead_name(label: str) -> str:
     return _KIND.sub("", text, count=1) if _KIND.match(text) else text
 
 
+@dataclass(frozen=True)
+class EdfLeads:
+    """What the header of a file says of the leads that are wanted.
+
+    Attributes:
+        layout: where the samples lie.
+        names: of all signals that are no annotations.
+        chosen: the lead in use, a number among ``names``.
+        rows: the leads to read, numbers among ``names``.
+        scales: what ``to_mv`` takes for each of them.
+        fs_hz: sampling frequency in Hz.
+        per_record: samples of a lead in a data record.
+        starts: the sample at which each data record begins.
+        left_out: channels that are not read beside the chosen lead, each with the reason.
+        signals: edfio's signals, of ``rows``.
+        stands_for: the name that the chosen lead was asked for by, where its own is another one.
+    """
+
+    layout: _Layout
+    names: tuple[str, ...]
+    chosen: int
+    rows: tuple[int, ...]
+    scales: tuple[tuple[float, int, float, float], ...]
+    fs_hz: float
+    per_record: int
+    starts: NDArray[np.int64]
+    left_out: tuple[str, ...]
+    signals: tuple[Any, ...]
+    stands_for: str = ""
+
+    @property
+    def samples(self) -> int:
+        """Length of a lead, gaps included."""
+        return int(self.starts[-1]) + self.per_record
+
+
+def open_edf(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+) -> EdfLeads:
+    """Read the header of an EDF or EDF+ file; arguments and errors as of ``read_edf``."""
+    layout = _layout(path)
+    if all(label == ANNOTATIONS for label in layout.labels):
+        raise RecordError(path, "holds annotations only", "at least one lead", "leave the record out")
+    if not layout.duration_s:
+        raise RecordError(path, "data records of 0 s", "their length", "restore the header")
+    require("edfio", "reading an EDF file")
+    with _edfio_errors(path):
+        edf = _open(path)
+        names = distinct([lead_name(signal.label) for signal in edf.signals])
+        chosen = choose_lead(names, path, leads, [_unit(signal) for signal in edf.signals])
+        read = _leads(edf, layout, path, names, chosen, _Extra(every_lead, others), how)
+        return replace(read, stands_for=other_name(leads, names[chosen]))
+
+
+@contextlib.contextmanager
+def _edfio_errors(path: Path) -> Iterator[None]:
+    """Turn what edfio raises, ValueError, UnicodeError and others, its warnings among them, into one line."""
+    try:
+        yield
+    except RecordError:
+        raise
+    except Exception as problem:
+        raise RecordError(
+            path, f"cannot be read as EDF ({type(problem).__name__}: {problem})", "EDF or EDF+", "fetch it again"
+        ) from problem
+
+
 def read_edf(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
 ) -> Recording:
@@ -228,29 +308,26 @@ def read_edf(
         RecordError: another format, a file longer or shorter than its header says, data records of no length or out
             of order, a missing lead, units that are no voltage, ranges that give no scale.
     """
-    layout = _layout(path)
-    if all(label == _ANNOTATIONS for label in layout.labels):
-        raise RecordError(path, "holds annotations only", "at least one lead", "leave the record out")
-    if not layout.duration_s:
-        raise RecordError(path, "data records of 0 s", "their length", "restore the header")
-    require("edfio", "reading an EDF file")
-    try:
-        edf = _open(path)
-        names = distinct([lead_name(signal.label) for signal in edf.signals])
-        chosen = choose_lead(names, path, leads, [_unit(signal) for signal in edf.signals])
-        read = _recording(edf, layout, path, names, chosen, _Extra(every_lead, others), how)
-        return replace(read, stands_for=other_name(leads, names[chosen]))
-    except RecordError:
-        raise
-    except Exception as problem:  # edfio raises ValueError, UnicodeError and others, its warnings among them
-        raise RecordError(
-            path, f"cannot be read as EDF ({type(problem).__name__}: {problem})", "EDF or EDF+", "fetch it again"
-        ) from problem
+    edf = open_edf(path, leads, every_lead=every_lead, others=others, how=how)
+    with _edfio_errors(path):
+        signals = [_signal_mv(one, edf.starts, scale) for one, scale in zip(edf.signals, edf.scales, strict=True)]
+    return Recording(
+        path.stem,
+        path,
+        edf.names[edf.chosen],
+        tuple(edf.names[row] for row in edf.rows),
+        edf.fs_hz,
+        np.stack(signals),
+        edf_comments(path),
+        files=(path,),
+        left_out=edf.left_out,
+        stands_for=edf.stands_for,
+    )
 
 
-def _recording(
+def _leads(
     edf: Any, layout: _Layout, path: Path, names: Sequence[str], chosen: int, extra: _Extra, how: ReadOptions
-) -> Recording:
+) -> EdfLeads:
     samples = edf.signals[chosen].samples_per_data_record
     fs_hz = samples / layout.duration_s
     fs_hz = float(round(fs_hz)) if math.isclose(fs_hz, round(fs_hz), rel_tol=1e-9) else fs_hz
@@ -268,21 +345,12 @@ def _recording(
             left_out.append(f"{names[number]}: no ECG")
         else:
             read[number] = _per_mv(signal, path, how)
-    rows = sorted(read)
+    rows = tuple(sorted(read))
     total = len(rows) * (int(starts[-1]) + samples)  # EDF+D: its gaps are no longer than its header says
     check_expansion(total, path.stat().st_size, path, RecordError)
-    signals = np.stack([_signal_mv(edf.signals[row], starts, read[row]) for row in rows])
-    return Recording(
-        path.stem,
-        path,
-        names[chosen],
-        tuple(names[row] for row in rows),
-        fs_hz,
-        signals,
-        edf_comments(path),
-        files=(path,),
-        left_out=tuple(left_out),
-    )
+    signals = tuple(edf.signals[row] for row in rows)
+    scales = tuple(_scale(signal, read[row]) for signal, row in zip(signals, rows, strict=True))
+    return EdfLeads(layout, tuple(names), chosen, rows, scales, fs_hz, samples, starts, tuple(left_out), signals)
 
 
 def edf_comments(path: Path) -> tuple[str, ...]:

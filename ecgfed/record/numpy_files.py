@@ -2,6 +2,8 @@
 
 import math
 import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -11,13 +13,24 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
-from ecgfed.record.checks import MAX_SAMPLES, Scale, check_fs, check_samples, check_size, parse_units
+from ecgfed.record.checks import (
+    MAX_SAMPLES,
+    MAX_SPREAD_MV,
+    STEPS_MV,
+    Scale,
+    check_fs,
+    check_samples,
+    check_size,
+    parse_units,
+)
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
-from ecgfed.record.recording import ReadOptions, Recording
+from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.
 MAX_LEADS = 64
-_MAX_NUMBERS = 2 * MAX_SAMPLES
+#: Samples that are looked at at once when a whole file is checked.
+_CHECKED = 1 << 18
+MAX_NUMBERS = 2 * MAX_SAMPLES
 _NAMED = ("signal", "fs", "units", "leads")
 _EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
 
@@ -31,8 +44,11 @@ class _Held(NamedTuple):
     units: str | None = None
 
 
-def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[Any]:
-    """Read one array of a file of ``size`` bytes once its header has been weighed against them.
+def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of one array of a file of ``size`` bytes, and weigh it against them.
+
+    Returns:
+        Shape, whether the first axis is the one that lies close together (Fortran's order), and the element type.
 
     Raises:
         RecordError: objects (a pickle), complex or other kinds, a header that claims more or less than there is.
@@ -51,9 +67,9 @@ def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[
     if dtype.kind not in "fiuU" or dtype.itemsize > (8 if dtype.kind != "U" else 4 * 256):
         raise RecordError(where, f"holds {dtype}", "real numbers", "save it with a numeric dtype")
     count = math.prod(shape)
-    if count * max(1, dtype.itemsize // 8) > min(limit, _MAX_NUMBERS) or any(length < 0 for length in shape):
+    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS) or any(length < 0 for length in shape):
         raise RecordError(
-            where, f"claims shape {shape}", f"at most {min(limit, _MAX_NUMBERS)} numbers", "cut it into parts"
+            where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
         )
     if count * dtype.itemsize != size - start:
         raise RecordError(
@@ -62,9 +78,19 @@ def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[
             f"{count * dtype.itemsize} for shape {shape} of {dtype}",
             "copy or write it again",
         )
-    raw = stream.read(count * dtype.itemsize)
-    if len(raw) != count * dtype.itemsize:
-        raise RecordError(where, "ends early", f"{count * dtype.itemsize} bytes", "copy or write it again")
+    return shape, fortran, dtype
+
+
+def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[Any]:
+    """Read one array of a file of ``size`` bytes once its header has been weighed against them; see ``array_header``.
+
+    Raises:
+        RecordError: as ``array_header``, and a stream that ends early.
+    """
+    shape, fortran, dtype = array_header(stream, size, where, limit)
+    raw = stream.read(math.prod(shape) * dtype.itemsize)
+    if len(raw) != math.prod(shape) * dtype.itemsize:
+        raise RecordError(where, "ends early", f"{math.prod(shape) * dtype.itemsize} bytes", "copy or write it again")
     array: NDArray[Any] = np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C")
     return array
 
@@ -87,7 +113,7 @@ def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
 
 def _read_npy(path: Path) -> _Held:
     with open_regular(path) as stream:
-        array = _read_array(stream, path.stat().st_size, str(path), _MAX_NUMBERS)
+        array = _read_array(stream, path.stat().st_size, str(path), MAX_NUMBERS)
     return _Held(_leads_by_samples(array, path))
 
 
@@ -159,6 +185,144 @@ def _fs(held: _Held, how: ReadOptions, path: Path) -> float:
     return fs_hz
 
 
+class _AskedFor(NamedTuple):
+    """Which leads of a file are wanted, and how their numbers become millivolt."""
+
+    names: dict[int, str]
+    fs_hz: float
+    scale: Scale
+    chosen: int
+    rows: list[int]
+    left_out: tuple[str, ...]
+    stands_for: str
+
+
+def _asked_for(
+    held: _Held, path: Path, leads: tuple[str, ...], *, every_lead: bool, others: bool, how: ReadOptions
+) -> _AskedFor:
+    """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
+    names = how.columns or held.leads
+    if not names:
+        raise RecordError(
+            path, f"does not name its {len(held.signals)} leads", action="name them in order with --columns MLII,V1"
+        )
+    if len(names) != len(held.signals):
+        said = "as --columns names" if how.columns else "as it names"
+        raise RecordError(path, f"holds {len(held.signals)} leads", f"{len(names)}, {said}")
+    fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
+    named = [row for row, name in enumerate(names) if name]
+    if not named:
+        raise RecordError(path, "has no lead with a name", "one in --columns")
+    present = distinct([names[row] for row in named])
+    called = dict(zip(named, present, strict=True))
+    chosen = named[choose_lead(present, path, leads)]
+    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or others or row == chosen]
+    return _AskedFor(
+        called,
+        fs_hz,
+        scale,
+        chosen,
+        ecg if every_lead else [chosen],
+        left_out=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
+        stands_for=other_name(leads, called[chosen]),
+    )
+
+
+def open_npy(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+) -> LongRecording | None:
+    """Open a ``.npy`` file of at least ``least`` samples a lead, to be read by blocks.
+
+    Returns:
+        None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
+
+    Raises:
+        RecordError: as ``read_numpy``.
+    """
+    with open_regular(path) as stream:
+        shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
+        offset = stream.tell()
+    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < least:
+        return None
+    # nothing is read of it: it stands for the array's shape and type
+    held = _Held(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
+    asked = _asked_for(held, path, leads, every_lead=every_lead, others=False, how=how)
+    by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
+    width, samples = (held.signals.shape[0] if by_sample else 1), held.signals.shape[1]
+    block = _Numbers(path, offset, dtype, samples, width, tuple(asked.rows), asked.scale)
+    kept = tuple(asked.names[row] for row in asked.rows)
+    if not _plausible(block, len(kept)):
+        return None
+    return LongRecording(
+        path.stem,
+        path,
+        asked.names[asked.chosen],
+        kept,
+        asked.fs_hz,
+        samples,
+        block,
+        (),
+        files=(path,),
+        left_out=asked.left_out,
+        stands_for=asked.stands_for,
+    )
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers of a file.
+
+    Attributes:
+        path: the file.
+        offset: where they begin, in bytes.
+        dtype: their type.
+        samples: of a lead.
+        width: numbers beside one another that are of one sample: the leads, or 1 where each lead lies by itself.
+        rows: the leads that are read.
+        scale: how a number becomes millivolt.
+    """
+
+    path: Path
+    offset: int
+    dtype: np.dtype[Any]
+    samples: int
+    width: int
+    rows: tuple[int, ...]
+    scale: Scale
+
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Read a block, as ``ReadBlock``."""
+        if self.width > 1:
+            numbers = self._stretch(start * self.width, (stop - start) * self.width).reshape(-1, self.width).T
+            found = numbers[[self.rows[row] for row in rows]]
+        else:
+            found = np.stack([self._stretch(self.rows[row] * self.samples + start, stop - start) for row in rows])
+        with np.errstate(over="ignore", invalid="ignore"):
+            signals: NDArray[np.float64] = (found.astype(np.float64) - self.scale.zero) * self.scale.mv
+        return signals
+
+    def _stretch(self, first: int, count: int) -> NDArray[Any]:
+        found = np.fromfile(self.path, self.dtype, count, offset=self.offset + first * self.dtype.itemsize)
+        if len(found) != count:
+            raise RecordError(self.path, "has become shorter", "the file as it was opened", "copy it again")
+        return found
+
+
+def _plausible(block: _Numbers, leads: int) -> bool:
+    """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
+    low, high, whole = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
+    for start, stop in spans(block.samples, _CHECKED):
+        signals = block(start, stop, range(leads))
+        if np.isinf(signals).any():
+            return False
+        held = ~np.isnan(signals)
+        low = np.minimum(low, np.min(signals, axis=1, where=held, initial=np.inf))
+        high = np.maximum(high, np.max(signals, axis=1, where=held, initial=-np.inf))
+        whole &= ((signals == np.rint(signals)) | ~held).all(axis=1)
+    reach = np.where(high >= low, high - low, 0.0)
+    return bool((reach <= MAX_SPREAD_MV).all() and not (whole & (reach >= STEPS_MV)).any())
+
+
 def read_numpy(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
 ) -> Recording:
@@ -179,36 +343,21 @@ def read_numpy(
     if not path.is_file():
         raise RecordError(path, "does not exist", "an array of numpy", "check the path")
     held = _read_npz(path) if path.suffix.casefold() == ".npz" else _read_npy(path)
-    names = how.columns or held.leads
-    if not names:
-        raise RecordError(
-            path, f"does not name its {len(held.signals)} leads", action="name them in order with --columns MLII,V1"
-        )
-    if len(names) != len(held.signals):
-        said = "as --columns names" if how.columns else "as it names"
-        raise RecordError(path, f"holds {len(held.signals)} leads", f"{len(names)}, {said}")
-    fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
-    named = [row for row, name in enumerate(names) if name]
-    if not named:
-        raise RecordError(path, "has no lead with a name", "one in --columns")
-    present = distinct([names[row] for row in named])
-    called = dict(zip(named, present, strict=True))
-    chosen = named[choose_lead(present, path, leads)]
-    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or others or row == chosen]
-    rows = ecg if every_lead else [chosen]
+    asked = _asked_for(held, path, leads, every_lead=every_lead, others=others, how=how)
+    scale = asked.scale
     with np.errstate(over="ignore", invalid="ignore"):
-        signals = (held.signals[rows].astype(np.float64) - scale.zero) * scale.mv
-    kept = tuple(called[row] for row in rows)
+        signals = (held.signals[asked.rows].astype(np.float64) - scale.zero) * scale.mv
+    kept = tuple(asked.names[row] for row in asked.rows)
     check_size(signals, kept, path)
     return Recording(
         path.stem,
         path,
-        called[chosen],
+        asked.names[asked.chosen],
         kept,
-        fs_hz,
+        asked.fs_hz,
         signals,
         (),
         files=(path,),
-        left_out=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
-        stands_for=other_name(leads, called[chosen]),
+        left_out=asked.left_out,
+        stands_for=asked.stands_for,
     )

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.gate import open_regular
@@ -17,7 +18,7 @@ from ecgfed.record.groups import Wanted
 from ecgfed.record.ishne_files import MAGIC, ishne_comments, read_ishne
 from ecgfed.record.leads import are_ecg, find_lead, lead_list, other_name
 from ecgfed.record.numpy_files import read_numpy
-from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, Recording, read_options
 from ecgfed.record.scp_files import read_scp, scp_comments
 from ecgfed.record.tables import read_table
 from ecgfed.record.wfdb_files import read_annotation_file
@@ -41,6 +42,7 @@ _COMMENTS = {"dicom": dicom_comments, "aecg": aecg_comments, "scp": scp_comments
 _MARKS = {"aecg": (b"AnnotatedECG", "AnnotatedECG".encode("utf-16-le")), "ishne": (MAGIC,)}
 #: The annotator that means the annotations inside an EDF+ file.
 INSIDE_EDF = "edf"
+_Read = TypeVar("_Read", bound=AnyRecording)
 _TABLES = (".csv", ".tsv", ".txt")
 
 
@@ -69,7 +71,7 @@ def record_path(path: Path | str) -> Path:
 
 
 @contextlib.contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def named_errors(path: Path) -> Iterator[None]:
     """Turn what the operating system and the memory refuse into one line."""
     try:
         yield
@@ -107,7 +109,7 @@ def read_recording(
     if not isinstance(path, str | Path):
         raise OptionError("recording", f"of type {type(path).__name__}", "a path, or what read_recording returned")
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
-    with _named_errors(path):
+    with named_errors(path):
         if kind == "wfdb":
             return read_wfdb(path, leads, every_lead=every_lead, others=others)
         if kind == "edf":
@@ -121,28 +123,30 @@ def read_recording(
 
 def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
     """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
-    recording = read_recording(path, (), every_lead=True, how=how)
+    return preferring(read_recording(path, (), every_lead=True, how=how), preferred)
+
+
+def preferring(recording: _Read, preferred: tuple[str, ...]) -> _Read:
+    """Return a recording with another lead in use: the first of ``preferred`` that is there, else the one it has."""
     found = find_lead(recording.leads, preferred)
     lead = recording.lead if found is None else recording.leads[found.at[0]]
     return replace(recording, lead=lead, stands_for=other_name(preferred, lead))
 
 
-def ecg_alone(recording: Recording) -> Recording:
+def ecg_alone(recording: AnyRecording) -> AnyRecording:
     """Return a recording without the channels that are no ECG, but for the chosen one: what a detector may see."""
     keep = [
         row
         for row, (name, ecg) in enumerate(zip(recording.leads, are_ecg(recording.leads), strict=True))
         if ecg or name == recording.lead
     ]
-    if len(keep) == len(recording.leads):
-        return recording
-    return replace(recording, leads=tuple(recording.leads[row] for row in keep), signals_mv=recording.signals_mv[keep])
+    return recording if len(keep) == len(recording.leads) else recording.only(keep)
 
 
 def read_comments(path: Path | str) -> tuple[str, ...]:
     """Return a recording's comment lines alone: a WFDB header's, a table's, what others say of the patient."""
     path, kind = Path(path), format_of(path)
-    with _named_errors(path):
+    with named_errors(path):
         if kind == "wfdb":
             return tuple(read_header(path).comments or ())
         if kind == "edf":
@@ -186,7 +190,7 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     return found[0] if found else usual
 
 
-def has_annotation(recording: Recording, annotator: str = "atr") -> bool:
+def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:
     """Say whether there is an annotation for a recording, beside it or, with any mark in it, inside EDF+."""
     file = annotation_file(recording.path, annotator)
     if file != recording.path:
@@ -199,7 +203,7 @@ def _is_edf_plus(path: Path) -> bool:
         return stream.read(196)[192:196] == b"EDF+"
 
 
-def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -> Annotation:
+def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr") -> Annotation:
     """Read a recording's annotation, from where ``annotation_file`` finds it.
 
     Args:
@@ -211,10 +215,10 @@ def read_annotation(recording: Recording | Path | str, annotator: str = "atr") -
         OptionError: an annotator that is no suffix.
         MissingExtraError: WFDB or EDF, and the packages that read them are not installed.
     """
-    if not isinstance(recording, Recording):
+    if not isinstance(recording, AnyRecording):
         recording = read_recording(recording)
-    with _named_errors(recording.path):
-        file, samples = annotation_file(recording.path, annotator), recording.signals_mv.shape[1]
+    with named_errors(recording.path):
+        file, samples = annotation_file(recording.path, annotator), recording.samples
         if file == recording.path:
             annotation = read_edf_annotation(file, recording.fs_hz, samples=samples)
         elif file.suffix.casefold() in _TABLES:

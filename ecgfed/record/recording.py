@@ -1,7 +1,9 @@
 """What a recording is once it has been read: its leads in millivolt, one of them chosen, and its annotation."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +81,118 @@ class Recording:
         return signal
 
     @property
+    def samples(self) -> int:
+        """Length of the recording in samples."""
+        return int(self.signals_mv.shape[1])
+
+    @property
     def duration_s(self) -> float:
         """Length of the recording in seconds."""
-        return len(self.signal_mv) / self.fs_hz
+        return self.samples / self.fs_hz
+
+    def read(self, start: int, stop: int, rows: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Return samples ``start`` to ``stop`` (not included) of some leads, by default of all: (leads, samples)."""
+        signals: NDArray[np.float64] = self.signals_mv[:, start:stop]
+        return signals if rows is None else signals[list(rows)]
+
+    def only(self, rows: Sequence[int]) -> Self:
+        """Return it with some of its leads, the lead in use among them."""
+        return replace(self, leads=tuple(self.leads[row] for row in rows), signals_mv=self.signals_mv[list(rows)])
+
+
+class ReadBlock(Protocol):
+    """Reads samples ``start`` to ``stop`` (not included) of the leads ``rows``: (rows, samples) float64 millivolt."""
+
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Return it; raises RecordError where the file cannot be read any more."""
+        ...
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LongRecording:
+    """A recording that stays on the disk: its samples are read a block at a time, when they are asked for.
+
+    Attributes:
+        name: as of a ``Recording``; so are all that have the same name.
+        path: see there.
+        lead: see there.
+        leads: see there.
+        fs_hz: see there.
+        samples: length of the recording in samples.
+        block: reads a block; several threads may call it at once.
+        comments: see there.
+        files: see there.
+        left_out: see there.
+        stands_for: see there.
+    """
+
+    name: str
+    path: Path
+    lead: str
+    leads: tuple[str, ...]
+    fs_hz: float
+    samples: int
+    block: ReadBlock
+    comments: tuple[str, ...]
+    files: tuple[Path, ...] = ()
+    left_out: tuple[str, ...] = ()
+    stands_for: str = ""
+
+    def __repr__(self) -> str:
+        length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz, on the disk"
+        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 60)}"
+        return f"LongRecording({shortened(self.name, 60)!r}: {leads}; {length})"
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the recording in seconds."""
+        return self.samples / self.fs_hz
+
+    @property
+    def signals_mv(self) -> NDArray[np.float64]:
+        """All of it, (leads, samples) float64 in millivolt: read anew each time, 8 bytes a sample."""
+        return self.read(0, self.samples)
+
+    @property
+    def signal_mv(self) -> NDArray[np.float64]:
+        """All of the chosen lead (samples,) float64 in millivolt, read anew each time."""
+        signal: NDArray[np.float64] = self.read(0, self.samples, [self.leads.index(self.lead)])[0]
+        return signal
+
+    def read(self, start: int, stop: int, rows: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Return samples ``start`` to ``stop`` (not included) of some leads, by default of all: (leads, samples).
+
+        Raises:
+            RecordError: the file has changed since the recording was opened, or cannot be read any more.
+        """
+        start, stop = max(start, 0), min(stop, self.samples)
+        return self.block(start, max(start, stop), range(len(self.leads)) if rows is None else rows)
+
+    def only(self, rows: Sequence[int]) -> Self:
+        """Return it with some of its leads, the lead in use among them."""
+        return replace(self, leads=tuple(self.leads[row] for row in rows), block=_Some(self.block, tuple(rows)))
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Some leads of a recording on the disk: ``rows`` are their numbers in what ``block`` reads."""
+
+    block: ReadBlock
+    rows: tuple[int, ...]
+
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Read a block, as ``ReadBlock``."""
+        return self.block(start, stop, [self.rows[row] for row in rows])
+
+
+#: A recording, in memory or on the disk.
+AnyRecording = Recording | LongRecording
+
+
+def spans(samples: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield start and stop (not included) of consecutive blocks of ``size`` samples, the last one maybe shorter."""
+    for start in range(0, samples, size):
+        yield start, min(start + size, samples)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

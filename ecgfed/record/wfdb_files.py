@@ -41,7 +41,7 @@ class _Extra(NamedTuple):
     others: bool
 
 
-def _names(header: Any) -> tuple[str, ...]:
+def signal_names(header: Any) -> tuple[str, ...]:
     """Return the names of a header's signals, those that it gives twice told apart."""
     return distinct([str(name) for name in header.sig_name])
 
@@ -51,21 +51,32 @@ def _read_channels(header: Any, base: Path, channels: list[int]) -> _Leads:
     digital = read_digital(header, base, channels)
     signals = [millivolt_of(header, base, c, d) for c, d in zip(channels, digital, strict=True)]
     files = (header_path(base), *signal_files(header, base, channels))
-    names = _names(header)
+    names = signal_names(header)
     return _Leads([names[c] for c in channels], np.stack(signals), files)
 
 
 def _read_one(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
+    channels, left_out = channels_to_read(header, base, chosen, every_lead=extra.every_lead, others=extra.others)
+    return _read_channels(header, base, channels)._replace(left_out=left_out)
+
+
+def channels_to_read(
+    header: Any, base: Path, chosen: int, *, every_lead: bool, others: bool = False
+) -> tuple[list[int], tuple[str, ...]]:
+    """Return the channels of a record of one segment that are read, and what is left out beside the chosen lead.
+
+    Raises:
+        RecordError: the chosen one is no voltage.
+    """
     unit(header, base, chosen)
-    if not extra.every_lead:
-        return _read_channels(header, base, [chosen])
-    names, volts = _names(header), voltages(header, base)
+    if not every_lead:
+        return [chosen], ()
+    names, volts = signal_names(header), voltages(header, base)
     ecg = are_ecg(names)
-    channels = [c for c in volts if ecg[c] or extra.others or c == chosen]
-    left_out = tuple(
+    channels = [c for c in volts if ecg[c] or others or c == chosen]
+    return channels, tuple(
         f"{names[c]}: {'no ECG' if c in volts else 'no voltage'}" for c in range(header.n_sig) if c not in channels
     )
-    return _read_channels(header, base, channels)._replace(left_out=left_out)
 
 
 def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: str) -> _Leads:
@@ -82,7 +93,7 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore it",
         )
-    present, volts = _names(own), voltages(own, path)
+    present, volts = signal_names(own), voltages(own, path)
     there = [present.index(lead) for lead in wanted if lead in present]
     channels = [at for at in there if at in volts or present[at] == chosen]  # a chosen one is refused for its unit
     if header.seg_len[0] and len(there) < len(wanted):  # a fixed layout: every segment has every lead
@@ -115,7 +126,7 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     check_samples(total, header_path(base))
     if header.sig_len not in (None, total):
         raise RecordError(header_path(base), f"segments of {total} samples", f"{header.sig_len} as its first line says")
-    names = _names(header)
+    names = signal_names(header)
     wanted = [names[chosen]]
     if extra.every_lead:
         wanted = [
@@ -159,7 +170,7 @@ def read_recording(
     """
     base = record_base(record)
     header = read_header(base)
-    names = _names(header)
+    names = signal_names(header)
     chosen = choose_lead(names, base, leads, units_of(header, base))
     if header.sig_len == 0:
         raise RecordError(base, "holds no samples", action="leave the record out")

@@ -3,6 +3,7 @@
 Format: signal(5), https://physionet.org/physiotools/wag/.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def signal_files(header: Any, base: Path, channels: list[int]) -> tuple[Path, ..
     return tuple(dict.fromkeys(base.parent / header.file_name[channel] for channel in channels))
 
 
-def _check_length(header: Any, base: Path, channel: int) -> None:
+def check_length(header: Any, base: Path, channel: int) -> None:
     """Compare a signal file's size with what the header promises, before wfdb reads it."""
     path = base.parent / header.file_name[channel]
     if not path.is_file():
@@ -74,10 +75,15 @@ def _check_length(header: Any, base: Path, channel: int) -> None:
 
 def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
     """Verify the header's 16-bit checksum, which may be written signed or unsigned (header(5))."""
+    check_stated_sum(header, base, channel, int(digital.sum(dtype=np.int64)))
+
+
+def check_stated_sum(header: Any, base: Path, channel: int, total: int) -> None:
+    """Compare the sum of a lead's steps with the header's checksum, if it has one; raises RecordError."""
     stated = header.checksum[channel]
     if stated is None:
         return
-    found = int(digital.sum(dtype=np.int64)) % 65536
+    found = total % 65536
     if found != int(stated) % 65536:
         raise RecordError(
             base.parent / header.file_name[channel],
@@ -87,14 +93,47 @@ def _check_sum(header: Any, base: Path, channel: int, digital: Any) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Steps:
+    """How the steps of one lead become millivolt.
+
+    Attributes:
+        baseline: the step of 0 mV.
+        gain: steps a unit.
+        millivolt: of a unit.
+        invalid: the step that stands for no sample; None where the format has none.
+        frame: samples in a frame, of which the mean is taken.
+        skew: frames by which the lead lags.
+    """
+
+    baseline: float
+    gain: float
+    millivolt: float
+    invalid: int | None
+    frame: int
+    skew: int
+
+    @classmethod
+    def of(cls, header: Any, base: Path, channel: int) -> "Steps":
+        """Return those of a channel; raises RecordError where its unit is no voltage."""
+        millivolt = MILLIVOLT[unit(header, base, channel)]
+        gain, baseline = float(header.adc_gain[channel]), float(header.baseline[channel])
+        invalid = _INVALID.get(str(header.fmt[channel]))
+        frame, skew = header.samps_per_frame[channel] or 1, int(header.skew[channel] or 0)
+        return cls(baseline, gain, millivolt, invalid, frame, skew)
+
+    def to_mv(self, digital: Any) -> NDArray[np.float64]:
+        """Return whole frames of steps in millivolt, one sample (the mean) for each frame, the skew left in."""
+        signal_mv: NDArray[np.float64] = (digital - self.baseline) / self.gain * self.millivolt
+        signal_mv[digital == self.invalid] = np.nan
+        return signal_mv if self.frame == 1 else signal_mv.reshape(-1, self.frame).mean(axis=1)
+
+
 def millivolt_of(header: Any, base: Path, channel: int, digital: Any) -> NDArray[np.float64]:
     """Return one lead in millivolt, one sample (the mean) for each frame, its skew removed."""
-    millivolt = MILLIVOLT[unit(header, base, channel)]
-    gain, baseline = float(header.adc_gain[channel]), float(header.baseline[channel])
-    signal_mv: NDArray[np.float64] = (digital - baseline) / gain * millivolt
-    signal_mv[digital == _INVALID.get(str(header.fmt[channel]))] = np.nan
-    signal_mv = signal_mv.reshape(-1, header.samps_per_frame[channel] or 1).mean(axis=1)
-    if skew := int(header.skew[channel] or 0):
+    steps = Steps.of(header, base, channel)
+    signal_mv = steps.to_mv(digital)
+    if skew := steps.skew:
         signal_mv = np.concatenate([signal_mv[skew:], np.full(min(skew, len(signal_mv)), np.nan)])
     return signal_mv
 
@@ -104,7 +143,7 @@ def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
     import wfdb
 
     for channel in channels:
-        _check_length(header, base, channel)
+        check_length(header, base, channel)
     try:
         # The samples as they are stored, because the header's checksum is the sum of those.
         read = wfdb.rdrecord(str(base), channels=channels, physical=False, smooth_frames=False, ignore_skew=True)

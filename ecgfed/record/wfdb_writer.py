@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError, StorageError
 from ecgfed.extras import require
-from ecgfed.record.recording import Annotation, Recording
+from ecgfed.record.recording import Annotation, Recording, spans
 from ecgfed.record.wfdb_files import read_recording
 from ecgfed.text import safe_text
 
@@ -29,6 +29,8 @@ _CODES = {
 _COMMENT = '"'
 _SKIP, _SUBTYPE, _AUX = 59, 61, 63
 _LONGEST = 1023
+#: Marks that are turned into Python's numbers at once: a fortnight has more than a million.
+_MARKS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -185,11 +187,17 @@ def annotation_bytes(annotation: Annotation, fs_hz: float) -> bytes:
         rate = int(fs_hz) if round(fs_hz, 8) == int(fs_hz) else fs_hz
         out += _word(_CODES[_COMMENT], 0) + _text(f"## time resolution: {rate}".encode())
         out += _skip(-1) + _word(0, 1)  # ends what is said of the file: the marks' time begins anew
-    since = np.diff(annotation.sample, prepend=0).tolist()
-    notes = annotation.note or ("",) * len(since)
-    for interval, symbol, subtype, note in zip(
-        since, annotation.symbol.tolist(), annotation.subtypes.tolist(), notes, strict=True
-    ):
+    since = np.diff(annotation.sample, prepend=0)
+    for start, stop in spans(len(since), _MARKS):
+        _add_marks(out, annotation, since, start, stop)
+    return bytes(out) + b"\0\0"
+
+
+def _add_marks(out: bytearray, annotation: Annotation, since: NDArray[np.int64], start: int, stop: int) -> None:
+    """Append some marks, each with the samples since the one before it."""
+    symbols, subtypes = annotation.symbol[start:stop].tolist(), annotation.subtypes[start:stop].tolist()
+    notes = annotation.note[start:stop] or ("",) * (stop - start)
+    for interval, symbol, subtype, note in zip(since[start:stop].tolist(), symbols, subtypes, notes, strict=True):
         while interval > _LONGEST:
             part = min(interval, 2**31 - 1)
             out += _skip(part)
@@ -201,7 +209,6 @@ def annotation_bytes(annotation: Annotation, fs_hz: float) -> bytes:
             out += _word(_SUBTYPE, subtype & 0xFF)
         if note:
             out += _text(_note_bytes(note))
-    return bytes(out) + b"\0\0"
 
 
 def _word(code: int, number: int) -> bytes:

@@ -1,8 +1,9 @@
 """One page on a recording's quality: all of it on a line for each lead, and 10 s on ECG paper, bad stretches shaded."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from ecgfed.reports.strip import (
     PULSE_S,
     STRIP_S,
     TITLE_MM,
+    Stretches,
     clock,
     draw_paper,
     paper_range,
@@ -39,10 +41,20 @@ COLOURS = {
 }
 _ROW_MM, _FEW_LEADS, _MANY_ROW_MM, _BETWEEN_MM, _AXIS_MM = 16.0, 3, 8.0, 12.0, 7.0
 _BINS = 2400
+#: Samples that are looked at at once.
+_AT_ONCE = 1 << 20
 #: A stretch is drawn at least this share of the overview wide, so that a spike in half an hour is seen.
 _LEAST_SHARE = 1 / 900
 #: Values of the overview's rows that may lie outside: the rest decides how high a row reaches.
 _OUTSIDE_PERCENT = 0.5
+
+
+class BadStretches(Protocol):
+    """Where a lead is bad, of which stretches can be taken: (samples,) bool, or what is made when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice, /) -> NDArray[np.bool_]: ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,7 @@ class QualityPage:
     """What is drawn.
 
     Attributes:
-        signals_mv: (leads, samples) as recorded, millivolt, NaN where there is no sample.
+        signals_mv: of each lead (samples,) as recorded, millivolt, NaN where there is no sample.
         leads: their names.
         chosen: the lead on the strip.
         fs_hz: sampling frequency in Hz.
@@ -59,7 +71,7 @@ class QualityPage:
         footer: what stands below.
     """
 
-    signals_mv: NDArray[np.floating]
+    signals_mv: Sequence[Stretches] | NDArray[np.floating]
     leads: tuple[str, ...]
     chosen: str
     fs_hz: float
@@ -70,10 +82,10 @@ class QualityPage:
     @property
     def duration_s(self) -> float:
         """Length of the recording in seconds."""
-        return float(self.signals_mv.shape[1] / self.fs_hz)
+        return len(self.signals_mv[0]) / self.fs_hz
 
 
-def worst_start(bad: NDArray[np.bool_], fs_hz: float) -> float:
+def worst_start(bad: BadStretches, fs_hz: float) -> float:
     """Return the start (s) of the 10 s that hold most bad samples, the bad ones in their middle as far as may be.
 
     Args:
@@ -81,12 +93,23 @@ def worst_start(bad: NDArray[np.bool_], fs_hz: float) -> float:
         fs_hz: sampling frequency in Hz.
     """
     width = min(len(bad), round(STRIP_S * fs_hz))
-    before = np.concatenate([[0], np.cumsum(bad)])
-    held = before[width:] - before[:-width]
-    if not held.any():
-        return 0.0
-    best = np.flatnonzero(held == held.max())
-    return float(best[len(best) // 2] / fs_hz)
+    starts = len(bad) - width + 1
+    most, best = 0, 0
+    for count in (0, 1):  # how many places hold most, then the one in their middle
+        seen = 0
+        for first in range(0, starts, _AT_ONCE):
+            last = min(first + _AT_ONCE, starts)
+            before = np.concatenate([[0], np.cumsum(bad[first : last + width - 1])])
+            held = before[width:] - before[:-width]
+            if not count and int(held.max()) > most:
+                most, best = int(held.max()), 0
+            places = np.flatnonzero(held == most) if most else np.empty(0, np.int64)
+            if not count:
+                best += len(places)
+            elif seen <= best // 2 < seen + len(places):
+                return float((first + places[best // 2 - seen]) / fs_hz)
+            seen += len(places)
+    return 0.0
 
 
 def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: int = 150) -> bytes:
@@ -144,14 +167,11 @@ def _piece(page: QualityPage, start_s: float) -> NDArray[np.float64]:
 
 def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, clocked: bool) -> None:
     """Draw one lead's lowest and highest values over time."""
-    signal = np.array(page.signals_mv[page.leads.index(lead)], dtype=np.float64)
-    signal[~np.isfinite(signal)] = np.nan
+    signal = page.signals_mv[page.leads.index(lead)]
     size = max(1, int(np.ceil(len(signal) / _BINS)))
-    cut = np.pad(signal, (0, -len(signal) % size), constant_values=np.nan).reshape(-1, size)
-    there = np.isfinite(cut).any(axis=1)
-    low, high = np.full(len(cut), np.nan), np.full(len(cut), np.nan)
-    low[there], high[there] = np.nanmin(cut[there], axis=1), np.nanmax(cut[there], axis=1)
-    at = (np.arange(len(cut)) + 0.5) * size / page.fs_hz
+    low, high = _lowest_and_highest(signal, size)
+    there = np.isfinite(low)
+    at = (np.arange(len(low)) + 0.5) * size / page.fs_hz
     duration = page.duration_s
     bottom, top = _row_range(low[there], high[there])
     axes.set(xlim=(0, duration), ylim=(bottom, top), yticks=[])
@@ -179,6 +199,22 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
     ticks = np.arange(0, duration, step)
     axes.set_xticks(ticks, [f"{int(t // 60)}:{int(t % 60):02d}" for t in ticks] if clocked else [], fontsize=7)
     axes.tick_params(length=2, color="#bbbbbb")
+
+
+def _lowest_and_highest(signal: Stretches, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lowest and the highest value of every ``size`` samples, NaN where there are none."""
+    found = []
+    step = max(1, _AT_ONCE // size) * size
+    for start in range(0, len(signal), step):
+        part = np.array(signal[start : start + step], dtype=np.float64)
+        part[~np.isfinite(part)] = np.nan
+        cut = np.pad(part, (0, -len(part) % size), constant_values=np.nan).reshape(-1, size)
+        there = np.isfinite(cut).any(axis=1)
+        edges = np.full((2, len(cut)), np.nan)
+        edges[0, there], edges[1, there] = np.nanmin(cut[there], axis=1), np.nanmax(cut[there], axis=1)
+        found.append(edges)
+    low, high = np.concatenate(found, axis=1)
+    return low, high
 
 
 def _row_range(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[float, float]:

@@ -5,7 +5,7 @@ Minor grid 0.04 s and 0.1 mV (1 mm), major grid 0.2 s and 0.5 mV (5 mm), a 1 mV 
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ INK, GREY = "#1a1a1a", "#444444"
 _MINOR, _MAJOR, _MARK = "#f6d5d5", "#e8a5a5", "#1b4f9c"
 
 
+class Stretches(Protocol):
+    """A signal of which stretches can be taken: an array, or what is made when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
+
+
 @dataclass(frozen=True)
 class Strip:
     """What is drawn.
@@ -37,7 +45,7 @@ class Strip:
         footer: what stands below it.
     """
 
-    signal_mv: NDArray[np.floating]
+    signal_mv: Stretches
     fs_hz: float
     r_samples: NDArray[np.int64]
     label: list[str]

@@ -83,10 +83,15 @@ def detect_around_gaps(
         return peaks
     if problem is not None:
         raise problem
+    raise nothing_usable(quality, name)
+
+
+def nothing_usable(quality: LeadQuality, name: str) -> RecordError:
+    """Return the error of a lead without three seconds at a stretch."""
     amiss = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
-    raise RecordError(
+    return RecordError(
         name,
-        f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / fs_hz:.1f} s)",
+        f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / quality.fs_hz:.1f} s)",
         "an ECG",
         "check the electrode or the lead",
     )

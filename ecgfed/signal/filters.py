@@ -39,13 +39,49 @@ def band_pass(signal_mv: NDArray[np.floating], fs_hz: float) -> NDArray[np.float
     Returns:
         (samples,) float64 millivolt, aligned with the input.
     """
+    return convolved(np.asarray(signal_mv, dtype=np.float64), band_pass_taps(fs_hz))
+
+
+def convolved(signal: NDArray[np.float64], taps: NDArray[np.float64], first: int | None = None) -> NDArray[np.float64]:
+    """Convolve a signal (samples,) with an odd number of symmetric taps, its first and last value held at the ends.
+
+    A convolution by Fourier transforms of blocks rounds by where the blocks begin. Of a part that begins at sample
+    ``first`` of a long signal the blocks are laid where they lie in the whole, so that the part's inner values, those
+    further than ``reach_of(taps)`` from an end of it that is no end of the signal, are the whole's to the last bit.
+    Without ``first`` it is the whole.
+    """
     from scipy.signal import oaconvolve
 
-    taps = band_pass_taps(fs_hz)
     half = len(taps) // 2
-    extended = np.pad(np.asarray(signal_mv, dtype=np.float64), half, mode="edge")
-    filtered: NDArray[np.float64] = oaconvolve(extended, taps, mode="valid")
-    return filtered
+    extended = np.pad(signal, half, mode="edge")
+    if first is None:
+        out: NDArray[np.float64] = oaconvolve(extended, taps, mode="valid")
+        return out
+    step = _block_step(len(taps))
+    lead_in = first % step  # zeros from a block's beginning on
+    length = max(len(extended) + lead_in, 4 * (step + len(taps)))  # of a short one scipy would take one block
+    laid = np.zeros(length)
+    laid[lead_in : lead_in + len(extended)] = extended
+    return np.asarray(oaconvolve(laid, taps, mode="full")[lead_in + 2 * half :][: len(signal)])
+
+
+def reach_of(taps: NDArray[np.float64]) -> int:
+    """Return how far from an end of a part ``convolved`` may differ from the whole signal's, in samples."""
+    return 2 * _block_step(len(taps)) + len(taps)
+
+
+@lru_cache(maxsize=16)
+def _block_step(taps: int) -> int:
+    """Return how many samples further each block of scipy's overlap-add convolution begins, for a long signal.
+
+    The block is the one with the fewest multiplications a sample (scipy/signal/_signaltools.py, ``_calc_oa_lens``).
+    """
+    from scipy.fft import next_fast_len
+    from scipy.special import lambertw
+
+    overlap = taps - 1
+    best = -overlap * lambertw(-1 / (2 * np.e * overlap), k=-1).real
+    return int(next_fast_len(int(np.ceil(best)))) - taps + 1
 
 
 def fill_gaps(signal_mv: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -4,16 +4,20 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.record.leads import by_place, most_alike, usual_name
-from ecgfed.record.recording import Annotation, Recording
+from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, spans
 from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.long_filter import BandPassed, Bridged
+from ecgfed.signal.long_quality import gaps_of
+from ecgfed.signal.quality import runs
+from ecgfed.signal.spans import Spans
 
 #: Leads in which the QRS points up in most hearts.
 USUALLY_UP = ("MLII", "II", "I", "V4", "V5", "V6")
@@ -43,8 +47,20 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 
-#: Lead -> its band-passed signal in mV and where it is bad, (samples,) each.
-_Signals = dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]]
+#: How much of a long recording is looked at at once.
+_CHUNK_S = 1200.0
+
+
+class _Signal(Protocol):
+    """A lead in mV of which stretches can be taken: an array, or what is made when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice, /) -> NDArray[np.float64]: ...
+
+
+#: Lead -> its band-passed signal in mV and where it is bad.
+_Signals = dict[str, tuple[_Signal, Spans]]
 
 
 @dataclass(frozen=True)
@@ -84,33 +100,37 @@ class _Qrs:
 
 
 def record_findings(
-    recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_], annotation: Annotation | None = None
+    recording: AnyRecording,
+    peaks: NDArray[np.int64],
+    bad: NDArray[np.bool_] | Sequence[Spans],
+    annotation: Annotation | None = None,
 ) -> list[Finding]:
     """Judge a recording from its leads, the chosen lead's R peaks, and its annotation where there is one.
 
     Args:
-        recording: with every lead read.
+        recording: with every lead, in memory or on the disk.
         peaks: (peaks,) int64 R peaks detected in the chosen lead; may be empty.
-        bad: (leads, samples) bool, where each lead is bad; what lies there is left out.
+        bad: where each lead is bad, (leads, samples) bool or stretches; what lies there is left out.
         annotation: the recording's reference annotation.
     """
     paced = _paced(recording, annotation)
     if len(peaks) < MIN_BEATS:
         return [_no_beats(recording, len(peaks)), *paced]
-    signals = {
-        lead: (band_pass(fill_gaps(signal)[0], recording.fs_hz), lost)
-        for lead, signal, lost in zip(recording.leads, recording.signals_mv, bad, strict=True)
+    fs_hz, places = recording.fs_hz, [_spans(one) for one in bad]
+    bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
+    signals: _Signals = {
+        lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, places, strict=True)
     }
     lost = signals[recording.lead][1]
     own = _usual_names(recording.leads)
     signals = {usual: signals[name] for usual, name in own.items()}
     findings = _rate(recording, peaks, lost)
     if not paced:  # a pacing spike is steeper than any QRS: 104's
-        findings += _sampling(recording, peaks, lost)
+        findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
-    waves = {lead: _qrs(*pair, recording.fs_hz, peaks) for lead, pair in _with_avr(signals).items()}
+    waves = {lead: _qrs(*pair, fs_hz, peaks) for lead, pair in _with_avr(signals).items()}
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
-    of_leads = _polarity(known) + _einthoven(signals) + _arms(known)
+    of_leads = _polarity(known) + _einthoven(signals, recording) + _arms(known)
     return findings + [replace(one, lead=own.get(one.lead, one.lead) if one.lead else None) for one in of_leads]
 
 
@@ -120,15 +140,45 @@ def _usual_names(leads: Sequence[str]) -> dict[str, str]:
     return {one if usual.count(one) == 1 else name: name for one, name in zip(usual, leads, strict=True)}
 
 
+def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
+    return bad if isinstance(bad, Spans) else Spans.merged(runs(bad))
+
+
+def _bridged(recording: AnyRecording, lead: str) -> _Signal:
+    """Return a lead without gaps, of a long recording what of it is asked for."""
+    row = recording.leads.index(lead)
+    if isinstance(recording, LongRecording):
+        return Bridged(recording, lead, gaps_of(recording, lead))
+    return fill_gaps(recording.signals_mv[row])[0]
+
+
+def _band_passed(signal: _Signal, fs_hz: float) -> _Signal:
+    return BandPassed(signal) if isinstance(signal, Bridged) else band_pass(signal[:], fs_hz)
+
+
+@dataclass(frozen=True)
+class _MinusMean:
+    """Minus the mean of two leads."""
+
+    one: _Signal
+    two: _Signal
+
+    def __len__(self) -> int:
+        return len(self.one)
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        return -(self.one[stretch] + self.two[stretch]) / 2
+
+
 def _with_avr(signals: _Signals) -> _Signals:
     """Add aVR = -(I + II) / 2 (Goldberger) where it was not recorded but can be known."""
     if "aVR" in signals or not {"I", "II"} <= set(signals):
         return signals
     (one, lost_one), (two, lost_two) = signals["I"], signals["II"]
-    return {**signals, "aVR": (-(one + two) / 2, lost_one | lost_two)}
+    return {**signals, "aVR": (_MinusMean(one, two), Spans.merged([*lost_one, *lost_two]))}
 
 
-def missing_lead(recording: Recording, wanted: tuple[str, ...]) -> list[Finding]:
+def missing_lead(recording: AnyRecording, wanted: tuple[str, ...]) -> list[Finding]:
     """Say that none of ``wanted`` is among the leads, where so."""
     if recording.lead in wanted or most_alike(wanted, recording.lead)[1] or any(by_place(name) for name in wanted):
         return []
@@ -137,23 +187,23 @@ def missing_lead(recording: Recording, wanted: tuple[str, ...]) -> list[Finding]
     return [Finding("missing-lead", None, text, {"wanted": list(wanted), "present": list(recording.leads)})]
 
 
-def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_]) -> float | None:
+def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
     """Median heart rate in beats a minute over the intervals without a bad sample; None where there is none."""
     if len(peaks) < 2:
         return None
-    before = np.concatenate([[0], np.cumsum(bad)])
-    interval = np.diff(peaks)[before[peaks[1:]] == before[peaks[:-1]]]
+    before = _spans(bad).before(peaks)
+    interval = np.diff(peaks)[before[1:] == before[:-1]]
     return float(60.0 * fs_hz / np.median(interval)) if len(interval) else None
 
 
-def _no_beats(recording: Recording, found: int) -> Finding:
+def _no_beats(recording: AnyRecording, found: int) -> Finding:
     text = f"Only {found} beats were found in {recording.lead}: nothing is said of rate and polarity."
     if not found:
         text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
     return Finding("no-beats", recording.lead, text, {"beats": found})
 
 
-def _rate(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> list[Finding]:
+def _rate(recording: AnyRecording, peaks: NDArray[np.int64], bad: Spans) -> list[Finding]:
     rate = heart_rate(peaks, recording.fs_hz, bad)
     if rate is None or RATE_PER_MIN[0] <= rate <= RATE_PER_MIN[1]:
         return []
@@ -164,9 +214,9 @@ def _rate(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]
     return [Finding("heart-rate", recording.lead, text, {"per_min": round(rate, 1)})]
 
 
-def _sampling(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bool_]) -> list[Finding]:
+def _sampling(recording: AnyRecording, signal: _Signal, peaks: NDArray[np.int64]) -> list[Finding]:
     # as recorded: the band-pass rounds every wave to its own 40 Hz, whatever the header says
-    steep_s = _steep_s(fill_gaps(recording.signal_mv)[0], recording.fs_hz, peaks[~bad[peaks]])
+    steep_s = _steep_s(signal, recording.fs_hz, peaks)
     if steep_s is None or STEEP_S[0] <= steep_s <= STEEP_S[1]:
         return []
     text = (
@@ -177,34 +227,59 @@ def _sampling(recording: Recording, peaks: NDArray[np.int64], bad: NDArray[np.bo
 
 
 def _around(
-    signal: NDArray[np.float64], peaks: NDArray[np.int64], before: int, after: int
-) -> NDArray[np.float64] | None:
-    """Return (beats, before + after + 1) samples around the peaks that are not too near an end."""
+    signal: _Signal, fs_hz: float, peaks: NDArray[np.int64], before: int, after: int
+) -> Iterator[NDArray[np.float64]]:
+    """Yield (beats, before + after + 1) samples around the peaks that are not too near an end, some beats at a time.
+
+    Nothing is yielded where there are too few of them.
+    """
     inside = peaks[(peaks >= before) & (peaks + after < len(signal))]
-    return signal[inside[:, None] + np.arange(-before, after + 1)] if len(inside) >= MIN_BEATS else None
+    if len(inside) < MIN_BEATS:
+        return
+    chunk = inside // max(1, round(_CHUNK_S * fs_hz))
+    for some in np.split(inside, np.flatnonzero(np.diff(chunk)) + 1):
+        first = int(some[0]) - before
+        stretch = signal[first : int(some[-1]) + after + 1]
+        yield stretch[(some - first)[:, None] + np.arange(-before, after + 1)]
 
 
-def _steep_s(signal: NDArray[np.float64], fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
+@dataclass(frozen=True)
+class _Slope:
+    """How fast a lead changes, mV a sample."""
+
+    signal: _Signal
+
+    def __len__(self) -> int:
+        return len(self.signal)
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        start, stop, _ = stretch.indices(len(self))
+        first = max(start - 1, 0)
+        slope: NDArray[np.float64] = np.abs(np.gradient(self.signal[first : stop + 1]))
+        return slope[start - first : stop - first]
+
+
+def _steep_s(signal: _Signal, fs_hz: float, peaks: NDArray[np.int64]) -> float | None:
     """Median time (s) around a peak in which the smoothed slope exceeds 30% of its highest value."""
     half = round(STEEP_AROUND_S * fs_hz)
-    slope = _around(np.abs(np.gradient(signal)), peaks, half, half)
-    if slope is None:
-        return None
     width = max(1, round(STEEP_MEAN_S * fs_hz))
-    summed = np.cumsum(np.pad(slope, ((0, 0), (1, 0))), axis=1)
-    smooth = summed[:, width:] - summed[:, :-width]
-    steep = (smooth > STEEP_SHARE * smooth.max(axis=1, keepdims=True)).sum(axis=1)
-    return float(np.median(steep) / fs_hz)
+    steep = []
+    for slope in _around(_Slope(signal), fs_hz, peaks, half, half):
+        summed = np.cumsum(np.pad(slope, ((0, 0), (1, 0))), axis=1)
+        smooth = summed[:, width:] - summed[:, :-width]
+        steep.append((smooth > STEEP_SHARE * smooth.max(axis=1, keepdims=True)).sum(axis=1))
+    return float(np.median(np.concatenate(steep)) / fs_hz) if steep else None
 
 
-def _qrs(signal: NDArray[np.float64], bad: NDArray[np.bool_], fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
+def _qrs(signal: _Signal, bad: Spans, fs_hz: float, peaks: NDArray[np.int64]) -> _Qrs | None:
     """Measure the waves of the beats that stand on good samples; None where there are too few."""
     half, level = round(QRS_S * fs_hz), round(LEVEL_S * fs_hz)
-    spans = _around(signal, peaks[~bad[peaks]], half + level, half)
-    if spans is None:
-        return None
-    waves = spans[:, level:] - np.median(spans[:, :level], axis=1, keepdims=True)
-    return _Qrs(waves.max(axis=1), -waves.min(axis=1))
+    up, down = [], []
+    for beats in _around(signal, fs_hz, peaks[~bad.inside(peaks)], half + level, half):
+        waves = beats[:, level:] - np.median(beats[:, :level], axis=1, keepdims=True)
+        up.append(waves.max(axis=1))
+        down.append(-waves.min(axis=1))
+    return _Qrs(np.concatenate(up), np.concatenate(down)) if up else None
 
 
 def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
@@ -229,14 +304,23 @@ def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
     return findings
 
 
-def _einthoven(signals: _Signals) -> list[Finding]:
+def _einthoven(signals: _Signals, recording: AnyRecording) -> list[Finding]:
     """Check Einthoven's law, which electrodes exchanged on the patient keep and leads misnamed in a file break."""
     if not {"I", "II", "III"} <= set(signals):
         return []
-    good = ~np.any([signals[lead][1] for lead in ("I", "II", "III")], axis=0)
-    one, two, three = (signals[lead][0][good] for lead in ("I", "II", "III"))
-    scale = np.sqrt(np.mean(one**2) + np.mean(two**2)) if good.any() else 0.0
-    rest = float(np.sqrt(np.mean((one + three - two) ** 2)) / scale) if scale > 0 else 0.0
+    three = [signals[lead][0] for lead in ("I", "II", "III")]
+    bad = Spans.merged(edges for lead in ("I", "II", "III") for edges in signals[lead][1])
+    long = isinstance(recording, LongRecording)
+    size = round(_CHUNK_S * recording.fs_hz) if long else recording.samples
+    squares, count = np.zeros(3), 0
+    for start, stop in spans(recording.samples, size):
+        good = ~bad.mask(start, stop)
+        one, two, other = (signal[start:stop][good] for signal in three)
+        squares += np.array([np.sum(one**2), np.sum(two**2), np.sum((one + other - two) ** 2)])
+        count += int(good.sum())
+    mean = squares / count if count else squares
+    scale = np.sqrt(mean[0] + mean[1])
+    rest = float(np.sqrt(mean[2]) / scale) if scale > 0 else 0.0
     if rest <= EINTHOVEN_REST:
         return []
     text = f"I + III is not II (the rest is {rest:.0%} of I and II): the names of the limb leads are exchanged."
@@ -256,7 +340,7 @@ def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     return [Finding("arm-electrodes", "I", text, evidence)]
 
 
-def _paced(recording: Recording, annotation: Annotation | None) -> list[Finding]:
+def _paced(recording: AnyRecording, annotation: Annotation | None) -> list[Finding]:
     """Say that a rhythm is paced only on the word of an annotation or of the header; see docs/quality.md for why."""
     if annotation is not None:
         beats = annotation.beats()

@@ -13,12 +13,14 @@ See docs/quality.md and benchmarks/quality.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.signal.filters import fill_gaps
+from ecgfed.signal.filters import convolved, fill_gaps
+from ecgfed.signal.spans import Spans
 
 
 class Reason(StrEnum):
@@ -67,6 +69,8 @@ HEIGHT_S, HEIGHT_STRETCHES = 2.0, 5
 MERGE_S = 1.0
 #: Noise and baseline are judged in blocks.
 BLOCK_S = 0.05
+#: How far away what ``first_look``, ``spikes``, and ``noise_and_jumps`` find can depend on.
+FIRST_REACH_S, SPIKE_REACH_S, NOISE_REACH_S = 4.0, 10.0, 10.0
 #: No surface ECG comes near: what a broken file holds beyond is taken as this.
 LIMIT_MV = 1e4
 
@@ -102,15 +106,21 @@ class LeadQuality:
                 mask[stretch.start : stretch.stop] = True
         return mask
 
+    def spans(self, reasons: Iterable[Reason] = tuple(Reason)) -> Spans:
+        """Return where the lead is bad for one of ``reasons``, as ``bad`` does, without a value for each sample."""
+        wanted = set(reasons)
+        return Spans.merged((part.start, part.stop) for part in self.stretches if part.reason in wanted)
+
     @property
     def usable_s(self) -> float:
         """Seconds without any fault."""
-        return float((~self.bad()).sum() / self.fs_hz)
+        return (self.samples - self.spans().total) / self.fs_hz
 
     def seconds(self) -> dict[str, float]:
         """Return seconds for each reason found; reasons overlap, so they may add up to more than is bad."""
-        found = [reason for reason in Reason if any(stretch.reason is reason for stretch in self.stretches)]
-        return {str(reason): round(float(self.bad([reason]).sum() / self.fs_hz), 3) for reason in found}
+        known = {stretch.reason for stretch in self.stretches}
+        found = [reason for reason in Reason if reason in known]
+        return {str(reason): round(self.spans([reason]).total / self.fs_hz, 3) for reason in found}
 
     def reasons_in(self, start: int, stop: int) -> tuple[Reason, ...]:
         """Return the reasons of the stretches that overlap samples ``start`` to ``stop``."""
@@ -132,21 +142,49 @@ def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float) -> LeadQuality:
         fs_hz: sampling frequency in Hz, above 80.
     """
     recorded = np.asarray(signal_mv, dtype=np.float64)
+    held = recorded[np.isfinite(recorded)]
+    first = first_look(recorded, fs_hz, rails(np.clip(held, -LIMIT_MV, LIMIT_MV)))
+    masks = first.masks
+    if not first.lost.all():
+        signal, _ = fill_gaps(np.where(first.lost, np.nan, first.signal))
+        height, spike = spikes(signal, first.lost, fs_hz)
+        signal, _ = fill_gaps(np.where(first.lost | spike, np.nan, signal))
+        masks |= {Reason.SPIKE: spike, **noise_and_jumps(signal, first.lost, spike, height, fs_hz)}
+    found = ((reason, list(runs(mask))) for reason, mask in masks.items())
+    return LeadQuality(len(recorded), fs_hz, in_order(found))
+
+
+def in_order(found: Iterable[tuple[Reason, Iterable[tuple[int, int]]]]) -> tuple[Stretch, ...]:
+    """Return the stretches of every reason in order of time."""
+    stretches = [Stretch(start, stop, reason) for reason, edges in found for start, stop in edges]
+    return tuple(sorted(stretches, key=lambda part: (part.start, part.stop)))
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What is lost of a lead, whatever its beats.
+
+    Attributes:
+        signal: (samples,) millivolt, gaps bridged, what no surface ECG reaches cut off.
+        lost: (samples,) bool, no sample, at the rail or flat.
+        masks: gap, rail and flat stretches.
+    """
+
+    signal: NDArray[np.float64]
+    lost: NDArray[np.bool_]
+    masks: dict[Reason, NDArray[np.bool_]]
+
+
+def first_look(recorded: NDArray[np.float64], fs_hz: float, at_rail: tuple[float, ...]) -> FirstLook:
+    """Find gaps, rails and flat lines; nothing of it depends on what is more than ``FIRST_REACH_S`` away."""
     missing = ~np.isfinite(recorded)
     signal = np.clip(fill_gaps(recorded)[0], -LIMIT_MV, LIMIT_MV)
-    rail = _rail(signal, missing, fs_hz)
+    rail = np.zeros(len(signal), dtype=bool)
+    for extreme in at_rail:
+        rail |= _long_enough((signal == extreme) & ~missing, max(RAIL_SAMPLES, RAIL_S * fs_hz))
     flat = _flat(signal, missing, fs_hz) & ~rail
     masks = {Reason.GAP: missing, Reason.RAIL: rail, Reason.FLAT: _long_enough(flat, FLAT_S * fs_hz)}
-    lost = missing | rail | flat
-    if not lost.all():
-        masks |= _against_beats(signal, lost, fs_hz)
-    stretches = []
-    for reason, mask in masks.items():
-        if reason in (Reason.NOISE, Reason.BASELINE):
-            mask = _closed(mask, round(MERGE_S * fs_hz)) & ~lost
-        stretches += [Stretch(start, stop, reason) for start, stop in runs(mask)]
-    stretches.sort(key=lambda part: (part.start, part.stop))
-    return LeadQuality(len(signal), fs_hz, tuple(stretches))
+    return FirstLook(signal, missing | rail | flat, masks)
 
 
 def _long_enough(mask: NDArray[np.bool_], samples: float) -> NDArray[np.bool_]:
@@ -165,19 +203,18 @@ def _closed(mask: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
     return closed
 
 
-def _rail(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float) -> NDArray[np.bool_]:
-    found = np.zeros(len(signal), dtype=bool)
-    if missing.all():
-        return found
-    low, high = signal[~missing].min(), signal[~missing].max()
-    rest = signal[~missing & (signal > low) & (signal < high)]
+def rails(held: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return which of a lead's lowest and highest values, of all its valid samples, lie far from the rest."""
+    if not len(held):
+        return ()
+    low, high = float(held.min()), float(held.max())
+    if high - low < RAIL_FROM_REST_MV:
+        return ()
+    rest = held[(held > low) & (held < high)]
     if not len(rest):
-        return found
+        return ()
     middle = np.median(rest)
-    for extreme in (low, high):
-        if abs(extreme - middle) >= RAIL_FROM_REST_MV:
-            found |= _long_enough((signal == extreme) & ~missing, max(RAIL_SAMPLES, RAIL_S * fs_hz))
-    return found
+    return tuple(extreme for extreme in (low, high) if abs(extreme - middle) >= RAIL_FROM_REST_MV)
 
 
 def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float) -> NDArray[np.bool_]:
@@ -186,7 +223,9 @@ def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float)
 
     width = int(np.ceil(FLAT_S * fs_hz))
     starts = len(signal) - width + 1
-    if starts < 1:
+    part = (width + 1) // 2  # each second holds one of these parts whole: where none is still, no second is
+    parts = signal[: len(signal) // part * part].reshape(-1, part)
+    if starts < 1 or not (parts.max(axis=1) - parts.min(axis=1) <= FLAT_MV).any():
         return np.zeros(len(signal), dtype=bool)
     # the filters' value at i covers i - width // 2 and the width - 1 samples after it
     change = (maximum_filter1d(signal, width) - minimum_filter1d(signal, width))[width // 2 : width // 2 + starts]
@@ -198,24 +237,57 @@ def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float)
     return np.cumsum(counted)[:-1] > 0
 
 
-def _against_beats(
+def block_samples(fs_hz: float) -> int:
+    """Return how many samples a block has."""
+    return max(1, round(BLOCK_S * fs_hz))
+
+
+def spikes(
     signal: NDArray[np.float64], lost: NDArray[np.bool_], fs_hz: float
-) -> dict[Reason, NDArray[np.bool_]]:
-    """Find spikes, noise and jumps of the baseline, all measured against the beats around."""
-    signal, _ = fill_gaps(np.where(lost, np.nan, signal))
-    block = max(1, round(BLOCK_S * fs_hz))
-    blocks = _Blocks(len(signal), block)
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Measure the beats and find the spikes against them.
+
+    Args:
+        signal: (samples,) millivolt, bridged by straight lines where it is lost.
+        lost: (samples,) bool.
+        fs_hz: sampling frequency in Hz.
+
+    Returns:
+        Height of the beats around in each block, and (samples,) bool, true in a spike.
+    """
+    blocks = _Blocks(len(signal), block_samples(fs_hz))
     deviation = np.abs(signal - blocks.spread(_baseline(blocks, signal)))
     height = _beat_height(blocks, deviation, lost)
-    spike = (deviation > np.maximum(SPIKE_MV, SPIKE_TIMES * blocks.spread(height))) & ~lost
-    spike = _widened(_closed(spike, round(SPIKE_RINGS_S * fs_hz)), round(SPIKE_MARGIN_S * fs_hz))
-    signal, _ = fill_gaps(np.where(lost | spike, np.nan, signal))
-    baseline = _baseline(blocks, signal)
-    return {
-        Reason.SPIKE: spike,
-        Reason.NOISE: blocks.spread(_noise(blocks, signal, fs_hz, height)) & ~lost & ~spike,
-        Reason.BASELINE: blocks.spread(_jumps(baseline, height)) & ~lost,
-    }
+    spike = (deviation > SPIKE_MV) & ~lost
+    if spike.any():
+        spike &= deviation > np.maximum(SPIKE_MV, SPIKE_TIMES * blocks.spread(height))
+        spike = _widened(_closed(spike, round(SPIKE_RINGS_S * fs_hz)), round(SPIKE_MARGIN_S * fs_hz))
+    return height, spike
+
+
+def noise_and_jumps(
+    signal: NDArray[np.float64],
+    lost: NDArray[np.bool_],
+    spike: NDArray[np.bool_],
+    height: NDArray[np.float64],
+    fs_hz: float,
+    first: int | None = None,
+) -> dict[Reason, NDArray[np.bool_]]:
+    """Find noise and jumps of the baseline.
+
+    Args:
+        signal: (samples,) millivolt, bridged by straight lines where it is lost and in spikes.
+        lost: (samples,) bool.
+        spike: (samples,) bool.
+        height: of the beats, from ``spikes``.
+        fs_hz: sampling frequency in Hz.
+        first: the lead's sample at which ``signal`` begins, of a part; None for all of it.
+    """
+    blocks = _Blocks(len(signal), block_samples(fs_hz))
+    noise = blocks.spread(_noise(blocks, signal, fs_hz, height, first)) & ~lost & ~spike
+    jumps = blocks.spread(_jumps(_baseline(blocks, signal), height)) & ~lost
+    gap = round(MERGE_S * fs_hz)
+    return {Reason.NOISE: _closed(noise, gap) & ~lost, Reason.BASELINE: _closed(jumps, gap) & ~lost}
 
 
 @dataclass(frozen=True)
@@ -265,18 +337,25 @@ def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[
 
 
 def _noise(
-    blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64]
+    blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64], first: int | None
 ) -> NDArray[np.bool_]:
     from scipy.ndimage import median_filter
-    from scipy.signal import firwin, oaconvolve
 
-    count = int(NOISE_FILTER_S * fs_hz) // 2 * 2 + 1
-    taps = firwin(count, NOISE_BAND_HZ, pass_zero=False, fs=fs_hz)
-    band = oaconvolve(np.pad(signal, count // 2, mode="edge"), taps, mode="valid")
+    band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))
     between_beats = median_filter(power, blocks.many(NOISE_WINDOW_S), mode="reflect")
     noisy: NDArray[np.bool_] = between_beats > np.maximum(NOISE_MV, NOISE_SHARE * height)
     return noisy
+
+
+@lru_cache(maxsize=16)
+def _noise_taps(fs_hz: float) -> NDArray[np.float64]:
+    from scipy.signal import firwin
+
+    count = int(NOISE_FILTER_S * fs_hz) // 2 * 2 + 1
+    taps: NDArray[np.float64] = firwin(count, NOISE_BAND_HZ, pass_zero=False, fs=fs_hz)
+    taps.setflags(write=False)
+    return taps
 
 
 def _jumps(baseline: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.bool_]:

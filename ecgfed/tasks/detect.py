@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import choose_lead, lead_list, other_name
-from ecgfed.record.reader import ecg_alone, read_every_lead, read_recording, record_path
-from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.opening import open_every_lead, open_recording
+from ecgfed.record.reader import ecg_alone, record_path
+from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.record.wfdb_writer import annotation_bytes
-from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.tasks.records import record_paths
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
 #: What a model of the default cohort is trained on; the first lead where there is neither.
@@ -103,7 +104,7 @@ class Detections:
 
 
 def detect(
-    records: Recording | Path | str | Sequence[Recording | Path | str],
+    records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str],
     out: Path | str | None = None,
     *,
     leads: str | Sequence[str] | None = None,
@@ -154,9 +155,12 @@ def detect(
     found: list[RecordPeaks] = []
     read: list[Path] = []
     for number, one in enumerate(asked):
-        recording = _read(one, wanted, read_options(how))
+        recording = _opened(one, wanted, read_options(how))
         read += recording.files
-        peaks = _peaks(recording, found_by, mains_hz)
+        before_s = sum(other.duration_s for other in found)
+        told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
+        at = find_peaks(recording, detector=found_by, mains_hz=mains_hz, told=told)
+        peaks = RecordPeaks(recording.name, recording.lead, at, recording.fs_hz, recording.duration_s)
         found.append(peaks if targets is None else replace(peaks, file=targets[number]))
         watch.progress("records", len(found), len(asked), recording.name)
     if targets is not None:
@@ -166,40 +170,28 @@ def detect(
     return Detections(tuple(found), found_by.name, mains_hz)
 
 
-def _asked(records: Recording | Path | str | Sequence[Recording | Path | str]) -> list[Recording | Path]:
-    given = [records] if isinstance(records, Recording | Path | str) else list(records)
+def _asked(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:
+    given = [records] if isinstance(records, AnyRecording | Path | str) else list(records)
     if not given:
         raise OptionError("RECORDS", "none given", "one or more recordings")
-    asked: list[Recording | Path] = []
+    asked: list[AnyRecording | Path] = []
     for one in given:
-        asked += [one] if isinstance(one, Recording) else record_paths([Path(one)])
-    each = {id(one) if isinstance(one, Recording) else one: one for one in asked}
+        asked += [one] if isinstance(one, AnyRecording) else record_paths([Path(one)])
+    each = {id(one) if isinstance(one, AnyRecording) else one: one for one in asked}
     return list(each.values())
 
 
-def _name(one: Recording | Path) -> str:
-    return one.name if isinstance(one, Recording) else record_path(one).name
+def _name(one: AnyRecording | Path) -> str:
+    return one.name if isinstance(one, AnyRecording) else record_path(one).name
 
 
-def _read(one: Recording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> Recording:
+def _opened(one: AnyRecording | Path, leads: tuple[str, ...] | None, how: ReadOptions) -> AnyRecording:
     """Return a recording with every lead, one of them chosen."""
-    if isinstance(one, Recording):
+    if isinstance(one, AnyRecording):
         if leads is None:
             return ecg_alone(one)
         lead = one.leads[choose_lead(one.leads, one.path, leads)]
         return ecg_alone(replace(one, lead=lead, stands_for=other_name(leads, lead)))
     if leads is None:
-        return read_every_lead(one, DEFAULT_LEADS, how=how)
-    return read_recording(one, leads, every_lead=True, how=how)
-
-
-def _peaks(recording: Recording, detector: Detector, mains_hz: float | None) -> RecordPeaks:
-    peaks = detect_around_gaps(
-        recording.signals_mv,
-        recording.fs_hz,
-        lead=recording.leads.index(recording.lead),
-        detector=detector,
-        mains_hz=mains_hz,
-        name=f"{recording.path} lead {recording.lead}",
-    )
-    return RecordPeaks(recording.name, recording.lead, peaks, recording.fs_hz, recording.duration_s)
+        return open_every_lead(one, DEFAULT_LEADS, how=how)
+    return open_recording(one, leads, every_lead=True, how=how)

@@ -3,23 +3,28 @@
 import contextlib
 import html
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
 from ecgfed.record.leads import choose_lead, lead_list, other_name
-from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation, read_every_lead, read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.opening import open_every_lead, open_recording
+from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
+from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
-from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
-from ecgfed.signal.quality import LeadQuality, Stretch, lead_quality
+from ecgfed.signal.long_peaks import Told, find_peaks
+from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.records import seconds_of
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
@@ -39,7 +44,7 @@ class Inspection:
         picture: where it was drawn, or None.
     """
 
-    recording: Recording
+    recording: AnyRecording
     quality: Mapping[str, LeadQuality]
     detector: str
     heart_rate_per_min: float | None
@@ -98,9 +103,9 @@ class Inspection:
             raise OptionError("form", f"{form!r}", f"one of {', '.join(FORMATS)}")
         recording = self.recording
         chosen = self.quality[recording.lead]
-        start_s = worst_start(chosen.bad(), recording.fs_hz) if at is None else _moment(at, recording)
+        start_s = worst_start(_Bad(chosen), recording.fs_hz) if at is None else _moment(at, recording)
         page = QualityPage(
-            recording.signals_mv,
+            [_Lead(recording, row) for row in range(len(recording.leads))],
             recording.leads,
             recording.lead,
             recording.fs_hz,
@@ -116,7 +121,7 @@ class Inspection:
 
 
 def inspect_recording(
-    recording: Recording | Path | str,
+    recording: AnyRecording | Path | str,
     *,
     leads: str | Sequence[str] | None = None,
     annotator: str = "atr",
@@ -126,6 +131,7 @@ def inspect_recording(
     picture: Path | str | None = None,
     at: float | str | None = None,
     overwrite: bool = False,
+    watch: Watch = NOBODY,
 ) -> Inspection:
     """Say how much of a recording can be used, what is amiss, and where. Findings are no errors.
 
@@ -140,6 +146,7 @@ def inspect_recording(
         picture: also draw it there, as ``.png`` or ``.svg``; see ``Inspection.draw``.
         at: where the 10 s of the picture begin, in seconds or as ``5:07.3``; default: where most is amiss.
         overwrite: replace ``picture`` where it exists.
+        watch: told how far a long recording is.
 
     Raises:
         OptionError: an option that cannot be, or a picture that is there already.
@@ -161,11 +168,12 @@ def inspect_recording(
     recording, wanted = _read(recording, leads, read_options(how))
     if at is not None:
         _moment(at, recording)  # refused before the work
-    quality = {
-        name: lead_quality(signal, recording.fs_hz)
-        for name, signal in zip(recording.leads, recording.signals_mv, strict=True)
-    }
-    rate, findings = _judge(recording, wanted, quality, annotator, detector=found_by, mains_hz=mains_hz)
+    with ThreadPoolExecutor(1) as pool:  # while the peaks are found
+        judging = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
+        told = minutes_told(watch, "minutes read", recording)
+        peaks = _peaks(recording, judging[recording.lead], found_by, mains_hz, told)
+        quality = {name: found.result() for name, found in judging.items()}
+    rate, findings = _judge(recording, wanted, quality, annotator, peaks)
     found = Inspection(recording, quality, found_by.name, rate, tuple(findings), target)
     if target is not None:
         write_bytes(target, found.draw(at, form=form))
@@ -190,21 +198,21 @@ def _form(target: Path, *, overwrite: bool) -> str:
 
 
 def _read(
-    recording: Recording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
-) -> tuple[Recording, tuple[str, ...]]:
+    recording: AnyRecording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
+) -> tuple[AnyRecording, tuple[str, ...]]:
     """Return the recording with every lead, and the names of the leads that were wanted."""
     wanted = DEFAULT_LEADS if leads is None else lead_list(leads)
-    if isinstance(recording, Recording):
+    if isinstance(recording, AnyRecording):
         if leads is None:
             return ecg_alone(recording), (recording.lead,)
         chosen = recording.leads[choose_lead(recording.leads, recording.path, wanted)]
         return ecg_alone(replace(recording, lead=chosen, stands_for=other_name(wanted, chosen))), wanted
     if leads is None:
-        return read_every_lead(recording, wanted, how=how), wanted
-    return read_recording(recording, wanted, every_lead=True, how=how), wanted
+        return open_every_lead(recording, wanted, how=how), wanted
+    return open_recording(recording, wanted, every_lead=True, how=how), wanted
 
 
-def _moment(at: float | str, recording: Recording) -> float:
+def _moment(at: float | str, recording: AnyRecording) -> float:
     """Return a time in the recording in seconds; raises OptionError where it is none, or past the end."""
     moment = seconds_of(at, "--at", "a time in the record, such as 5:00")
     if moment >= recording.duration_s:
@@ -212,37 +220,65 @@ def _moment(at: float | str, recording: Recording) -> float:
     return moment
 
 
+def _peaks(
+    recording: AnyRecording, quality: Future[LeadQuality], detector: Detector, mains_hz: float | None, told: Told | None
+) -> NDArray[np.int64]:
+    """Return the R peaks of the chosen lead, none where there are none."""
+    known = None if isinstance(recording, LongRecording) else quality.result()
+    with contextlib.suppress(RecordError):  # no beats: a finding, said later
+        return find_peaks(recording, known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """One lead as it was recorded, of which stretches can be taken."""
+
+    recording: AnyRecording
+    row: int
+
+    def __len__(self) -> int:
+        return self.recording.samples
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
+        start, stop, _ = stretch.indices(len(self))
+        signal: NDArray[np.float64] = self.recording.read(start, max(start, stop), [self.row])[0]
+        return signal
+
+
+class _Bad:
+    """Where a lead is bad, of which stretches can be taken."""
+
+    def __init__(self, quality: LeadQuality) -> None:
+        self.samples, self.spans = quality.samples, quality.spans()
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, stretch: slice) -> NDArray[np.bool_]:
+        start, stop, _ = stretch.indices(len(self))
+        return self.spans.mask(start, max(start, stop))
+
+
 def _judge(
-    recording: Recording,
+    recording: AnyRecording,
     wanted: tuple[str, ...],
     quality: Mapping[str, LeadQuality],
     annotator: str,
-    *,
-    detector: Detector,
-    mains_hz: float | None,
+    peaks: NDArray[np.int64],
 ) -> tuple[float | None, list[Finding]]:
     """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
-    bad = {name: found.bad() for name, found in quality.items()}
-    peaks = np.empty(0, np.int64)
-    with contextlib.suppress(RecordError):  # no beats: a finding, said below
-        peaks = detect_around_gaps(
-            recording.signals_mv,
-            recording.fs_hz,
-            quality[recording.lead],
-            lead=recording.leads.index(recording.lead),
-            detector=detector,
-            mains_hz=mains_hz,
-        )
+    bad = {name: found.spans() for name, found in quality.items()}
     findings = missing_lead(recording, wanted)
     annotation = None
     if has_annotation(recording, annotator):
         annotation, unreadable = _annotation(recording, annotator)
         findings += unreadable
-    findings += record_findings(recording, peaks, np.stack([bad[name] for name in recording.leads]), annotation)
+    findings += record_findings(recording, peaks, [bad[name] for name in recording.leads], annotation)
     return heart_rate(peaks, recording.fs_hz, bad[recording.lead]), findings
 
 
-def _annotation(recording: Recording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
+def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
     try:
         return read_annotation(recording, annotator), []

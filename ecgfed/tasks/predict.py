@@ -1,8 +1,5 @@
 """``predict``: a bundle and a recording in, beats with labels out. No torch anywhere on this path."""
 
-import csv
-import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ecgfed.beats.extract import window_spans
+from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle, open_bundle
@@ -18,13 +15,21 @@ from ecgfed.device.predictions import Predictions
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import Alike, by_place, lead_list, most_alike
-from ecgfed.record.reader import read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.opening import open_recording
+from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.reports.strip import Stretches
 from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import safe_row, shortened
+from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.long_filter import BandPassed, Bridged
+from ecgfed.signal.long_quality import gaps_of
+from ecgfed.signal.quality import Reason
+from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+from ecgfed.text import shortened
 
 SUFFIX = "ecgfed"
+#: Beats that are written at once.
+_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -39,7 +44,7 @@ class RecordingPredictions(Predictions):
             classes, intended_use, usable_s, poor_quality_s.
     """
 
-    recording: Recording
+    recording: AnyRecording
     labels: LabelMap
     poor: tuple[str, ...]
     about: dict[str, Any]
@@ -49,14 +54,24 @@ class RecordingPredictions(Predictions):
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol`` and ``poor_quality``, the reasons."""
-        for beat, poor in zip(super().beats(), self.poor, strict=True):
-            symbol = self.labels.symbol_of(beat["class"])
+        for block in self.columns():
+            for row in zip(*block.values(), strict=True):
+                yield dict(zip(block, row, strict=True))
+
+    def columns(self) -> Iterator[dict[str, list[Any]]]:
+        """Yield what ``beats`` does as columns, so many beats at once that memory does not grow with the recording."""
+        symbol = [self.labels.symbol_of(name) for name in self.classes]
+        confidence = self.confidence
+        for start, stop in spans(len(self), _AT_ONCE):
+            sample, label = self.sample[start:stop].tolist(), self.label[start:stop].tolist()
             yield {
-                **{name: beat[name] for name in ("sample", "time_s", "class")},
-                "symbol": symbol,
-                "probability": beat["probability"],
-                "flags": beat["flags"],
-                "poor_quality": poor,
+                "sample": sample,
+                "time_s": [round(at / self.fs_hz, 4) for at in sample],
+                "class": [self.classes[number] for number in label],
+                "symbol": [symbol[number] for number in label],
+                "probability": [round(one, 4) for one in confidence[start:stop].tolist()],
+                "flags": self.flags[start:stop].tolist(),
+                "poor_quality": list(self.poor[start:stop]),
             }
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,26 +103,22 @@ class RecordingPredictions(Predictions):
         strip = strip or strip_at_s is not None
         targets = self.targets(out, strip=strip)
         check_free(targets, self.recording.files, overwrite=overwrite)
-        beats = list(self.beats())
-        table = io.StringIO()
-        if beats:
-            writer = csv.DictWriter(table, list(beats[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(safe_row, beats))
-        as_json = json.dumps({**self.about, "beats": beats}, indent=1, allow_nan=False, ensure_ascii=False)
-        contents = [self._annotation(beats), table.getvalue().encode(), (as_json + "\n").encode()]
+        as_json = beats_as_json(self.about, self.columns())
+        contents: list[bytes | Iterator[bytes]] = [self._annotation(), beats_as_table(self.columns()), as_json]
         if strip:
             contents.append(self.strip(strip_at_s))
         write_together(dict(zip(targets, contents, strict=True)))
         return targets
 
-    def _annotation(self, beats: Sequence[dict[str, Any]]) -> bytes:
+    def _annotation(self) -> bytes:
         """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
         from ecgfed.record.wfdb_writer import annotation_bytes
 
-        notes = tuple("" if beat["class"] == beat["symbol"] else beat["class"] for beat in beats)
-        symbols = np.array([beat["symbol"] for beat in beats], dtype=np.str_)
-        return annotation_bytes(Annotation(self.sample, symbols, notes), self.fs_hz)
+        symbol = [self.labels.symbol_of(name) for name in self.classes]
+        note = ["" if name == mark else name for name, mark in zip(self.classes, symbol, strict=True)]
+        notes = tuple(note[number] for number in self.label.tolist())
+        marks = Annotation(self.sample, np.array(symbol, dtype=np.str_)[self.label], notes)
+        return annotation_bytes(marks, self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> bytes:
         """Draw 10 s on ECG paper and return the PNG.
@@ -119,14 +130,13 @@ class RecordingPredictions(Predictions):
             OptionError: past the end of the recording.
         """
         from ecgfed.reports.strip import Strip, busiest_start, draw_strip
-        from ecgfed.signal.filters import band_pass, fill_gaps
 
         recording, names = self.recording, list(self.names)
         if at_s is not None and not 0 <= at_s < recording.duration_s:
             expected = f"0 to less than {recording.duration_s:.1f} s, the record's length"
             raise OptionError("--strip-at", f"{at_s:g}", expected)
         usual = max(set(names), key=names.count) if names else ""
-        filtered = band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
+        filtered = _filtered(recording)
         drawn = Strip(
             filtered,
             recording.fs_hz,
@@ -141,6 +151,13 @@ class RecordingPredictions(Predictions):
         return draw_strip(drawn, at_s)
 
 
+def _filtered(recording: AnyRecording) -> Stretches:
+    """Return the lead in use through the band-pass; of a long recording what of it is asked for."""
+    if not isinstance(recording, LongRecording):
+        return band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
+    return BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
+
+
 def whose(patient: str | None) -> str:
     """Say whose model it is."""
     return f"model of patient {patient}" if patient else "global model"
@@ -148,7 +165,7 @@ def whose(patient: str | None) -> str:
 
 def predict(
     bundle: Bundle | Path | str,
-    recording: Recording | Path | str,
+    recording: AnyRecording | Path | str,
     *,
     patient: str | None = None,
     leads: str | Sequence[str] | None = None,
@@ -189,11 +206,12 @@ def predict(
     options = BeatOptions(
         opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
     )
-    if not isinstance(recording, Recording):
-        recording = read_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
-    beats = cut_beats(recording, options)
+    if not isinstance(recording, AnyRecording):
+        recording = open_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
+    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
-    found = replace(classifier.classify(beats.windows), sample=beats.r_samples, fs_hz=recording.fs_hz)
+    found = classifier.classify_blocks(_told(beats, watch))
+    found = replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz)
     _tell_of_the_lead(recording.lead, opened.leads, watch)
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
@@ -226,11 +244,24 @@ def _opened(bundle: Bundle | Path | str, trusted: Path | str | Sequence[Path | s
     return bundle if trusted is None else open_bundle(bundle.path, trusted=trusted)
 
 
+def _told(beats: RecordingBeats, watch: Watch) -> Iterator[Windows]:
+    """Yield the blocks of beats; of a long recording it is told how many are done."""
+    done = 0
+    for block in beats.blocks():
+        yield block
+        done += len(block.flags)
+        if isinstance(beats.recording, LongRecording):
+            watch.progress("beats", done, len(beats.r_samples), beats.recording.name)
+
+
 def _poor(beats: RecordingBeats) -> tuple[str, ...]:
     """Why each beat's window is in a bad stretch, where it is."""
     start, stop = window_spans(beats.recording.fs_hz, beats.r_samples)
-    spans = zip(start.tolist(), stop.tolist(), strict=True)
-    return tuple("+".join(beats.quality.reasons_in(*span)) for span in spans)
+    code, reasons = np.zeros(len(start), np.int64), tuple(Reason)
+    for bit, reason in enumerate(reasons):
+        code |= beats.quality.spans([reason]).overlap(start, stop).astype(np.int64) << bit
+    names = ["+".join(why for bit, why in enumerate(reasons) if one >> bit & 1) for one in range(1 << len(reasons))]
+    return tuple(names[one] for one in code.tolist())
 
 
 def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.anonymous import named
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 
 Told = Callable[[str, int, int], None]
 
@@ -219,7 +219,14 @@ def prepare_folder(
     )
     with writing_key(key, plan.rows):
         build_cohort(
-            plan.sources, out, plan.options, kind="folder", overwrite=overwrite, workers=workers, progress=told
+            plan.sources,
+            out,
+            plan.options,
+            kind="folder",
+            overwrite=overwrite,
+            workers=workers,
+            progress=told,
+            watching=lambda recording: minutes_told(watch, "minutes read", recording, alone=False),
         )
     if plan.rows and key is None:
         watch.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")

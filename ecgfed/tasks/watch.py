@@ -1,6 +1,10 @@
 """Whoever looks on while a task works: a terminal, a notebook, nobody."""
 
 import warnings
+from collections.abc import Callable
+
+from ecgfed.record.opening import LONG
+from ecgfed.record.recording import AnyRecording, LongRecording
 
 
 class EcgfedWarning(UserWarning):
@@ -37,3 +41,24 @@ class Watch:
 
 #: Nobody looks on.
 NOBODY = Watch()
+
+
+def minutes_told(
+    watch: Watch, what: str, recording: AnyRecording, *, before_s: float = 0.0, alone: bool = True
+) -> Callable[[int], None] | None:
+    """Return what to call with the samples of a long recording that are done; None for a short one, done in a moment.
+
+    Args:
+        watch: who is told.
+        what: what is done, ``minutes read``.
+        recording: the recording.
+        before_s: seconds of the recordings before it.
+        alone: it is the only one, and its minutes are all there are.
+    """
+    if not isinstance(recording, LongRecording):
+        if recording.samples >= LONG:
+            held = recording.signals_mv.nbytes / 1e6
+            watch.note(f"{recording.name} is held whole: {held:,.0f} MB, and more while it is worked on.")
+        return None
+    total = round(recording.duration_s / 60) if alone else None
+    return lambda done: watch.progress(what, round((before_s + done / recording.fs_hz) / 60), total, recording.name)

@@ -1,7 +1,17 @@
 """R-peak detection: one function, the detector by name; ours by default. One detector is one file of this folder."""
 
-from ecgfed.signal.detectors.base import DEFAULT_MAINS_HZ, OURS, Detector, Find, Peaks, Signal, as_peaks, check_mains
-from ecgfed.signal.detectors.detect import MIN_DURATION_S, detect_r_peaks
+from ecgfed.signal.detectors.base import (
+    DEFAULT_MAINS_HZ,
+    OURS,
+    Detector,
+    Find,
+    Peaks,
+    Signal,
+    Stream,
+    as_peaks,
+    check_mains,
+)
+from ecgfed.signal.detectors.detect import MIN_DURATION_S, check_asked, check_found, detect_r_peaks
 from ecgfed.signal.detectors.registry import (
     detector_by_name,
     detector_names,
@@ -19,7 +29,10 @@ __all__ = [
     "Find",
     "Peaks",
     "Signal",
+    "Stream",
     "as_peaks",
+    "check_asked",
+    "check_found",
     "check_mains",
     "detect_r_peaks",
     "detector_by_name",

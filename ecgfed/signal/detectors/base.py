@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,18 @@ Signal = NDArray[np.float64]
 Peaks = NDArray[np.int64]
 #: (signals_mv, fs_hz, lead, mains_hz) -> peaks; see ``Detector.find``.
 Find = Callable[[Signal, float, int, float], Peaks]
+
+
+class Stream(Protocol):
+    """A detector at work on one recording, which gets it chunk by chunk."""
+
+    def push(self, chunk_mv: Signal) -> Peaks:
+        """Take the next (leads, samples) millivolt, NaN where there is no sample; return what has become certain."""
+        ...
+
+    def finish(self) -> Peaks:
+        """End the recording; return the rest."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,8 @@ class Detector:
         rates_hz: lowest and highest sampling frequency it is made for; recordings of others are refused.
         modules: the packages it imports that a light installation does not have.
         origin: where the registry finds it again, "" for one made in place. Set by the registry.
+        stream: ``stream(fs_hz, leads, lead)`` returns a ``Stream`` that finds, however it is cut into chunks, what
+            ``find`` finds in the whole. A long recording is read by blocks where there is one, and else whole.
     """
 
     name: str
@@ -52,6 +67,7 @@ class Detector:
     rates_hz: tuple[float, float] = (MIN_FS_HZ, math.inf)
     modules: tuple[str, ...] = ()
     origin: str = field(default="", compare=False, repr=False)
+    stream: Callable[[float, int, int], Stream] | None = field(default=None, compare=False, repr=False)
 
 
 def as_peaks(found: object, samples: int) -> Peaks:

@@ -48,30 +48,71 @@ def detect_r_peaks(
     mains_hz = check_mains(mains_hz)
     signals = np.atleast_2d(np.asarray(signals_mv, dtype=np.float64))
     shown = signals if chosen.every_lead else signals[lead : lead + 1]
-    duration_s = signals.shape[1] / fs_hz
+    check_asked(chosen, signals.shape[1], fs_hz, name)
+    if not any(_changes(one) for one in shown):
+        raise _flat(name)
+    if not chosen.copes_with_gaps:
+        shown = np.stack([fill_gaps(one)[0] for one in shown])
+    peaks = _found(chosen, shown, fs_hz, lead if chosen.every_lead else 0, mains_hz or DEFAULT_MAINS_HZ, name)
+    return check_found(chosen, peaks, signals.shape[1], name)
+
+
+def check_asked(detector: Detector, samples: int, fs_hz: float, name: str) -> None:
+    """Refuse what a detector cannot be asked for, before any sample is looked at.
+
+    Args:
+        detector: who is asked.
+        samples: length of the recording.
+        fs_hz: its sampling frequency in Hz.
+        name: what to call it in an error.
+
+    Raises:
+        RecordError: too short, or a sampling frequency below 100 Hz.
+        OptionError: the detector is not made for this sampling frequency.
+    """
+    duration_s = samples / fs_hz
     if duration_s < MIN_DURATION_S:
         raise RecordError(name, f"lasts {duration_s:.1f} s", f"at least {MIN_DURATION_S:g} s to find beats in")
     if fs_hz < MIN_FS_HZ:
         raise RecordError(name, f"sampling frequency {fs_hz:g} Hz", f"at least {MIN_FS_HZ:g} Hz")
-    low_hz, high_hz = chosen.rates_hz
+    low_hz, high_hz = detector.rates_hz
     if not low_hz <= fs_hz <= high_hz:
         made_for = f"{low_hz:g} to {high_hz:g} Hz" if high_hz < math.inf else f"{low_hz:g} Hz or more"
-        found = f"{chosen.name} is made for {made_for}, {name} has {fs_hz:g} Hz"
+        found = f"{detector.name} is made for {made_for}, {name} has {fs_hz:g} Hz"
         raise OptionError(OPTION, found, action="name another detector")
-    if not any(_changes(one) for one in shown):
-        raise RecordError(name, "is flat (no change above 1 microvolt)", "an ECG", "check the electrode or the lead")
-    if not chosen.copes_with_gaps:
-        shown = np.stack([fill_gaps(one)[0] for one in shown])
-    peaks = _found(chosen, shown, fs_hz, lead if chosen.every_lead else 0, mains_hz or DEFAULT_MAINS_HZ, name)
+
+
+def check_found(detector: Detector, peaks: Peaks, samples: int, name: str, *, changes: bool = True) -> Peaks:
+    """Return a detector's answer.
+
+    Args:
+        detector: who answered.
+        peaks: (peaks,) sample numbers.
+        samples: length of the recording.
+        name: what to call it in an error.
+        changes: whether any lead changes by a microvolt.
+
+    Raises:
+        RecordError: no beat, or nothing that changes.
+        OptionError: the answer breaks the detector's contract.
+    """
+    if not changes:
+        raise _flat(name)
+    if amiss := amiss_with(peaks, samples):
+        raise OptionError(OPTION, f"{detector.name} returned {amiss}", "increasing int64 sample numbers in the signal")
     if not len(peaks):
-        raise RecordError(name, f"no beats found by {chosen.name}", "an ECG", "check the lead")
+        raise RecordError(name, f"no beats found by {detector.name}", "an ECG", "check the lead")
     return peaks
 
 
+def _flat(name: str) -> RecordError:
+    return RecordError(name, "is flat (no change above 1 microvolt)", "an ECG", "check the electrode or the lead")
+
+
 def _found(detector: Detector, signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float, name: str) -> Peaks:
-    """Ask the detector; an answer that is none is its fault, and one without beats the recording's."""
+    """Ask the detector; an error of its own is as good as no beat."""
     try:
-        peaks = np.asarray(detector.find(signals_mv, fs_hz, lead, mains_hz))
+        return np.asarray(detector.find(signals_mv, fs_hz, lead, mains_hz))
     except EcgfedError:
         raise
     except Exception as problem:  # packages raise all kinds of errors where they find nothing
@@ -79,10 +120,6 @@ def _found(detector: Detector, signals_mv: Signal, fs_hz: float, lead: int, main
             raise
         why = f"{type(problem).__name__}: {problem}"
         raise RecordError(name, f"no beats found by {detector.name} ({why})", "an ECG", "check the lead") from problem
-    amiss = amiss_with(peaks, signals_mv.shape[1])
-    if amiss:
-        raise OptionError(OPTION, f"{detector.name} returned {amiss}", "increasing int64 sample numbers in the signal")
-    return peaks
 
 
 def amiss_with(peaks: NDArray[np.integer | np.floating], samples: int) -> str:

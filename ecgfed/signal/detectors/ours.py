@@ -1,7 +1,7 @@
 """Ours: every lead, and gaps as they are (``ecgfed.signal.qrs``)."""
 
 from ecgfed.signal.detectors.base import OURS, Detector, Peaks, Signal
-from ecgfed.signal.qrs import detect_qrs
+from ecgfed.signal.qrs import QrsDetector, detect_qrs
 
 
 def _find(signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float) -> Peaks:
@@ -9,4 +9,8 @@ def _find(signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float) -> Peaks
     return detect_qrs(signals_mv, fs_hz, lead=lead)
 
 
-DETECTORS = (Detector(OURS, _find, "ecgfed", every_lead=True, copes_with_gaps=True),)
+def _stream(fs_hz: float, leads: int, lead: int) -> QrsDetector:
+    return QrsDetector(fs_hz, leads, lead=lead)
+
+
+DETECTORS = (Detector(OURS, _find, "ecgfed", every_lead=True, copes_with_gaps=True, stream=_stream),)

@@ -1,0 +1,68 @@
+"""Opening a recording: a short one is read at once, a long one stays on the disk and is read by blocks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ecgfed.record.edf_blocks import open_long_edf
+from ecgfed.record.leads import lead_list
+from ecgfed.record.numpy_files import open_npy
+from ecgfed.record.reader import format_of, named_errors, preferring, read_recording
+from ecgfed.record.recording import AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.record.wfdb_blocks import open_wfdb
+
+#: Samples of a lead from which on a recording stays on the disk: 70 minutes at 250 Hz, 8 MB a lead.
+LONG = 1 << 20
+
+
+def open_recording(
+    path: Path | str,
+    leads: str | Sequence[str] | None = None,
+    *,
+    every_lead: bool = False,
+    how: ReadOptions | None = None,
+    least: int | None = None,
+) -> AnyRecording:
+    """Open a recording as ``read_recording`` does; one of ``least`` samples and more is read by blocks, when asked for.
+
+    WFDB records of one segment and of an uncompressed format, EDF and EDF+, and ``.npy`` can be read so. Whatever else
+    there is, and whatever is short, is read at once. What is read is the same to the last bit.
+
+    Args:
+        path: as of ``read_recording``; so are all arguments but the last.
+        leads: see there.
+        every_lead: see there.
+        how: see there.
+        least: samples of a lead from which on the recording stays on the disk; default ``LONG``.
+
+    Returns:
+        A ``LongRecording``, or a ``Recording``.
+
+    Raises:
+        RecordError: as ``read_recording``; a checksum that a WFDB header states has been compared.
+        OptionError: see there.
+        MissingExtraError: see there.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.open_recording("cohort-records/demo01").read(0, 360).shape
+        (1, 360)
+    """
+    wanted, how, least = lead_list(leads), read_options(how), LONG if least is None else least
+    long: LongRecording | None = None
+    if isinstance(path, str | Path):
+        path, kind = Path(path), format_of(path)
+        with named_errors(path):
+            if kind == "wfdb":
+                long = open_wfdb(path, wanted, every_lead=every_lead, least=least)
+            elif kind == "edf":
+                long = open_long_edf(path, wanted, every_lead=every_lead, how=how, least=least)
+            elif path.suffix.casefold() == ".npy" and path.is_file():
+                long = open_npy(path, wanted, every_lead=every_lead, how=how, least=least)
+    return long or read_recording(path, wanted, every_lead=every_lead, how=how)
+
+
+def open_every_lead(
+    path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None, least: int | None = None
+) -> AnyRecording:
+    """Open all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
+    return preferring(open_recording(path, (), every_lead=True, how=how, least=least), preferred)

@@ -1,0 +1,112 @@
+"""R peaks of a recording, in memory or on the disk: ``around_gaps``, by blocks where the detector is a stream."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RecordError
+from ecgfed.record.recording import AnyRecording, LongRecording, spans
+from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
+from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
+from ecgfed.signal.long_quality import quality_of, spikes_of
+from ecgfed.signal.quality import LeadQuality, Reason
+from ecgfed.signal.spans import Spans
+
+#: How much a detector is given at once: longer ones fall out of the processor's cache, shorter ones cost calls.
+PUSH_S = 240.0
+#: Told how many samples have been read.
+Told = Callable[[int], None]
+
+
+def find_peaks(
+    recording: AnyRecording,
+    quality: LeadQuality | None = None,
+    *,
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
+    told: Told | None = None,
+    later: Future[LeadQuality] | None = None,
+) -> NDArray[np.int64]:
+    """Find the R peaks of a recording, as ``detect_around_gaps`` does.
+
+    One on the disk goes through a detector that is a stream (``Detector.stream``) by blocks, while another thread looks
+    for its spikes; any other detector needs it whole.
+
+    Args:
+        recording: with the leads that the detector is to see.
+        quality: bad stretches of the lead in use, where they are known already.
+        detector: a registered name, or a ``Detector``.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
+        told: called after each block.
+        later: bad stretches of the lead in use, where somebody else is at work on them.
+
+    Returns:
+        (peaks,) int64 sample numbers in increasing order.
+
+    Raises:
+        OptionError: unknown detector, other mains.
+        RecordError: no beat, or nothing that is long enough to find one in.
+    """
+    chosen, name = detector_by_name(detector), f"{recording.path} lead {recording.lead}"
+    if not isinstance(recording, LongRecording) or chosen.stream is None or not chosen.copes_with_gaps:
+        lead = recording.leads.index(recording.lead)
+        return detect_around_gaps(
+            recording.signals_mv, recording.fs_hz, quality, lead=lead, detector=chosen, mains_hz=mains_hz, name=name
+        )
+    check_mains(mains_hz)
+    with ThreadPoolExecutor(1) as pool:
+
+        def judged() -> LeadQuality:
+            return quality or (later.result() if later else quality_of(recording, recording.lead))
+
+        alone = quality is None and later is None  # nobody needs more of the quality than its spikes
+        spikes = pool.submit(spikes_of, recording, recording.lead) if alone else None
+        try:
+            peaks = _streamed(recording, chosen, name, told)
+        except RecordError:
+            found = judged()
+            if len(recording.leads) > 1 or not found.stretches or usable_pieces(found)[0]:
+                raise
+            raise nothing_usable(found, name) from None
+        found_spikes = Spans.merged(spikes.result()) if spikes else judged().spans([Reason.SPIKE])
+        return peaks[~found_spikes.inside(peaks)]
+
+
+def _streamed(recording: LongRecording, detector: Detector, name: str, told: Told | None) -> NDArray[np.int64]:
+    check_asked(detector, recording.samples, recording.fs_hz, name)
+    lead = recording.leads.index(recording.lead)
+    rows = range(len(recording.leads)) if detector.every_lead else [lead]
+    stream = _stream(detector, recording.fs_hz, len(rows), lead if detector.every_lead else 0)
+    found, changing = [], _Change(len(rows))
+    for start, stop in spans(recording.samples, round(PUSH_S * recording.fs_hz)):
+        block = recording.read(start, stop, rows)
+        changing.look_at(block)
+        found.append(stream.push(block))
+        if told:
+            told(stop)
+    found.append(stream.finish())
+    return check_found(detector, np.concatenate(found), recording.samples, name, changes=changing.found)
+
+
+def _stream(detector: Detector, fs_hz: float, leads: int, lead: int) -> Stream:
+    if detector.stream is None:
+        raise ValueError(f"{detector.name} is no stream")
+    return detector.stream(fs_hz, leads, lead)
+
+
+class _Change:
+    """Whether any lead has valid samples that differ by a microvolt or more."""
+
+    def __init__(self, leads: int) -> None:
+        self.low, self.high, self.found = np.full(leads, np.inf), np.full(leads, -np.inf), False
+
+    def look_at(self, block: NDArray[np.float64]) -> None:
+        if self.found:
+            return
+        held = np.isfinite(block)
+        self.low = np.minimum(self.low, np.min(block, axis=1, where=held, initial=np.inf))
+        self.high = np.maximum(self.high, np.max(block, axis=1, where=held, initial=-np.inf))
+        known = self.high >= self.low
+        self.found = bool((self.high[known] - self.low[known] >= 1e-3).any())

@@ -1,0 +1,218 @@
+"""The verbs on recordings that are read by blocks: what they find and write is what they do of the whole."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wfdb
+from conftest import synthetic_signal, write_record
+
+import ecgfed
+from ecgfed.beats import path
+from ecgfed.beats.long_windows import windows_by_blocks
+from ecgfed.beats.path import BeatOptions, cut_beats
+from ecgfed.cohort import build
+from ecgfed.device import classifier, predictions
+from ecgfed.errors import RecordError
+from ecgfed.record import opening
+from ecgfed.record.recording import LongRecording, ReadOptions, Recording
+from ecgfed.signal import findings, long_peaks, long_quality
+from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.long_filter import BandPassed, Bridged
+from ecgfed.tasks import predict as predicting
+from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
+
+BUNDLE = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"
+LEADS = ("MLII", "V1")
+
+
+@pytest.fixture
+def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Every recording of a thousand samples and more stays on the disk, and is looked at in small, odd chunks."""
+    monkeypatch.setattr(opening, "LONG", 1000)
+    monkeypatch.setattr(long_peaks, "PUSH_S", 7.3)
+    monkeypatch.setattr(findings, "_CHUNK_S", 13.7)
+    monkeypatch.setattr(predicting, "_AT_ONCE", 17)
+    monkeypatch.setattr(predictions, "_AT_ONCE", 23)
+    monkeypatch.setattr(build, "_AT_ONCE", 11)
+    for one, seconds in ((long_quality.quality_of, 12.0), (long_quality.spikes_of, 12.0), (windows_by_blocks, 9.1)):
+        monkeypatch.setitem(one.__kwdefaults__, "chunk_s", seconds)
+    return monkeypatch
+
+
+def record(folder: Path, name: str = "r", *, fs_hz: float = 250.0, beats: int = 120, seed: int = 0) -> Path:
+    """Write a record with gaps on both leads, one at its beginning, and a spike."""
+    made = write_record(folder, name, "NNVNNANN" * (beats // 8), fs_hz=fs_hz, seed=seed)
+    read = wfdb.rdrecord(str(made), physical=False)
+    digital = read.d_signal
+    at = round(10.4 * fs_hz)
+    digital[: round(1.7 * fs_hz)] = digital[4 * at : 4 * at + round(3 * fs_hz), 0] = -2048
+    digital[6 * at : 6 * at + 5] = 2047
+    more = {"adc_gain": read.adc_gain, "baseline": read.baseline, "write_dir": str(folder)}
+    wfdb.wrsamp(name, fs=fs_hz, units=["mV"] * 2, sig_name=list(LEADS), d_signal=digital, fmt=["212"] * 2, **more)
+    return made
+
+
+@pytest.mark.parametrize("fs_hz", [128.0, 250.0, 257.3, 360.0])
+def test_beats_are_cut_as_from_the_whole(by_blocks: pytest.MonkeyPatch, tmp_path: Path, fs_hz: float) -> None:
+    signal, _ = synthetic_signal("NNVN" * 45, fs_hz=fs_hz)
+    signal[: round(2 * fs_hz)] = signal[round(30 * fs_hz) : round(41 * fs_hz)] = signal[-40:] = np.nan
+    np.save(tmp_path / "x.npy", np.stack([signal, -0.6 * signal]))
+    options = BeatOptions(LEADS, how=ReadOptions(fs_hz, "mV", LEADS))
+    whole = cut_beats(ecgfed.read_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how), options)
+    opened = ecgfed.open_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how)
+    assert isinstance(opened, LongRecording)
+    long = cut_beats(opened, options)
+    assert np.array_equal(long.r_samples, whole.r_samples)
+    assert long.quality.stretches == whole.quality.stretches
+    blocks = list(long.blocks())
+    assert len(blocks) > 5
+    for name in ("window_mv", "rr_s", "flags"):
+        assert np.array_equal(np.concatenate([getattr(one, name) for one in blocks]), getattr(whole.windows, name))
+    keep = np.arange(3, len(long.r_samples), 7)
+    some = np.concatenate([one.window_mv for one in long.blocks(keep)])
+    assert np.array_equal(some, whole.windows.window_mv[keep])
+    filtered = BandPassed(Bridged(opened, "MLII", long_quality.gaps_of(opened, "MLII")))
+    assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal)[0], fs_hz)[500:900])
+
+
+def test_detect_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = record(tmp_path)
+    long = ecgfed.detect(made, tmp_path / "long")
+    by_blocks.setattr(opening, "LONG", 10**9)
+    whole = ecgfed.detect(made, tmp_path / "whole")
+    assert len(whole.records[0].sample) > 100
+    assert (tmp_path / "long" / "r.qrs").read_bytes() == (tmp_path / "whole" / "r.qrs").read_bytes()
+    assert long.to_dict()["detector"] == whole.to_dict()["detector"]
+
+
+def test_predict_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = record(tmp_path, beats=600)
+    long = ecgfed.predict(BUNDLE, made)
+    assert isinstance(long.recording, LongRecording)
+    files = long.save(tmp_path / "long", strip=True)
+    by_blocks.setattr(opening, "LONG", 10**9)
+    whole = ecgfed.predict(BUNDLE, made)
+    assert isinstance(whole.recording, Recording)
+    assert set(whole.poor) > {""}
+    assert np.array_equal(long.probability, whole.probability)
+    for mine, theirs in zip(files, whole.save(tmp_path / "whole", strip=True), strict=True):
+        assert mine.read_bytes() == theirs.read_bytes(), mine.name
+    beats = json.loads((tmp_path / "long" / "r.json").read_text())["beats"]
+    assert beats == list(whole.beats())
+
+
+@pytest.mark.parametrize("peaks", ["annotated", "detected"])
+def test_prepare_makes_the_same_cohort(by_blocks: pytest.MonkeyPatch, tmp_path: Path, peaks: str) -> None:
+    for seed, name in enumerate(("r", "s")):
+        record(tmp_path / "records", name, seed=seed)
+    long = ecgfed.prepare_folder(tmp_path / "records", tmp_path / "long", peaks=peaks)
+    by_blocks.setattr(opening, "LONG", 10**9)
+    whole = ecgfed.prepare_folder(tmp_path / "records", tmp_path / "whole", peaks=peaks)
+    assert len(whole.label) > 200
+    assert long.meta == whole.meta
+    assert {file.name for file in (tmp_path / "long").iterdir()} == {
+        file.name for file in (tmp_path / "whole").iterdir()
+    }
+
+
+def test_inspect_says_the_same(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = record(tmp_path)
+    long = ecgfed.inspect_recording(made, picture=tmp_path / "long.png")
+    by_blocks.setattr(opening, "LONG", 10**9)
+    whole = ecgfed.inspect_recording(made, picture=tmp_path / "whole.png")
+    assert isinstance(long.recording, LongRecording)
+    assert {**long.to_dict(), "picture": None} == {**whole.to_dict(), "picture": None}
+    assert (tmp_path / "long.png").read_bytes() == (tmp_path / "whole.png").read_bytes()
+
+
+@pytest.mark.parametrize("value", [0.3, np.nan])
+def test_a_recording_without_beats_is_said_in_the_same_line(
+    by_blocks: pytest.MonkeyPatch, tmp_path: Path, value: float
+) -> None:
+    np.save(tmp_path / "x.npy", np.full(9000, value))
+    how = ReadOptions(250, "mV", ("MLII",))
+    lines = []
+    for least in (1000, 10**9):
+        by_blocks.setattr(opening, "LONG", least)
+        with pytest.raises(RecordError) as said:
+            ecgfed.detect(tmp_path / "x.npy", how=how)
+        lines.append(str(said.value))
+    assert lines[0] == lines[1]
+
+
+def test_progress_of_a_long_recording_is_told(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told: dict[str, list[tuple[int, int | None]]] = {}
+
+    class Listening(ecgfed.Watch):
+        def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:  # type: ignore[override]
+            told.setdefault(what, []).append((done, total))
+
+    found = ecgfed.predict(BUNDLE, record(tmp_path, beats=240), watch=Listening())
+    assert [done for done, _ in told["minutes read"]] == sorted(done for done, _ in told["minutes read"])
+    assert told["minutes read"][-1][0] == told["minutes read"][-1][1] == 3
+    assert told["beats"][-1] == (len(found), len(found))
+
+
+def test_batches_end_where_they_do_in_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    count = 5 * classifier.BATCH + 3
+    every = path.Windows(
+        rng.normal(size=(count, 1, 256)).astype("f4"), rng.normal(size=(count, 4)).astype("f4"), np.zeros(count, "u1")
+    )
+    blocks = [every.chosen(slice(start, start + 401)) for start in range(0, count, 401)]
+    cut = list(classifier._whole_batches(blocks))
+    assert np.array_equal(np.concatenate([one.window_mv for one in cut]), every.window_mv)
+    assert all(len(one.flags) % classifier.BATCH == 0 for one in cut[:-1])
+    opened = ecgfed.open_bundle(BUNDLE).classifier(None)
+    assert np.array_equal(opened.classify_blocks(blocks).probability, opened.classify(every).probability)
+
+
+@pytest.mark.parametrize("beats", [0, 1, 30])
+def test_files_of_beats_are_what_json_and_csv_write_at_once(beats: int) -> None:
+    columns = {
+        "sample": list(range(beats)),
+        "time_s": [round(at / 7, 4) for at in range(beats)],
+        "class": ['=1+1"é%s'] * beats,
+    }
+    blocks = [{name: values[at : at + 7] for name, values in columns.items()} for at in range(0, beats, 7)]
+    about = {"record": "x", "patient": None, "classes": ["N", "V"]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    wanted = json.dumps({**about, "beats": rows}, indent=1, ensure_ascii=False) + "\n"
+    assert b"".join(beats_as_json(about, blocks)).decode() == wanted
+    lines = b"".join(beats_as_table(blocks)).decode().splitlines()
+    assert lines == (["sample,time_s,class"] if beats else []) + [
+        f'{row["sample"]},{row["time_s"]},"\'=1+1""é%s"' for row in rows
+    ]
+    with pytest.raises(ValueError, match="not finite"):
+        list(beats_as_json({}, [{"probability": [np.inf]}]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["detect", "predict"])
+def test_two_weeks_take_less_than_500_mb(tmp_path: Path, verb: str) -> None:
+    """One lead at 250 Hz, 302 million samples, half an hour of beats again and again."""
+    signal, _ = synthetic_signal("NNNV" * 560, fs_hz=250.0)
+    part, samples = np.rint(signal * 200).astype("<i2"), 14 * 86_400 * 250
+    with (tmp_path / "r.dat").open("wb") as out:
+        left = samples
+        while left:
+            out.write(part[:left].tobytes())
+            left -= len(part[:left])
+    (tmp_path / "r.hea").write_text(f"r 1 250 {samples}\nr.dat 16 200/mV 16 0 0\n")
+    work = f"ecgfed.detect({str(tmp_path / 'r')!r}, {str(tmp_path / 'out')!r}).records[0].sample"
+    if verb == "predict":
+        work = f"(p := ecgfed.predict({str(BUNDLE)!r}, {str(tmp_path / 'r')!r})).save({str(tmp_path / 'out')!r}), p"
+        work = f"({work})[1]"
+    program = (
+        "import resource, ecgfed\n"
+        f"found = {work}\n"
+        "print(len(found), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True)
+    beats, peak_mb = map(int, done.stdout.split())
+    assert beats == pytest.approx(samples / len(part) * 2240, rel=0.01)
+    assert peak_mb < 500

@@ -48,6 +48,9 @@ LeadsOption = Annotated[str, typer.Option("--lead", help="Lead names in order of
 PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
 ]
+RrVersionOption = Annotated[
+    int, typer.Option("--rr-version", help="RR features: 2 (know gaps and the patient) or 1 (one beat late).")
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
 
 
@@ -63,6 +66,7 @@ def mitbih(
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
+    rr_version: RrVersionOption = 2,
     holdout: HoldoutOption = "",
     lead: LeadsOption = "MLII",
     seed: SeedOption = 0,
@@ -92,6 +96,7 @@ def mitbih(
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
+            rr_version=rr_version,
             holdout=names(holdout),
             leads=lead_names(lead),
             seed=seed,
@@ -126,6 +131,7 @@ def folder(
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
+    rr_version: RrVersionOption = 2,
     holdout: HoldoutOption = "",
     lead: LeadsOption = "MLII,II",
     seed: SeedOption = 0,
@@ -155,6 +161,7 @@ def folder(
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
+            rr_version=rr_version,
             holdout=names(holdout),
             leads=lead_names(lead),
             seed=seed,

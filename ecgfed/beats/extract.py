@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.intervals import Spans, unmarked_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, rr_features
+from ecgfed.beats.rr import RR_LATEST, beats_in_time
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
 from ecgfed.signal.filters import band_pass, fill_gaps
-from ecgfed.signal.quality import LeadQuality, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, lead_quality
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
 FLAG_POOR_QUALITY = 2  # the window overlaps a bad stretch of the lead (ecgfed.signal.quality)
@@ -24,7 +26,7 @@ class Windows:
 
     Attributes:
         window_mv: (beats, 1, 256) float32 millivolt at 360 Hz, filtered, not normalised.
-        rr_s: (beats, 4) float32, see ``rr_features``.
+        rr_s: (beats, features) float32 RR features of a version, see ``ecgfed.beats.rr``.
         flags: (beats,) uint8 bits, ``FLAG_PADDED`` and ``FLAG_POOR_QUALITY``.
     """
 
@@ -40,7 +42,13 @@ def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np
 
 
 def windows_around(
-    signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64], quality: LeadQuality | None = None
+    signal_mv: NDArray[np.floating],
+    fs_hz: float,
+    r_samples: NDArray[np.int64],
+    quality: LeadQuality | None = None,
+    *,
+    rr_version: int = RR_LATEST,
+    void: Spans = (),
 ) -> Windows:
     """Filter a signal and cut a window and RR features for each R peak.
 
@@ -48,7 +56,10 @@ def windows_around(
         signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
         fs_hz: its sampling frequency in Hz.
         r_samples: (beats,) int64 increasing positions of all R peaks in it.
-        quality: the lead's bad stretches, where they are known already. They decide flags and change no window.
+        quality: the lead's bad stretches, where they are known already. They decide flags and which RR intervals are
+            void, and change no window.
+        rr_version: of the RR features (``ecgfed.beats.rr``).
+        void: stretches in samples across which no interval is known (``unmarked_spans``).
 
     Raises:
         RecordError: whole numbers, which are an amplifier's steps and not millivolt, or a frequency no ECG has.
@@ -57,16 +68,25 @@ def windows_around(
         signal_mv = np.ma.filled(signal_mv.astype(np.float64), np.nan)
     check_millivolt(signal_mv, "signal")
     check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
-    bad = (quality or lead_quality(signal_mv, fs_hz)).bad()
+    quality = quality or lead_quality(signal_mv, fs_hz)
+    lost = quality.bad(NO_SIGNAL)
     signal, _ = fill_gaps(signal_mv)
     filtered = resample(band_pass(signal, fs_hz), fs_hz)
     at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
     window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))
     flags = np.where(padded, FLAG_PADDED, 0).astype(np.uint8)
-    bad_before = np.concatenate([[0], np.cumsum(bad)])
-    start, stop = (np.clip(edge, 0, len(bad)) for edge in window_spans(fs_hz, r_samples))
-    flags[bad_before[stop] > bad_before[start]] |= FLAG_POOR_QUALITY
-    return Windows(window_mv, rr_features(r_samples / fs_hz), flags)
+    spans = window_spans(fs_hz, r_samples)
+    flags[_overlap(quality.bad(), spans)] |= FLAG_POOR_QUALITY
+    unusable = padded | _overlap(lost, spans)
+    rr = beats_in_time(rr_version, r_samples, fs_hz, window_mv, unusable, lost, void)
+    return Windows(window_mv, rr, flags)
+
+
+def _overlap(bad: NDArray[np.bool_], spans: tuple[NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Return which spans overlap a true value."""
+    before = np.concatenate([[0], np.cumsum(bad)])
+    start, stop = (np.clip(edge, 0, len(bad)) for edge in spans)
+    return np.asarray(before[stop] > before[start])
 
 
 @dataclass(frozen=True)
@@ -96,6 +116,8 @@ def labelled_beats(
     labels: LabelMap,
     detected: NDArray[np.int64] | None = None,
     quality: LeadQuality | None = None,
+    *,
+    rr_version: int = RR_LATEST,
 ) -> LabelledBeats:
     """Cut and label the beats of one recording.
 
@@ -107,9 +129,11 @@ def labelled_beats(
         detected: R peaks to use instead of the annotated positions; each takes the label of the annotated beat it
             matches one to one within 150 ms, and is left out where there is none.
         quality: the lead's bad stretches, where they are known already.
+        rr_version: of the RR features.
     """
     r_samples = annotation.beats().sample if detected is None else detected
-    windows = windows_around(signal_mv, fs_hz, r_samples, quality)
+    void = unmarked_spans(annotation, len(signal_mv)) if detected is None else ()
+    windows = windows_around(signal_mv, fs_hz, r_samples, quality, rr_version=rr_version, void=void)
     return label_beats(windows, r_samples, fs_hz, annotation, labels, detected=detected is not None)
 
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import LabelledBeats, Windows, label_beats, windows_around
+from ecgfed.beats.intervals import unmarked_spans
 from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.reader import annotation_file, check_annotator, read_annotation, read_recording
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
@@ -33,6 +35,7 @@ class BeatOptions:
         annotator: suffix of the annotation file.
         how: what CSV and NumPy recordings leave open.
         mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        rr_version: of the RR features (``ecgfed.beats.rr``).
     """
 
     leads: tuple[str, ...] = ()
@@ -41,12 +44,14 @@ class BeatOptions:
     annotator: str = "atr"
     how: ReadOptions = field(default_factory=ReadOptions)
     mains_hz: float | None = None
+    rr_version: int = RR_LATEST
 
     def __post_init__(self) -> None:
         if self.peaks not in PEAKS:
             raise OptionError("--peaks", f"{self.peaks!r}", " or ".join(PEAKS))
         check_annotator(self.annotator)
         check_mains(self.mains_hz)
+        check_rr_version(self.rr_version)
         detector_by_name(self.detector)
 
     @property
@@ -124,7 +129,10 @@ def cut_beats(recording: Recording, options: BeatOptions, *, annotated: bool = F
             mains_hz=options.mains_hz,
             name=f"{recording.path} lead {recording.lead}",
         )
-    windows = windows_around(recording.signal_mv, recording.fs_hz, r_samples, quality)
+    void = unmarked_spans(annotation, len(recording.signal_mv)) if from_marks and annotation is not None else ()
+    windows = windows_around(
+        recording.signal_mv, recording.fs_hz, r_samples, quality, rr_version=options.rr_version, void=void
+    )
     return RecordingBeats(recording, quality, annotation, r_samples, windows, detected=not from_marks)
 
 

@@ -14,7 +14,8 @@ from ecgfed import __version__
 from ecgfed.beats.extract import FLAG_POOR_QUALITY, LabelledBeats
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, read_beats
-from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.beats.rr import RR_NAMES
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
 from ecgfed.cohort.workers import worker_pool
 from ecgfed.cohort.writer import CohortWriter
@@ -192,7 +193,8 @@ def build_cohort(
     """
     _check(sources, options)
     total = sum(len(source.records) for source in sources)
-    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder) as writer:
+    version = options.beats.rr_version
+    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
         build = _Build(options, writer)
         read = _read_all(sources, options, workers or len(os.sched_getaffinity(0)))
         for source in sources:
@@ -277,7 +279,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "fs_hz": FS_HZ,
         "window_samples": WINDOW_SAMPLES,
         "r_index": R_INDEX,
-        "rr_features": list(RR_FEATURES),
+        "rr_version": cut.rr_version,
+        "rr_features": list(RR_NAMES[cut.rr_version]),
         "leads": list(cut.leads),
         "units": "mV",
         "filter": filters.DESCRIPTION,

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.record.recording import Annotation
 
-#: A stretch without signal that lasts this long may hide a QRS complex; noise is left to the detector, which finds beats
-#: in it.
+#: A stretch without signal that lasts this long may hide a QRS complex. Noise is left to the detector.
 HIDES_S = 0.150
 #: No interval is longer: a heart that rests for ten seconds is a lost signal, or no rhythm to compare with.
 LONGEST_S = 10.0

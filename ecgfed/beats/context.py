@@ -224,7 +224,7 @@ def _duration(window: Floats) -> Floats:
     slope = sliding_window_view(slope, SLOPE_SAMPLES, axis=1).sum(axis=2)
     steep = slope > STEEP * slope.max(axis=1, keepdims=True)
     first, last = steep.argmax(axis=1), steep.shape[1] - 1 - steep[:, ::-1].argmax(axis=1)
-    return np.maximum(last - first, 1).astype(np.float64)
+    return np.asarray(np.maximum(last - first, 1), dtype=np.float64)
 
 
 def _log(value: Floats, reference: Floats) -> Floats:

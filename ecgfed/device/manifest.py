@@ -129,7 +129,7 @@ def _check_runtime(path: Path, manifest: Mapping[str, Any], modality: str) -> No
     for name, value in fixed.items():
         if not _same(manifest[name], value):
             raise BundleError(path, f"{name} {manifest[name]!r:.100}", f"{value!r}, all this ecgfed runs", _AGAIN)
-    does = {"normalisation": [NORMALISATION[modality]], "rr_features": list(RR_ABOUT.values())}
+    does: dict[str, list[Any]] = {"normalisation": [NORMALISATION[modality]], "rr_features": list(RR_ABOUT.values())}
     for name, values in does.items():
         if name in manifest and not any(_same(manifest[name], value) for value in values):
             one_of = " or ".join(f"{value!r:.200}" for value in values)

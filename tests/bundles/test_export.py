@@ -91,7 +91,9 @@ def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) 
     assert manifest["cohort"]["fingerprint"] == cohort["fingerprint"]
     assert (manifest["method"], manifest["rounds"]) == (kind, 2)
     assert (manifest["net"], manifest["settings"]) == (meta["net"], meta["settings"])
-    assert manifest["inputs"] == {"window": [1, 256]} | ({"rr": [4]} if kind == "fedavg" else {})
+    assert manifest["inputs"] == {"window": [1, 256]} | (
+        {"rr": [len(manifest["rr_features"]["names"])]} if kind == "fedavg" else {}
+    )
     assert list(manifest["patients"]) == PATIENTS
     assert [entry["patient"] for entry in manifest["patients"].values()] == PATIENTS
     assert 0 <= manifest["parity"]["max_logit_difference"] <= 1e-4 == manifest["parity"]["allowed"]

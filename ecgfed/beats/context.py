@@ -75,7 +75,7 @@ FEATURES = (
     "void_shape",
 )
 #: Beats that are put through at once, in blocks.
-_CHUNK = 256
+_CHUNK = 1024
 
 
 class _Beats(NamedTuple):

@@ -1,12 +1,13 @@
 """RR features, version 2: what a beat is among the patient's own beats of the last minutes.
 
 A premature atrial beat has the shape of the patient's other beats, and where most beats are premature even their usual
-interval. So intervals are compared with references of the patient's own, the median and the 85th percentile of the last
-minutes, which sinus beats keep where ectopic ones are the rule. Shapes are compared with the mean of the beats that
-follow a long interval (a sinus reference for each patient, as Teijeiro et al. 2018 take one), QRS and P region apart.
-How alike the reference's own P regions are says whether a P wave can be missed at all, and how much the rhythm changes
-from beat to beat whether a beat can be premature: in atrial fibrillation neither can. Both rules come in as features of
-their own beside what they are made of.
+interval. So its interval is compared with the patient's sinus interval: the 90th percentile, over the last minutes, of
+the intervals between two beats of the patient's own shape. Atrial beats do not move it until they are nine in ten, and
+pauses after ventricular beats are no part of it. Its shape is compared with the mean of the beats that follow so long
+an interval (a sinus reference for each patient, as Teijeiro et al. 2018 take one), QRS and P region apart. How alike
+the reference's own P regions are says whether a P wave can be missed at all, and how much the rhythm changes from beat
+to beat whether a beat can be premature: in atrial fibrillation neither can. Rules made of these come in as features of
+their own beside what they are made of, since few patients have what would teach a net the rule.
 
 Everything a net sees is scaled, clipped and masked here and nowhere else. What is void is 0, and a mask of its own says
 so. A beat's features depend on the ``HISTORY`` beats before it and the ``LOOK_AHEAD`` beats after it, no more, and are
@@ -22,11 +23,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: References are made anew every so many beats, from so many such blocks before the beat's own, and after.
-BLOCK, BACK, AHEAD = 8, 31, 4
-#: Beats before and after a beat that decide its features: references are drafted and then drawn once more.
-HISTORY, LOOK_AHEAD = 2 * (BACK + 1) * BLOCK, 2 * (AHEAD + 1) * BLOCK
+BLOCK, BACK, AHEAD = 8, 31, 3
+#: Beats before and after a beat that decide its features: references stand on one another four times over (intervals,
+#: draft of the shape, intervals between beats of that shape, shapes after long intervals).
+HISTORY, LOOK_AHEAD = (4 * BACK + 1) * BLOCK, (4 * AHEAD + 1) * BLOCK
 #: Quantiles of the intervals of the last minutes: typical, and long as a sinus beat's.
-TYPICAL, LONG = 0.50, 0.85
+TYPICAL, SINUS = 0.50, 0.90
 #: Fewer intervals or beats than this make no reference.
 FEWEST = 3
 #: Logarithms of ratios are divided by this: an interval a fifth shorter is about -1.
@@ -35,10 +37,10 @@ LOG_UNIT = 0.2
 LIMIT = 5.0
 #: An interval is premature from so much on, as a logarithm.
 PREMATURE = 0.05
-#: Irregularity: the 30th percentile of the last 60 changes from interval to interval (logarithms). Ectopic beats leave
-#: most of the smallest changes as they are; atrial fibrillation leaves none. About 0.015 in sinus rhythm, 0.14 in
-#: fibrillation; the rhythm counts as regular below the middle, in between by degrees.
-CHANGES, CHANGE_SHARE, IRREGULAR, IRREGULAR_WIDTH = 60, 0.30, 0.045, 0.0115
+#: Irregularity: the median of the last 60 changes of the interval, against the one before or the one before that,
+#: whichever is less (logarithms), so that a beat that comes early every second time leaves a rhythm regular. The rhythm
+#: counts as regular below 0.05, in between by degrees.
+CHANGES, CHANGE_SHARE, IRREGULAR, IRREGULAR_WIDTH = 60, 0.50, 0.050, 0.0125
 #: Parts of a window of 256 samples at 360 Hz, R at sample 100: P region -250 to -78 ms, QRS -70 to 100 ms.
 P_REGION, QRS = slice(10, 72), slice(75, 136)
 #: The duration of a QRS: from the first to the last steep slope between -139 and 194 ms, steep being so much of the
@@ -46,29 +48,24 @@ P_REGION, QRS = slice(10, 72), slice(75, 136)
 QRS_AT_MOST, STEEP, SLOPE_SAMPLES = slice(50, 170), 0.15, 5
 #: Least root mean square of a QRS in mV that has a shape.
 LEAST_MV = 0.02
-#: A beat stays in the reference that correlates with its draft by so much; a QRS is like the reference's from 0.88
+#: A beat has the patient's own shape that correlates with its draft by so much; a QRS is like the reference's from 0.88
 #: (not at all) to 0.96 (fully).
-ALIKE, LIKE_FROM, LIKE_WIDTH = 0.8, 0.88, 0.08
+ALIKE, LIKE_FROM, LIKE_WIDTH = 0.7, 0.88, 0.08
 
 #: Names of the features in order; those of ratios are logarithms over ``LOG_UNIT``.
 FEATURES = (
-    "previous_over_typical",  # interval before the beat over the median of the last minutes
-    "previous_over_long",  # ... over their 85th percentile
-    "next_over_long",  # interval after it
+    "previous_over_typical",  # interval before the beat over the median between beats of the patient's own shape
+    "next_over_sinus",  # interval after it over the sinus interval
     "next_over_previous",
     "irregular",  # see CHANGES; a logarithm, 0 at IRREGULAR
-    "qrs_unlike_typical",  # 2 (1 - correlation) with the mean of beats after an interval of the median and more
-    "qrs_unlike_long",  # ... of the 85th percentile and more
-    "qrs_apart",  # root mean square of the difference to the latter, over the QRS's own
+    "qrs_unlike",  # 2 (1 - correlation) with the reference
+    "qrs_apart",  # root mean square of the difference to it, over the QRS's own
     "size",  # root mean square of the QRS over the reference's, a logarithm over 0.4
     "width",  # duration of the QRS over the reference's, likewise
-    "p_lost_typical",  # share of the P region common to the reference's beats, times (1 - correlation with it)
-    "p_lost_long",
-    "premature_typical",  # how premature, where the rhythm is regular and the QRS like the reference's
-    "premature_long",
-    "premature_without_p_typical",  # ... times p_lost
-    "premature_without_p_long",
-    "premature_unlike",  # how premature, where the QRS is unlike the reference's
+    "p_lost",  # share of the P region common to the reference's beats, times (1 - correlation with it)
+    "premature",  # how much before the sinus interval, where the rhythm is regular and the QRS like the reference's
+    "premature_without_p",  # ... times p_lost
+    "premature_unlike",  # how much before the sinus interval, where the QRS is unlike the reference's
     "void_previous",  # masks: 1 where there is no such interval, no reference for intervals, none for shapes
     "void_next",
     "void_reference",
@@ -157,15 +154,14 @@ def context_features(
 def _features(beats: _Beats) -> NDArray[np.float32]:
     """Features of beats in a row; those within ``HISTORY`` and ``LOOK_AHEAD`` of a cut are not to be used."""
     before = beats.before_s
-    typical, long = _quantiles(before, (TYPICAL, LONG))
-    values = {**_rhythm(before, typical, long), **_shape(beats, typical, long)}
+    own = _Own(beats)
+    values = {**_rhythm(before, own.typical, own.sinus), **own.against_reference()}
     regular = 1 / (1 + np.exp((values.pop("change") - IRREGULAR) / IRREGULAR_WIDTH))
-    for name in ("long", "typical"):
-        like = _like(values[f"qrs_unlike_{name}"])
-        early = np.minimum(values[f"previous_over_{name}"] + PREMATURE / LOG_UNIT, 0)
-        values[f"premature_{name}"] = early * regular * like
-        values[f"premature_without_p_{name}"] = early * regular * like * values[f"p_lost_{name}"]
-    values["premature_unlike"] = early * (1 - _like(values["qrs_unlike_long"]))  # early by the typical interval
+    like = _like(values["qrs_unlike"])
+    early = np.minimum(_log(before, own.sinus) + PREMATURE / LOG_UNIT, 0)
+    values["premature"] = early * regular * like
+    values["premature_without_p"] = early * regular * like * values["p_lost"]
+    values["premature_unlike"] = early * (1 - like)
     found = np.stack([values[name] for name in FEATURES], axis=1)
     return np.clip(np.where(np.isfinite(found), found, 0.0), -LIMIT, LIMIT).astype(np.float32)
 
@@ -175,16 +171,16 @@ def _like(unlike: Floats) -> Floats:
     return np.clip((1 - unlike / 2 - LIKE_FROM) / LIKE_WIDTH, 0, 1)
 
 
-def _rhythm(before: Floats, typical: Floats, long: Floats) -> dict[str, Floats]:
+def _rhythm(before: Floats, typical: Floats, sinus: Floats) -> dict[str, Floats]:
     """Intervals against the references, NaN where void; ``change`` is the irregularity itself."""
     after = np.append(before[1:], np.nan)
-    change = np.abs(np.log(before) - np.log(np.append(np.nan, before[:-1])))
-    change = _running_quantile(change, CHANGES, CHANGE_SHARE)
+    logs = np.log(before)
+    changes = [np.abs(logs - np.concatenate([np.full(by, np.nan), logs])[: len(logs)]) for by in (1, 2)]
+    change = _running_quantile(np.fmin(*changes), CHANGES, CHANGE_SHARE)
     change = np.where(np.isfinite(change), change, 0.0)  # no rhythm yet is none to be irregular
     return {
         "previous_over_typical": _log(before, typical),
-        "previous_over_long": _log(before, long),
-        "next_over_long": _log(after, long),
+        "next_over_sinus": _log(after, sinus),
         "next_over_previous": _log(after, before),
         "irregular": np.log(np.maximum(change, 0.005) / IRREGULAR),
         "change": change,
@@ -194,28 +190,47 @@ def _rhythm(before: Floats, typical: Floats, long: Floats) -> dict[str, Floats]:
     }
 
 
-def _shape(beats: _Beats, typical: Floats, long: Floats) -> dict[str, Floats]:
-    """Shapes against the patient's own references; NaN where there is none."""
-    window = beats.window_mv.astype(np.float64)
-    window -= np.median(window, axis=1, keepdims=True)
-    size = np.sqrt((window[:, QRS] ** 2).mean(axis=1))
-    usable, size = beats.usable & (size > LEAST_MV), np.maximum(size, LEAST_MV)
-    width = _duration(window[:, QRS_AT_MOST])
-    window /= size[:, None]  # no beat weighs more in a mean because it is large
-    qrs, p_region = window[:, QRS], _centred(window[:, P_REGION])
-    found: dict[str, Floats] = {}
-    for name, least in (("typical", typical), ("long", long)):
-        chosen = usable & (beats.before_s >= least * (1 - 1e-9))
-        chosen &= _alike(qrs, _mean(qrs, chosen)) > ALIKE
-        reference, p_reference = _mean(qrs, chosen), _mean(p_region, chosen)
-        common = (p_reference**2).sum(axis=1) / _mean((p_region**2).sum(axis=1, keepdims=True), chosen)[:, 0]
-        found[f"qrs_unlike_{name}"] = 2 * (1 - _alike(qrs, reference))
-        found[f"p_lost_{name}"] = np.clip(common, 0, 1) * (1 - _alike(p_region, p_reference))
-        found["qrs_apart"] = np.sqrt(((qrs - reference) ** 2).mean(axis=1))  # of the long reference, which comes last
-        for kind, value in (("size", np.log(size)), ("width", np.log(width))):
+class _Own:
+    """The patient's own shape, and the intervals between its beats.
+
+    Attributes:
+        typical: (beats,) seconds, the median of the intervals between two beats of the own shape; of all where there
+            are too few.
+        sinus: (beats,) seconds, their long quantile, likewise.
+    """
+
+    def __init__(self, beats: _Beats) -> None:
+        self.before = before = beats.before_s
+        window = beats.window_mv.astype(np.float64)
+        window -= np.median(window, axis=1, keepdims=True)
+        size = np.sqrt((window[:, QRS] ** 2).mean(axis=1))
+        usable, self.size = beats.usable & (size > LEAST_MV), np.maximum(size, LEAST_MV)
+        self.width = _duration(window[:, QRS_AT_MOST])
+        window /= self.size[:, None]  # no beat weighs more in a mean because it is large
+        self.qrs, self.p_region = window[:, QRS], _centred(window[:, P_REGION])
+        (every,) = _quantiles(before, (TYPICAL,))
+        draft = _mean(self.qrs, usable & (before >= every * (1 - 1e-9)))
+        alike = usable & (_alike(self.qrs, draft) > ALIKE)
+        self.between = alike & np.concatenate([[False], alike])[: len(alike)]
+        typical, sinus = _quantiles(np.where(self.between, before, np.nan), (TYPICAL, SINUS))
+        self.typical = np.where(np.isfinite(typical), typical, every)
+        self.sinus = np.where(np.isfinite(sinus), sinus, self.typical)
+
+    def against_reference(self) -> dict[str, Floats]:
+        """Shapes against the mean of the beats that follow a sinus interval; NaN where there is none."""
+        chosen = self.between & (self.before >= self.sinus * (1 - 1e-9))
+        reference, p_reference = _mean(self.qrs, chosen), _mean(self.p_region, chosen)
+        power = _mean((self.p_region**2).sum(axis=1, keepdims=True), chosen)[:, 0]
+        common = np.clip((p_reference**2).sum(axis=1) / power, 0, 1)
+        found = {
+            "qrs_unlike": 2 * (1 - _alike(self.qrs, reference)),
+            "qrs_apart": np.sqrt(((self.qrs - reference) ** 2).mean(axis=1)),
+            "p_lost": common * (1 - _alike(self.p_region, p_reference)),
+            "void_shape": np.isnan(reference[:, 0]).astype(np.float64),
+        }
+        for kind, value in (("size", np.log(self.size)), ("width", np.log(self.width))):
             found[kind] = (value - _mean(value[:, None], chosen)[:, 0]) / (2 * LOG_UNIT)
-    found["void_shape"] = np.isnan(found["p_lost_long"]).astype(np.float64)
-    return found
+        return found
 
 
 def _duration(window: Floats) -> Floats:

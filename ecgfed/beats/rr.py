@@ -1,7 +1,7 @@
 """The versions of the RR features: what each is called in a cohort, a run and a bundle, and what computes it.
 
 Version 1 has the four numbers of ``ecgfed.beats.windows.rr_features``, one beat late; version 2 those of
-``ecgfed.beats.context``, which know gaps and the patient and come up to 80 beats late (docs/decisions/0034). A cohort
+``ecgfed.beats.context``, which know gaps and the patient and come up to 104 beats late (docs/decisions/0034). A cohort
 says its version, a net is made for it, and a device computes what its bundle says.
 """
 

@@ -16,7 +16,7 @@ from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
 MAX_CLASSES = 10_000
 NORMS = ("group", "batch", "none")
 #: version of the RR features (``ecgfed.beats.rr``, which a net does not know) -> how many there are
-RR_COUNT = {1: 4, 2: 21}
+RR_COUNT = {1: 4, 2: 16}
 #: modality of a cohort -> architectures of the nets for it, the first where nothing else is asked for
 NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
 #: architecture -> normalisation where nothing else is asked for, if not ``group``; the papers' ConvNets have none

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import Windows, windows_around
-from ecgfed.beats.rr import RR_LATEST, RR_NAMES
+from ecgfed.beats.rr import RR_NAMES
 from ecgfed.beats.windows import WINDOW_SAMPLES
 from ecgfed.device.graph import BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
 from ecgfed.device.graph_shapes import shown
@@ -181,7 +181,7 @@ class Classifier:
             raise RecordError("signal", f"shape {signal_mv.shape}", "(samples,) of one lead")
         if r_samples.ndim != 1 or (np.diff(r_samples, prepend=-1) <= 0).any() or (r_samples >= len(signal_mv)).any():
             raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
-        windows = windows_around(signal_mv, fs_hz, r_samples, quality, rr_version=self.rr or RR_LATEST)
+        windows = windows_around(signal_mv, fs_hz, r_samples, quality, rr_version=self.rr or 1)
         return replace(self.classify(windows), sample=r_samples, fs_hz=fs_hz)
 
     def classify(self, windows: Windows) -> Predictions:

@@ -13,7 +13,6 @@ import numpy as np
 from ecgfed.beats.extract import window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
-from ecgfed.beats.rr import RR_LATEST
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import OptionError
@@ -194,7 +193,7 @@ def predict(
         annotator,
         read_options(how),
         mains_hz,
-        opened.rr_version or RR_LATEST,
+        opened.rr_version or 1,
     )
     if not isinstance(recording, Recording):
         recording = read_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)

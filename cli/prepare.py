@@ -50,6 +50,9 @@ LeadsOption = Annotated[
 PackOption = Annotated[
     Path | None, typer.Option("--pack", help="Also write the cohort as one small file (beats to whole microvolts).")
 ]
+RrVersionOption = Annotated[
+    int, typer.Option("--rr-version", help="RR features: 2 (know gaps and the patient) or 1 (one beat late).")
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Decides the random split.")]
 
 
@@ -67,6 +70,7 @@ def mitbih(
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
+    rr_version: RrVersionOption = 2,
     holdout: HoldoutOption = "",
     lead: LeadsOption = "MLII",
     seed: SeedOption = 0,
@@ -96,6 +100,7 @@ def mitbih(
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
+            rr_version=rr_version,
             holdout=names(holdout),
             leads=lead_names(lead),
             seed=seed,
@@ -130,6 +135,7 @@ def folder(
     peaks: PeaksOption = "annotated",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
+    rr_version: RrVersionOption = 2,
     holdout: HoldoutOption = "",
     lead: LeadsOption = "MLII,II",
     seed: SeedOption = 0,
@@ -159,6 +165,7 @@ def folder(
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
+            rr_version=rr_version,
             holdout=names(holdout),
             leads=lead_names(lead),
             seed=seed,

@@ -189,7 +189,8 @@ def train_run(cohort: Path, out: Path, *, method: str = "fedavg", rounds: int = 
 
     opened = open_cohort(cohort)
     kind = method_by_name(method)
-    made = kind(ResNet1d(NetSpec(len(opened.classes), rr=rr)), make_settings(kind.settings_type, {"lr": 0.02}))
+    spec = NetSpec(len(opened.classes), rr=rr, rr_version=opened.rr_version if rr else 1)
+    made = kind(ResNet1d(spec), make_settings(kind.settings_type, {"lr": 0.02}))
     plan = TrainPlan(rounds=rounds, local_epochs=1, batch_size=16)
     run = create_run(out, opened, made, plan, {})
     data = training_data(opened, rr=rr)

@@ -36,7 +36,7 @@ METHODS: dict[str, dict[str, float | str]] = {
 
 
 def patient(record: Path, cohort: Cohort, run: Run) -> FirstBeats:
-    beats = read_beats(record, BeatOptions(cohort.leads, "annotated"))
+    beats = read_beats(record, BeatOptions(cohort.leads, "annotated", rr_version=cohort.rr_version))
     labelled, fs_hz = beats.labelled(cohort.labels), beats.recording.fs_hz
     return first_beats(labelled, fs_hz, MINUTES, len(cohort.classes), record.name, rr=run.net.spec.rr)
 

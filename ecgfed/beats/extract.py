@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.intervals import Edges, unmarked_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, rr_features
+from ecgfed.beats.rr import RR_LATEST, beats_in_time
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
 from ecgfed.signal.filters import band_pass, fill_gaps
-from ecgfed.signal.quality import LeadQuality, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, lead_quality
 from ecgfed.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
@@ -25,7 +27,7 @@ class Windows:
 
     Attributes:
         window_mv: (beats, 1, 256) float32 millivolt at 360 Hz, filtered, not normalised.
-        rr_s: (beats, 4) float32, see ``rr_features``.
+        rr_s: (beats, features) float32 RR features of a version, see ``ecgfed.beats.rr``.
         flags: (beats,) uint8 bits, ``FLAG_PADDED`` and ``FLAG_POOR_QUALITY``.
     """
 
@@ -45,7 +47,13 @@ def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np
 
 
 def windows_around(
-    signal_mv: NDArray[np.floating], fs_hz: float, r_samples: NDArray[np.int64], quality: LeadQuality | None = None
+    signal_mv: NDArray[np.floating],
+    fs_hz: float,
+    r_samples: NDArray[np.int64],
+    quality: LeadQuality | None = None,
+    *,
+    rr_version: int = RR_LATEST,
+    void: Edges = (),
 ) -> Windows:
     """Filter a signal and cut a window and RR features for each R peak.
 
@@ -53,7 +61,10 @@ def windows_around(
         signal_mv: (samples,) millivolt as recorded, NaN where there is no sample.
         fs_hz: its sampling frequency in Hz.
         r_samples: (beats,) int64 increasing positions of all R peaks in it.
-        quality: the lead's bad stretches, where they are known already. They decide flags and change no window.
+        quality: the lead's bad stretches, where they are known already. They decide flags and which RR intervals are
+            void, and change no window.
+        rr_version: of the RR features (``ecgfed.beats.rr``).
+        void: stretches in samples across which no interval is known (``unmarked_spans``).
 
     Raises:
         RecordError: whole numbers, which are an amplifier's steps and not millivolt, or a frequency no ECG has.
@@ -62,12 +73,22 @@ def windows_around(
         signal_mv = np.ma.filled(signal_mv.astype(np.float64), np.nan)
     check_millivolt(signal_mv, "signal")
     check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
-    bad = (quality or lead_quality(signal_mv, fs_hz)).spans()
+    quality = quality or lead_quality(signal_mv, fs_hz)
     signal, _ = fill_gaps(signal_mv)
     filtered = resample(band_pass(signal, fs_hz), fs_hz)
     at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
     window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))
-    return Windows(window_mv, rr_features(r_samples / fs_hz), beat_flags(padded, fs_hz, r_samples, bad))
+    lost = quality.spans(NO_SIGNAL)
+    unusable = hides_signal(padded, fs_hz, r_samples, lost)
+    rr = beats_in_time(rr_version, r_samples, fs_hz, window_mv, unusable, lost, void)
+    return Windows(window_mv, rr, beat_flags(padded, fs_hz, r_samples, quality.spans()))
+
+
+def hides_signal(
+    padded: NDArray[np.bool_], fs_hz: float, r_samples: NDArray[np.int64], lost: Spans
+) -> NDArray[np.bool_]:
+    """Return which windows (beats,) are padded or show no signal somewhere, and so make no reference."""
+    return padded | lost.overlap(*window_spans(fs_hz, r_samples))
 
 
 def beat_flags(padded: NDArray[np.bool_], fs_hz: float, r_samples: NDArray[np.int64], bad: Spans) -> NDArray[np.uint8]:
@@ -104,6 +125,8 @@ def labelled_beats(
     labels: LabelMap,
     detected: NDArray[np.int64] | None = None,
     quality: LeadQuality | None = None,
+    *,
+    rr_version: int = RR_LATEST,
 ) -> LabelledBeats:
     """Cut and label the beats of one recording.
 
@@ -115,9 +138,11 @@ def labelled_beats(
         detected: R peaks to use instead of the annotated positions; each takes the label of the annotated beat it
             matches one to one within 150 ms, and is left out where there is none.
         quality: the lead's bad stretches, where they are known already.
+        rr_version: of the RR features.
     """
     r_samples = annotation.beats().sample if detected is None else detected
-    windows = windows_around(signal_mv, fs_hz, r_samples, quality)
+    void = unmarked_spans(annotation, len(signal_mv)) if detected is None else ()
+    windows = windows_around(signal_mv, fs_hz, r_samples, quality, rr_version=rr_version, void=void)
     return label_beats(windows, r_samples, fs_hz, annotation, labels, detected=detected is not None)
 
 

@@ -1,22 +1,27 @@
 """Windows of a recording that is read by blocks: what ``windows_around`` cuts from the whole, to the last bit.
 
 A window depends on the samples within a few seconds of it, apart from two things: a gap is bridged towards the next
-valid sample, which is read for itself, and RR features look at the beats before, which are all known. The filter's
-convolution begins its blocks where it would in the whole signal (``filters.convolved``), and the resampled signal where
-one of its samples falls upon one of the recorder's.
+valid sample, which is read for itself, and RR features look at the beats around: of version 1 at R peaks, which are all
+known, of version 2 at windows too, so they come through ``ContextStream`` and beats are given some minutes late. The
+filter's convolution begins its blocks where it would in the whole signal (``filters.convolved``), and the resampled
+signal where one of its samples falls upon one of the recorder's.
 """
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import Windows, beat_flags
+from ecgfed.beats.context import ContextStream
+from ecgfed.beats.extract import Windows, beat_flags, hides_signal
+from ecgfed.beats.intervals import Edges, intervals_s
+from ecgfed.beats.rr import RR_LATEST
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
 from ecgfed.record.recording import AnyRecording, spans
 from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.quality import LeadQuality, Reason
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason
 
 #: How much is filtered at once, beside what the filters need around it.
 CHUNK_S = 1200.0
@@ -30,6 +35,8 @@ def windows_by_blocks(
     r_samples: NDArray[np.int64],
     keep: NDArray[np.int64] | None = None,
     *,
+    rr_version: int = RR_LATEST,
+    void: Edges = (),
     chunk_s: float = CHUNK_S,
 ) -> Iterator[Windows]:
     """Cut the windows of a recording's lead in use, a stretch of it after the other.
@@ -39,22 +46,65 @@ def windows_by_blocks(
         quality: of the lead in use; it says where the gaps are, too.
         r_samples: (beats,) int64 increasing positions of all R peaks.
         keep: numbers of the beats to cut, in order of time; all of them for None.
+        rr_version: of the RR features (``ecgfed.beats.rr``).
+        void: stretches in samples across which no interval is known.
         chunk_s: how much is filtered at once, in seconds.
 
     Yields:
         Windows of consecutive beats, in memory that does not grow with the recording; no empty ones.
     """
-    fs_hz = recording.fs_hz
-    rr_s, bad = rr_features(r_samples / fs_hz), quality.spans()
-    chosen = r_samples if keep is None else r_samples[keep]
-    rr_s = rr_s if keep is None else rr_s[keep]
+    keep = np.arange(len(r_samples)) if keep is None else keep
+    if rr_version == 1:  # needs no window: what is not kept is not cut
+        rr_s = rr_features(r_samples / recording.fs_hz)[keep]
+        for part in _cut(recording, quality, r_samples[keep], chunk_s):
+            yield Windows(part.window_mv, rr_s[part.first : part.first + len(part.flags)], part.flags)
+        return
+    for first, windows in _in_context(recording, quality, r_samples, void, chunk_s):
+        low, high = np.searchsorted(keep, [first, first + len(windows.flags)])
+        if low < high:
+            yield windows.chosen(keep[low:high] - first)
+
+
+class _Part(NamedTuple):
+    """Windows and flags of consecutive beats, the number of the first, and which of them hide signal."""
+
+    first: int
+    window_mv: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+    hides: NDArray[np.bool_]
+
+
+def _cut(
+    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], chunk_s: float
+) -> Iterator[_Part]:
+    """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
+    fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
     cut = _Windows(recording, quality)
     for start, stop in spans(recording.samples, max(1, round(chunk_s * fs_hz))):
-        first, last = np.searchsorted(chosen, [start, stop]).tolist()
+        first, last = np.searchsorted(r_samples, [start, stop]).tolist()
         if first < last:
-            at = chosen[first:last]
+            at = r_samples[first:last]
             window_mv, padded = cut.around(at)
-            yield Windows(window_mv, rr_s[first:last], beat_flags(padded, fs_hz, at, bad))
+            yield _Part(first, window_mv, beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost))
+
+
+def _in_context(
+    recording: AnyRecording, quality: LeadQuality, r_samples: NDArray[np.int64], void: Edges, chunk_s: float
+) -> Iterator[tuple[int, Windows]]:
+    """Yield the number of the first of some consecutive beats and the beats, of all beats, once they are decided."""
+    stream = ContextStream()
+    before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
+    window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
+    given = 0  # what is held begins with the beat of this number
+    for part in _cut(recording, quality, r_samples, chunk_s):
+        stop = part.first + len(part.flags)
+        rr = stream.push(before_s[part.first : stop], part.window_mv, ~part.hides)
+        window_mv, flags = np.concatenate([window_mv, part.window_mv]), np.concatenate([flags, part.flags])
+        if len(rr):
+            yield given, Windows(window_mv[: len(rr)], rr, flags[: len(rr)])
+            window_mv, flags, given = window_mv[len(rr) :].copy(), flags[len(rr) :], given + len(rr)
+    if len(flags):
+        yield given, Windows(window_mv, stream.finish(), flags)
 
 
 class _Windows:

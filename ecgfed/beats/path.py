@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import LabelledBeats, Labels, Windows, assign_labels, windows_around
+from ecgfed.beats.intervals import unmarked_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.long_windows import windows_by_blocks
+from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
@@ -41,6 +43,7 @@ class BeatOptions:
         annotator: suffix of the annotation file.
         how: what CSV and NumPy recordings leave open.
         mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        rr_version: of the RR features (``ecgfed.beats.rr``).
     """
 
     leads: tuple[str, ...] = ()
@@ -49,12 +52,14 @@ class BeatOptions:
     annotator: str = "atr"
     how: ReadOptions = field(default_factory=ReadOptions)
     mains_hz: float | None = None
+    rr_version: int = RR_LATEST
 
     def __post_init__(self) -> None:
         if self.peaks not in PEAKS:
             raise OptionError("--peaks", f"{self.peaks!r}", " or ".join(PEAKS))
         check_annotator(self.annotator)
         check_mains(self.mains_hz)
+        check_rr_version(self.rr_version)
         detector_by_name(self.detector)
 
     @property
@@ -78,6 +83,7 @@ class RecordingBeats:
         annotation: its annotation, where one was asked for.
         r_samples: (beats,) int64 increasing sample numbers of the R peaks.
         detected: whether the R peaks were detected, and not taken from the annotation.
+        rr_version: of the RR features (``ecgfed.beats.rr``).
     """
 
     recording: AnyRecording
@@ -85,6 +91,7 @@ class RecordingBeats:
     annotation: Annotation | None
     r_samples: NDArray[np.int64]
     detected: bool
+    rr_version: int = RR_LATEST
 
     def __repr__(self) -> str:
         return f"RecordingBeats({self.recording.name!r}: {len(self.r_samples):,} beats on {self.recording.lead})"
@@ -93,7 +100,21 @@ class RecordingBeats:
     def windows(self) -> Windows:
         """The windows, RR features and flags of all beats, kept: a kilobyte a beat."""
         recording = self.recording
-        return windows_around(recording.signal_mv, recording.fs_hz, self.r_samples, self.quality)
+        return windows_around(
+            recording.signal_mv,
+            recording.fs_hz,
+            self.r_samples,
+            self.quality,
+            rr_version=self.rr_version,
+            void=self._void,
+        )
+
+    @property
+    def _void(self) -> list[tuple[int, int]]:
+        """Stretches whose beats nobody marked, where the beats are those of the annotation."""
+        if self.detected or self.annotation is None:
+            return []
+        return unmarked_spans(self.annotation, self.recording.samples)
 
     def blocks(self, keep: NDArray[np.int64] | None = None) -> Iterator[Windows]:
         """Yield the windows of consecutive beats, of a long recording a stretch after the other, and keep none.
@@ -102,7 +123,11 @@ class RecordingBeats:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
         if isinstance(self.recording, LongRecording):
-            yield from _one_ahead(windows_by_blocks(self.recording, self.quality, self.r_samples, keep))
+            yield from _one_ahead(
+                windows_by_blocks(
+                    self.recording, self.quality, self.r_samples, keep, rr_version=self.rr_version, void=self._void
+                )
+            )
         else:
             yield self.windows if keep is None else self.windows.chosen(keep)
 
@@ -168,7 +193,9 @@ def cut_beats(
                 told=told,
                 later=quality,
             )
-        return RecordingBeats(recording, quality.result(), annotation, r_samples, detected=not from_marks)
+        return RecordingBeats(
+            recording, quality.result(), annotation, r_samples, detected=not from_marks, rr_version=options.rr_version
+        )
 
 
 def require_marks(beats: RecordingBeats, options: BeatOptions) -> None:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ecgfed import __version__
+from ecgfed.beats.context import LIMIT
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.bundles.graph_writer import GraphWriter, whole_model
 from ecgfed.bundles.graphs import TINY_PROBABILITY, input_shapes
@@ -218,7 +219,7 @@ def _about(run: Run, cohort: Cohort, state: State) -> dict[str, Any]:
 
 
 def _rr(run: Run) -> dict[str, Any]:
-    return {"rr_features": RR_ABOUT} if run.net.spec.rr else {}
+    return {"rr_features": RR_ABOUT[run.net.spec.rr_version]} if run.net.spec.rr else {}
 
 
 def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
@@ -295,9 +296,17 @@ def _parity_inputs(real: Inputs, net: Net) -> Inputs:
     edge[1, 0, R_INDEX] = 10.0
     edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
     edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
-    rr_edge = np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
-    features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(rr_edge)])
+    features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(_rr_edge(net.spec.rr_count))])
     return Inputs(torch.cat([real.examples, torch.from_numpy(edge)]), features)
+
+
+def _rr_edge(count: int) -> NDArray[np.float32]:
+    """RR features at the edges of what can come, (4, count)."""
+    if count == 4:
+        return np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
+    edge = np.repeat(np.array([[0], [LIMIT], [-LIMIT], [1]], np.float32), count, axis=1)
+    edge[3, ::2] = -1
+    return edge
 
 
 class _Parity:
@@ -317,7 +326,8 @@ class _Parity:
                 "a training that converged",
                 "train again with a lower learning rate, --set lr=...",
             )
-        device = Classifier([self.folder / file for file in chain], self.classes, inputs.rr is not None)
+        rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
+        device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
         found = self._found(device, inputs)
         scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
         difference = float((np.abs(found - expected).max(axis=1) / scale).max())

@@ -10,7 +10,6 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from ecgfed.beats.windows import RR_FEATURES
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Inputs, Net
 
@@ -40,7 +39,7 @@ def input_shapes(net: Net, role: str) -> dict[str, tuple[int, ...]]:
         return {"features": (net.features,)}
     shapes = {net.input_name: net.input_shape}
     if net.spec.rr:
-        shapes["rr"] = (len(RR_FEATURES),)
+        shapes["rr"] = (net.spec.rr_count,)
     return shapes
 
 

@@ -16,7 +16,8 @@ from ecgfed import __version__
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
-from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.beats.rr import RR_NAMES
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.cohort.split import SPLIT_KINDS, SplitKind, split_beats
 from ecgfed.cohort.workers import worker_pool
 from ecgfed.cohort.writer import CohortWriter
@@ -90,7 +91,7 @@ class _Read:
     Attributes:
         label: (beats,) class numbers of the labelled beats.
         sample: (beats,) where they are.
-        rr_s: (beats, 4) their RR features.
+        rr_s: (beats, features) their RR features.
         flags: (beats,) their flags.
         window_mv: (beats, 1, 256) their windows, or the file that holds these, for a recording read by blocks.
         about: what ``cohort.json`` says of the recording.
@@ -129,7 +130,7 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
             for block in blocks:
                 block.window_mv.tofile(out)
                 parts.append((block.rr_s, block.flags))
-        rr_s = np.concatenate([np.empty((0, len(RR_FEATURES)), np.float32), *(rr for rr, _ in parts)])
+        rr_s = np.concatenate([np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), *(rr for rr, _ in parts)])
         flags = np.concatenate([np.empty(0, np.uint8), *(flag for _, flag in parts)])
     else:
         (windows,) = blocks
@@ -242,7 +243,8 @@ def build_cohort(
     """
     _check(sources, options)
     total = sum(len(source.records) for source in sources)
-    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder) as writer:
+    version = options.beats.rr_version
+    with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
         build = _Build(options, writer)
         read = _read_all(sources, options, folder, workers or len(os.sched_getaffinity(0)), watching)
         for source in sources:
@@ -339,7 +341,8 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "fs_hz": FS_HZ,
         "window_samples": WINDOW_SAMPLES,
         "r_index": R_INDEX,
-        "rr_features": list(RR_FEATURES),
+        "rr_version": cut.rr_version,
+        "rr_features": list(RR_NAMES[cut.rr_version]),
         "leads": list(cut.leads),
         "units": "mV",
         "filter": filters.DESCRIPTION,

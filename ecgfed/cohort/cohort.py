@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.cohort.arrays import check_hashes, npy_header
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
@@ -29,7 +30,7 @@ Layout = dict[str, tuple[str, tuple[int, ...]]]
 #: name -> (dtype, shape of one beat); the first is what a net sees
 ARRAYS: Layout = {
     "beats": ("float32", (1, 256)),
-    "rr": ("float32", (4,)),
+    "rr": ("float32", (len(RR_NAMES[RR_LATEST]),)),
     "label": ("int16", ()),
     "client": ("int32", ()),
     "record": ("int32", ()),
@@ -137,8 +138,13 @@ class Cohort:
 
     @property
     def rr(self) -> NDArray[np.float32]:
-        """(N, 4) float32, seconds (``ecgfed.beats.windows.rr_features``); raises CohortError in a cohort of images."""
+        """(N, features) float32 RR features of ``rr_version``; raises CohortError in a cohort of images."""
         return self._of_beats("rr")
+
+    @property
+    def rr_version(self) -> int:
+        """The version of its RR features (``ecgfed.beats.rr``)."""
+        return rr_version_of(self.meta)
 
     @property
     def record(self) -> NDArray[np.int32]:
@@ -222,6 +228,23 @@ def modality_of(meta: dict[str, Any]) -> str:
     return str(meta.get("modality", "ecg"))
 
 
+def rr_version_of(meta: dict[str, Any]) -> int:
+    """Return the version of the RR features that ``cohort.json`` says: 1 where it says none, as before there were two.
+
+    Raises ValueError for one that is not known.
+    """
+    version = meta.get("rr_version", 1)
+    if isinstance(version, bool) or not isinstance(version, int) or version not in RR_NAMES:
+        raise ValueError(f"a known rr_version (it says {version!r:.40})")
+    return version
+
+
+def layout_of(modality: str, rr_version: int = RR_LATEST) -> Layout:
+    """Return the arrays of a cohort; those of beats have as many RR features as their version. Raises KeyError."""
+    layout = MODALITIES[modality]
+    return {**layout, "rr": ("float32", (len(RR_NAMES[rr_version]),))} if "rr" in layout else layout
+
+
 def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
     dtype, tail = layout[name]
     file = path / f"{name}.npy"
@@ -264,11 +287,12 @@ def open_cohort(path: Path | str) -> Cohort:
     layout, count, drawn, clients, labels = _document(meta, path / FILE_NAME)
     if not count or not clients:
         raise CohortError(path, "is empty", "at least one labelled beat", "prepare it from other recordings")
-    every = {**layout, **(DRAWN_ARRAYS if layout is IMAGE_ARRAYS else {})}
+    images = modality_of(meta) == "image"
+    every = {**layout, **(DRAWN_ARRAYS if images else {})}
     check_links(path, [f"{name}.npy" for name in every], CohortError)
     arrays = {name: _load_array(path, every, name, drawn if name in DRAWN_ARRAYS else count) for name in every}
     check_hashes(path, path / FILE_NAME, meta, arrays)
-    client, first = arrays["client"], NOBODY if layout is IMAGE_ARRAYS else 0
+    client, first = arrays["client"], NOBODY if images else 0
     if (np.diff(client) < 0).any() or client.min() < first or client.max() >= len(clients):
         raise CohortError(path / "client.npy", "is not ordered by client", action="prepare the cohort again")
     if arrays["label"].min() < 0 or arrays["label"].max() >= len(labels.classes):
@@ -281,7 +305,7 @@ def open_cohort(path: Path | str) -> Cohort:
         and not 0 <= arrays["record"].min() <= arrays["record"].max() < len(meta["records"])
     ):
         raise CohortError(path / "record.npy", "names no record", "records of cohort.json", "prepare the cohort again")
-    if layout is IMAGE_ARRAYS:
+    if images:
         _check_drawn(path, arrays, len(clients))
     return Cohort(path, meta, clients, labels, arrays)
 
@@ -290,7 +314,7 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     """Return what ``cohort.json`` says, checked: layout, rows, rows drawn, clients, labels; raises CohortError."""
     again = "prepare the cohort again"
     try:
-        layout = MODALITIES[modality_of(meta)]
+        layout = layout_of(modality_of(meta), rr_version_of(meta))
         count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
         told = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
         names, symbols = list(meta["label_map"]["classes"]), dict(meta["label_map"]["symbols"])

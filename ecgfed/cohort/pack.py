@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.cohort.arrays import npy_header
-from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, open_cohort
+from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, Layout, layout_of, open_cohort, rr_version_of
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import replacing_file, replacing_folder
@@ -60,7 +60,8 @@ def unpack_cohort(file: Path, out: Path, *, overwrite: bool = False) -> None:
     try:
         with open_regular(file) as stream, zipfile.ZipFile(stream) as archive, contextlib.ExitStack() as stack:
             meta = _meta(archive, file)
-            packed = {name: stack.enter_context(_Packed(archive, name, file)) for name in ARRAYS}
+            layout = layout_of("ecg", rr_version_of(meta))
+            packed = {name: stack.enter_context(_Packed(archive, name, file, layout)) for name in layout}
             rows = {one.rows for one in packed.values()}
             if len(rows) != 1:
                 raise CohortError(file, f"its arrays have {sorted(rows)} rows", "as many in each", _AGAIN)
@@ -97,9 +98,9 @@ class _Packed:
         rows: how many it has.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, name: str, file: Path) -> None:
+    def __init__(self, archive: zipfile.ZipFile, name: str, file: Path, layout: Layout = ARRAYS) -> None:
         entry = archive.getinfo(f"{name}.npy")
-        kind, tail = _BYTES if name == _META else ARRAYS[name]
+        kind, tail = _BYTES if name == _META else layout[name]
         self.dtype = np.dtype("int16" if name == "beats" else kind)
         self.stream = cast(BinaryIO, archive.open(entry))
         shape, fortran, dtype = npy_header(self.stream)
@@ -132,7 +133,7 @@ class _Packed:
 def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder: Path, file: Path) -> None:
     """Write the cohort and open it, so that what cannot be opened is never there; raises CohortError."""
     about = {name: value for name, value in meta.items() if name not in ("beats", "sha256", "fingerprint")}
-    with CohortWriter(folder) as writer:
+    with CohortWriter(folder, rr_version=rr_version_of(meta)) as writer:
         for start in range(0, rows, _BLOCK):
             part = {name: one.read(min(_BLOCK, rows - start)) for name, one in packed.items()}
             writer.append(**{**part, "beats": part["beats"].astype(np.float32) / np.float32(1000)})

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.cohort.arrays import fingerprint_of
-from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, MODALITIES, SCHEMA_VERSION, Layout
+from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, SCHEMA_VERSION, Layout, layout_of
 from ecgfed.files import write_json
 
 
@@ -57,11 +57,12 @@ class CohortWriter:
     Args:
         folder: where to.
         modality: ``ecg`` or ``image``; the latter takes the common test pool first, as client ``NOBODY``, and ``draw``.
+        rr_version: of the RR features of beats; ``finish`` has to say it too.
     """
 
-    def __init__(self, folder: Path, modality: str = "ecg") -> None:
+    def __init__(self, folder: Path, modality: str = "ecg", rr_version: int = 1) -> None:
         self.folder, self.modality = folder, modality
-        self.arrays = self._open(MODALITIES[modality])
+        self.arrays = self._open(layout_of(modality, rr_version))
         self.drawn = self._open(DRAWN_ARRAYS) if modality == "image" else {}
 
     def _open(self, layout: Layout) -> dict[str, _ArrayWriter]:

@@ -1,8 +1,21 @@
 """Inference from a bundle: numpy and onnxruntime (scipy where it filters); never torch, never wfdb."""
 
+from ecgfed.beats.context import LOOK_AHEAD, ContextStream
+from ecgfed.beats.intervals import intervals_s
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.predictions import Predictions
 from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
-__all__ = ["DELAY_S", "Bundle", "Classifier", "Predictions", "QrsDetector", "detect_qrs", "open_bundle"]
+__all__ = [
+    "DELAY_S",
+    "LOOK_AHEAD",
+    "Bundle",
+    "Classifier",
+    "ContextStream",
+    "Predictions",
+    "QrsDetector",
+    "detect_qrs",
+    "intervals_s",
+    "open_bundle",
+]

@@ -10,7 +10,7 @@ from typing import Any
 from ecgfed.beats.labels import LabelMap
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
-from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest
+from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
 from ecgfed.gate import check_links, read_bounded
@@ -69,6 +69,11 @@ class Bundle:
         return leads_in(self.manifest)
 
     @property
+    def rr_version(self) -> int:
+        """The version of the RR features that its graphs take (``ecgfed.beats.rr``), 0 for none."""
+        return rr_version_in(self.manifest)
+
+    @property
     def patients(self) -> tuple[str, ...]:
         """Ids of the patients who have a personal model."""
         return tuple(self.manifest["patients"])
@@ -98,7 +103,7 @@ class Bundle:
         if takes != set(self.manifest["inputs"]):
             wanted = " and ".join(self.manifest["inputs"])
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
-        return Classifier(graphs, self.classes, "rr" in self.manifest["inputs"])
+        return Classifier(graphs, self.classes, self.rr_version)
 
     def _read(self, name: str) -> bytes:
         """Return the bytes of one of the bundle's files, which are those the manifest knows."""

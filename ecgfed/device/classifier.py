@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import Windows, windows_around
-from ecgfed.beats.windows import RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.beats.rr import RR_NAMES
+from ecgfed.beats.windows import WINDOW_SAMPLES
 from ecgfed.device.graph import BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
 from ecgfed.device.graph_shapes import shown
 from ecgfed.device.predictions import Predictions
@@ -19,12 +20,18 @@ from ecgfed.signal.quality import LeadQuality
 
 #: One image of a bundle that was trained on images.
 IMAGE_SHAPE = (3, 32, 32)
-#: What the first graph of a chain may take: name -> element type and shape of one example.
+#: What the first graph of a chain may take: name -> element type and shape of one example; of RR features those of
+#: version 1, see ``input_of``.
 INPUTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "window": ("float32", (1, WINDOW_SAMPLES)),
-    "rr": ("float32", (len(RR_FEATURES),)),
+    "rr": ("float32", (len(RR_NAMES[1]),)),
     "image": ("uint8", IMAGE_SHAPE),
 }
+
+
+def input_of(name: str, rr_version: int) -> tuple[str, tuple[int, ...]]:
+    """Return element type and shape of one example of an input, for a version of the RR features; raises KeyError."""
+    return ("float32", (len(RR_NAMES[rr_version]),)) if name == "rr" else INPUTS[name]
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -44,13 +51,13 @@ def _real_numbers(name: str, values: NDArray[Any], unit: str) -> NDArray[np.floa
     return values
 
 
-def check_chain(graphs: Sequence[Graph], classes: int, rr: bool) -> None:
+def check_chain(graphs: Sequence[Graph], classes: int, rr: int) -> None:
     """Compare graphs with one another and with what they are for.
 
     Args:
         graphs: the chain, in order.
         classes: how many classes there are.
-        rr: whether the first graph takes RR features.
+        rr: the version of the RR features that the first graph takes, 0 for none.
 
     Raises:
         BundleError: inputs or outputs of another name, type or shape; the line names the graph.
@@ -61,7 +68,7 @@ def check_chain(graphs: Sequence[Graph], classes: int, rr: bool) -> None:
     if takes not in wanted:
         raise graph_fault(first.path, f"takes {_listed(takes)}, not {' or '.join(map(_listed, wanted))}")
     for entry in first.inputs:
-        dtype, shape = INPUTS[entry.name]
+        dtype, shape = input_of(entry.name, int(rr))
         if (entry.dtype.name, entry.shape[1:]) != (dtype, shape):
             raise graph_fault(first.path, f"takes {entry.name} as {entry.dtype.name} of shape {shown(entry)}")
     for before, graph in pairwise(graphs):
@@ -100,16 +107,16 @@ class Classifier:
     Args:
         graphs: ONNX files, or checked graphs, applied one after the other.
         classes: class names in order.
-        rr: whether the first graph takes RR features.
+        rr: the version of the RR features that the first graph takes, 0 for none (true is 1).
 
     Raises:
         BundleError: a graph that export did not write, or graphs that do not fit one another or the classes.
     """
 
-    def __init__(self, graphs: Sequence[Path | Graph], classes: tuple[str, ...], rr: bool) -> None:
+    def __init__(self, graphs: Sequence[Path | Graph], classes: tuple[str, ...], rr: int) -> None:
         checked = [one if isinstance(one, Graph) else check_graph(one, read_graph_file(one)) for one in graphs]
         check_chain(checked, len(classes), rr)
-        self.classes, self.rr = classes, rr
+        self.classes, self.rr = classes, int(rr)
         self.sessions = [Session(graph) for graph in checked]
 
     def logits(self, window_mv: NDArray[np.float32], rr_s: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -117,7 +124,7 @@ class Classifier:
 
         Args:
             window_mv: (beats, 1, 256) millivolt at 360 Hz, filtered, not normalised.
-            rr_s: (beats, 4) RR features, for a net that takes them.
+            rr_s: (beats, features) RR features of the version ``rr``, for a net that takes them.
 
         Raises:
             RecordError: another shape, whole numbers (which are a recorder's units and no millivolt), or values that
@@ -130,12 +137,15 @@ class Classifier:
         feeds = {"window": _real_numbers("window", window_mv, "millivolt")}
         if self.rr:
             if rr_s is None:
-                raise RecordError("rr", "is missing", f"shape ({len(window_mv)}, {len(RR_FEATURES)}) for this net")
+                raise RecordError("rr", "is missing", f"shape {self._rr_shape(len(window_mv))} for this net")
             rr_s = np.asarray(rr_s)
-            if rr_s.shape != (len(window_mv), len(RR_FEATURES)):
-                raise RecordError("rr", f"shape {rr_s.shape}", f"({len(window_mv)}, {len(RR_FEATURES)}) for this net")
-            feeds["rr"] = _real_numbers("rr", rr_s, "seconds")
+            if rr_s.shape != self._rr_shape(len(window_mv)):
+                raise RecordError("rr", f"shape {rr_s.shape}", f"{self._rr_shape(len(window_mv))} for this net")
+            feeds["rr"] = _real_numbers("rr", rr_s, "seconds" if self.rr == 1 else "RR features")
         return self._in_batches(feeds, len(window_mv))
+
+    def _rr_shape(self, beats: int) -> tuple[int, int]:
+        return beats, len(RR_NAMES[self.rr])
 
     def image_logits(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return logits (images, classes) of a bundle of images, for pixels (images, 3, 32, 32) uint8.
@@ -189,7 +199,7 @@ class Classifier:
             raise RecordError("signal", f"shape {signal_mv.shape}", "(samples,) of one lead")
         if r_samples.ndim != 1 or (np.diff(r_samples, prepend=-1) <= 0).any() or (r_samples >= len(signal_mv)).any():
             raise RecordError("R peaks", "are not in order inside the signal", f"increasing, 0 to {len(signal_mv) - 1}")
-        windows = windows_around(signal_mv, fs_hz, r_samples, quality)
+        windows = windows_around(signal_mv, fs_hz, r_samples, quality, rr_version=self.rr or 1)
         return replace(self.classify(windows), sample=r_samples, fs_hz=fs_hz)
 
     def classify(self, windows: Windows) -> Predictions:
@@ -214,5 +224,5 @@ class Classifier:
         return Predictions(probability.argmax(1), probability, np.concatenate(flags), self.classes)
 
     def __repr__(self) -> str:
-        rr = ", with RR features" if self.rr else ""
+        rr = f", with RR features {self.rr}" if self.rr else ""
         return f"Classifier({len(self.sessions)} graphs, {len(self.classes)} classes{rr})"

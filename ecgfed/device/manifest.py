@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.windows import FS_HZ, R_INDEX, RR_FEATURES, WINDOW_SAMPLES
+from ecgfed.beats.rr import RR_NAMES, rr_about
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.device.canonical import digest_of
-from ecgfed.device.classifier import INPUTS
+from ecgfed.device.classifier import INPUTS, input_of
 from ecgfed.errors import BundleError
 from ecgfed.gate import (
     MAX_JSON_BYTES,
@@ -31,8 +32,8 @@ SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
 #: The field of the manifest that holds its own digest.
 DIGEST = "digest"
-#: How RR features are computed: their version and order (``ecgfed.beats.windows.rr_features``).
-RR_ABOUT = {"version": 1, "names": list(RR_FEATURES)}
+#: How RR features may be computed: each version with its names in order (``ecgfed.beats.rr``).
+RR_ABOUT = {version: rr_about(version) for version in RR_NAMES}
 #: What this ecgfed does to a recording before a graph sees it. A manifest that says otherwise is not run.
 RUNTIME: dict[str, Any] = {
     "fs_hz": FS_HZ,
@@ -124,18 +125,25 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
 
 def _check_runtime(path: Path, manifest: Mapping[str, Any], modality: str) -> None:
     """Compare what the manifest says of preprocessing with what this ecgfed does."""
-    does: dict[str, Any] = RUNTIME if modality == "ecg" else {}
-    for name, value in does.items():
+    fixed: dict[str, Any] = RUNTIME if modality == "ecg" else {}
+    for name, value in fixed.items():
         if not _same(manifest[name], value):
             raise BundleError(path, f"{name} {manifest[name]!r:.100}", f"{value!r}, all this ecgfed runs", _AGAIN)
-    for name, value in (("normalisation", NORMALISATION[modality]), ("rr_features", RR_ABOUT)):
-        if name in manifest and not _same(manifest[name], value):
-            raise BundleError(path, f"{name} {manifest[name]!r:.100}", f"{value!r}, all this ecgfed runs", _AGAIN)
-    inputs = manifest["inputs"]
-    known = {name: list(shape) for name, (_, shape) in INPUTS.items()}
+    does: dict[str, list[Any]] = {"normalisation": [NORMALISATION[modality]], "rr_features": list(RR_ABOUT.values())}
+    for name, values in does.items():
+        if name in manifest and not any(_same(manifest[name], value) for value in values):
+            one_of = " or ".join(f"{value!r:.200}" for value in values)
+            raise BundleError(path, f"{name} {manifest[name]!r:.100}", f"{one_of}, all this ecgfed runs", _AGAIN)
+    inputs, version = manifest["inputs"], rr_version_in(manifest) or 1
+    known = {name: list(input_of(name, version)[1]) for name in INPUTS}
     allowed = [{"image"}] if modality == "image" else [{"window"}, {"window", "rr"}]
     if set(inputs) not in allowed or any(not _same(inputs[name], known[name]) for name in inputs):
         raise BundleError(path, f"inputs {inputs!r:.100}", "those of a net of ecgfed", _AGAIN)
+
+
+def rr_version_in(manifest: Mapping[str, Any]) -> int:
+    """Return the version of the RR features that a bundle's graphs take, 0 where they take none."""
+    return int(manifest.get("rr_features", {"version": 1})["version"]) if "rr" in manifest["inputs"] else 0
 
 
 def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ class TrainingData:
         clients: (M,) int64 client numbers that take part.
         rows: client number -> (beats,) rows of the arrays below.
         examples: (N, 1, 256) float32 millivolt, or images (N, 3, 32, 32) uint8; often memory-mapped.
-        rr: (N, 4) float32, or None for a net without RR.
+        rr: (N, features) float32 RR features, or None for a net without RR.
         label: (N,) class numbers.
         classes: number of classes.
         ids: client number -> the client's id, for messages.

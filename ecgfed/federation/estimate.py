@@ -49,7 +49,8 @@ def step_arithmetic(method: Method, data: TrainingData, plan: TrainPlan) -> tupl
 def _empty(method: Method, size: int, counts: torch.Tensor) -> Batch:
     net = method.net
     inputs = Inputs(
-        torch.zeros(size, *net.input_shape, dtype=net.input_type), torch.zeros(size, 4) if net.spec.rr else None
+        torch.zeros(size, *net.input_shape, dtype=net.input_type),
+        torch.zeros(size, net.spec.rr_count) if net.spec.rr else None,
     )
     return Batch(inputs, torch.zeros(size, dtype=torch.int64), counts)
 

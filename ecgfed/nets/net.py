@@ -15,6 +15,8 @@ from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
 #: More than there are annotation codes, and few enough that a head of a stranger's run has a place in memory.
 MAX_CLASSES = 10_000
 NORMS = ("group", "batch", "none")
+#: version of the RR features (``ecgfed.beats.rr``, which a net does not know) -> how many there are
+RR_COUNT = {1: 4, 2: 16}
 #: modality of a cohort -> architectures of the nets for it, the first where nothing else is asked for
 NETS: dict[str, tuple[str, ...]] = {"ecg": ("default", "reference"), "image": ("resnet30", "convnet3", "convnet2")}
 #: architecture -> normalisation where nothing else is asked for, if not ``group``; the papers' ConvNets have none
@@ -31,6 +33,7 @@ class NetSpec:
         norm: ``group``, ``batch`` or ``none``.
         rr: whether RR features are a second input; ECG only.
         width: scales all channels (to a multiple of 8).
+        rr_version: of the RR features, a key of ``RR_COUNT``.
     """
 
     classes: int
@@ -38,6 +41,7 @@ class NetSpec:
     norm: str = "group"
     rr: bool = False
     width: float = 1.0
+    rr_version: int = 1
 
     def __post_init__(self) -> None:
         architectures = [architecture for of_modality in NETS.values() for architecture in of_modality]
@@ -51,6 +55,8 @@ class NetSpec:
             raise OptionError("classes of the net", f"{self.classes!r:.40}", f"1 to {MAX_CLASSES:,}")
         if not isinstance(self.rr, bool):
             raise OptionError("--rr", f"{self.rr!r:.40}", "true or false")
+        if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
+            raise OptionError("--rr-version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)))
         if self.rr and self.modality != "ecg":
             found = f"given for {self.architecture}, a net for images"
             raise OptionError("--rr", found, "a net for ECG", "leave it out")
@@ -60,13 +66,21 @@ class NetSpec:
         """What the net is for: ``ecg`` or ``image``."""
         return next(modality for modality, architectures in NETS.items() if self.architecture in architectures)
 
+    @property
+    def rr_count(self) -> int:
+        """How many RR features are the second input, 0 for none."""
+        return RR_COUNT[self.rr_version] if self.rr else 0
+
     def scaled(self, channels: int) -> int:
         """Channels after ``width``, a multiple of 8."""
         return max(GROUPS, round(channels * self.width / GROUPS) * GROUPS)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
+        """Return the fields as JSON values; version 1 of the RR features goes without saying, as it did before."""
+        values = asdict(self)
+        if self.rr_version == 1:
+            del values["rr_version"]
+        return values
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "NetSpec":
@@ -83,6 +97,7 @@ def net_spec(
     norm: str | None = None,
     rr: bool | None = None,
     width: float = 1.0,
+    rr_version: int = 1,
 ) -> NetSpec:
     """Choose a net for a cohort; what is None is the modality's default.
 
@@ -99,7 +114,8 @@ def net_spec(
                 f"one of {', '.join(NETS[modality])}",
                 f"the cohort holds {_WHAT[modality]}",
             )
-    return NetSpec(classes, chosen, norm or usual, (modality == "ecg") if rr is None else rr, width)
+    rr = (modality == "ecg") if rr is None else rr
+    return NetSpec(classes, chosen, norm or usual, rr, width, rr_version if rr else 1)
 
 
 _WHAT = {"ecg": "ECG beats", "image": "images"}
@@ -112,7 +128,7 @@ class Inputs:
     Attributes:
         examples: windows (B, 1, 256) float32 millivolt, filtered, not normalised; of a net for images the images,
             (B, 3, 32, 32) uint8.
-        rr: (B, 4) float32, or None for a net without RR.
+        rr: (B, features) float32 RR features, or None for a net without RR.
         weight: (B,) float32, 0 for rows that only fill the batch up, or None when every row counts. BatchNorm's
             statistics and the risks look at it.
     """

@@ -27,7 +27,8 @@ ARCHITECTURES = {
     "default": Architecture(stem=(24, 7, 4), blocks=((40, 5, 2), (64, 3, 2))),
     "reference": Architecture(stem=(32, 7, 2), blocks=((64, 5, 2), (96, 3, 2))),
 }
-#: Typical values that bring RR features near zero: seconds, seconds, seconds, ratio.
+#: Typical values that bring RR features of version 1 near zero: seconds, seconds, seconds, ratio. Those of later
+#: versions come scaled and clipped.
 RR_CENTRE = (0.8, 0.8, 0.8, 1.0)
 RR_SCALE = (0.3, 0.3, 0.3, 0.3)
 RR_LIMIT = 5.0
@@ -59,7 +60,7 @@ class ResNet1d(Net):
             draw.conv(f"{block}.skip", channels, out, 1)
             channels = out
         if self.spec.rr:
-            draw.linear("extractor.rr", len(RR_CENTRE), self.features, gain=1.0)
+            draw.linear("extractor.rr", self.spec.rr_count, self.features, gain=1.0)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         kind, rows = self.spec.norm, inputs.weight
@@ -76,8 +77,12 @@ class ResNet1d(Net):
         if self.spec.rr:
             if inputs.rr is None:
                 raise ValueError("this net was built with RR features and needs them as input")
-            centre = inputs.rr.new_tensor(RR_CENTRE)
-            scale = inputs.rr.new_tensor(RR_SCALE)
-            rr = ((inputs.rr - centre) / scale).clamp(-RR_LIMIT, RR_LIMIT)
-            features = features + linear(params, "extractor.rr", rr)
+            features = features + linear(params, "extractor.rr", self._scaled(inputs.rr))
         return features
+
+    def _scaled(self, rr: Tensor) -> Tensor:
+        """RR features as the net takes them in; only version 1 is of seconds."""
+        if self.spec.rr_version != 1:
+            return rr
+        centre, scale = rr.new_tensor(RR_CENTRE), rr.new_tensor(RR_SCALE)
+        return ((rr - centre) / scale).clamp(-RR_LIMIT, RR_LIMIT)

@@ -129,7 +129,7 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
         write_dir=str(folder),
     )
     try:
-        back = read_recording(folder / name, (names[0],), every_lead=True)
+        back = read_recording(folder / name, (names[0],), every_lead=True, others=True)
     except RecordError as problem:  # a full disk cuts wfdb's files short without a word
         raise OSError(str(problem)) from problem
     written = []

@@ -159,6 +159,14 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
     if path.exists() and not (path.is_dir() and all(map(is_left_by_a_kill, path.iterdir()))):
         raise RunError(path, "is not empty", "a new folder", "choose another --out, or go on with --resume")
+    spec = method.net.spec
+    if spec.rr and spec.rr_version != cohort.rr_version:
+        raise RunError(
+            cohort.path,
+            f"has RR features of version {cohort.rr_version}",
+            f"version {spec.rr_version}, which the net takes",
+            f"make the net with rr_version={cohort.rr_version}",
+        )
     meta = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
@@ -166,7 +174,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "cohort": {"path": _cohort_place(cohort, path), "fingerprint": cohort.fingerprint},
         "classes": list(cohort.classes),
         "clients": [client.id for client in cohort.clients],
-        "net": method.net.spec.as_json(),
+        "net": spec.as_json(),
         "method": name_of(type(method)),
         **_pin(type(method)),
         "settings": asdict(method.settings),

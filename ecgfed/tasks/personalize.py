@@ -202,7 +202,7 @@ def _as_the_cohort(
         stored = cohort.meta.get("detector")
         detector = stored_detector(stored, where) if peaks == "detected" and stored is not None else OURS
     chosen = cohort.leads if leads is None else lead_list(leads)
-    return BeatOptions(chosen, peaks, detector, annotator, read_options(how), mains_hz)
+    return BeatOptions(chosen, peaks, detector, annotator, read_options(how), mains_hz, cohort.rr_version)
 
 
 def _first_beats(

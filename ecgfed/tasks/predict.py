@@ -204,7 +204,13 @@ def predict(
     opened.require_ecg()
     classifier = opened.classifier(patient)
     options = BeatOptions(
-        opened.leads if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
+        opened.leads if leads is None else lead_list(leads),
+        peaks,
+        detector,
+        annotator,
+        read_options(how),
+        mains_hz,
+        opened.rr_version or 1,
     )
     if not isinstance(recording, AnyRecording):
         recording = open_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ecgfed.beats.labels import LabelMap, load_label_map
 from ecgfed.beats.path import BeatOptions
+from ecgfed.beats.rr import RR_LATEST
 from ecgfed.cohort.build import PrepareOptions, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.split import SplitKind
@@ -35,10 +36,11 @@ def _options(
     peaks: str = "annotated",
     detector: str | Detector = OURS,
     mains_hz: float | None = None,
+    rr_version: int = RR_LATEST,
     annotator: str = "atr",
     how: ReadOptions | None = None,
 ) -> PrepareOptions:
-    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz)
+    beats = BeatOptions(lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz, rr_version)
     labels = load_label_map(classes) if isinstance(classes, str) else classes
     return PrepareOptions(beats, labels, split, (holdout,) if isinstance(holdout, str) else tuple(holdout), seed)
 
@@ -55,6 +57,7 @@ def prepare_mitbih(
     peaks: str = "annotated",
     detector: str | Detector = OURS,
     mains_hz: float | None = None,
+    rr_version: int = RR_LATEST,
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII",),
     seed: int = 0,
@@ -78,6 +81,7 @@ def prepare_mitbih(
         peaks: ``annotated`` or ``detected`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
         mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        rr_version: of the RR features: 2, which know gaps and the patient, or 1, which come one beat late.
         holdout: client ids to keep out of training.
         leads: lead names in order of preference.
         seed: decides the random split.
@@ -95,7 +99,9 @@ def prepare_mitbih(
     from ecgfed.cohort.mitbih import count_check, digests, mitbih_sources, wrong_files
 
     source, out = Path(source), Path(out)
-    options = _options(leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz)
+    options = _options(
+        leads, classes, split, holdout, seed, peaks=peaks, detector=detector, mains_hz=mains_hz, rr_version=rr_version
+    )
     if download:
         require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, progress=_telling(watch, "download"))
@@ -138,6 +144,7 @@ def prepare_folder(
     peaks: str = "annotated",
     detector: str | Detector = OURS,
     mains_hz: float | None = None,
+    rr_version: int = RR_LATEST,
     holdout: Sequence[str] = (),
     leads: str | Sequence[str] = ("MLII", "II"),
     seed: int = 0,
@@ -164,6 +171,7 @@ def prepare_folder(
         peaks: see there.
         detector: see there.
         mains_hz: see there.
+        rr_version: see there.
         holdout: see there.
         leads: see there.
         seed: see there.
@@ -194,6 +202,7 @@ def prepare_folder(
         peaks=peaks,
         detector=detector,
         mains_hz=mains_hz,
+        rr_version=rr_version,
         annotator=annotator,
         how=how,
     )

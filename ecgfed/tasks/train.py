@@ -218,6 +218,7 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
         norm=options["norm"],
         rr=options["rr"],
         width=1.0 if options["width"] is None else options["width"],
+        rr_version=cohort.rr_version if cohort.modality == "ecg" else 1,
     )
     plan = _plan(options, cohort, kind, rr=spec.rr)
     method = kind(make_net(spec), made)

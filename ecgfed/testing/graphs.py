@@ -47,7 +47,7 @@ def exported_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.floa
         for number, graph in enumerate(_graphs(net, answer)):
             paths.append(Path(folder) / f"{number}.onnx")
             paths[-1].write_bytes(graph)
-        device = Classifier(paths, tuple(map(str, range(net.spec.classes))), net.spec.rr)
+        device = Classifier(paths, tuple(map(str, range(net.spec.classes))), net.spec.rr_version if net.spec.rr else 0)
         return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
 
 

@@ -67,7 +67,7 @@ def test_beats_take_their_symbols_class_and_other_marks_are_no_beats() -> None:
 def test_a_beat_without_a_class_still_counts_for_the_intervals() -> None:
     """The Q at 1100 stands between 800 and 1500: 400 / 360 s before the last beat."""
     marks = {500: "N", 800: "V", 1100: "Q", 1500: "A"}
-    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP)
+    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP, rr_version=1)
     np.testing.assert_allclose(beats.windows.rr_s[:, 0], [300 / 360, 300 / 360, 400 / 360], rtol=1e-6)
     np.testing.assert_allclose(beats.windows.rr_s[:, 1], [300 / 360, 300 / 360, 400 / 360], rtol=1e-6)
 
@@ -76,7 +76,7 @@ def test_detected_peaks_take_the_label_of_the_beat_within_150_ms() -> None:
     """54 samples at 360 Hz. 520 belongs to 500; 900 is near nothing; 1155 is 55 off; the beat at 2000 is missed."""
     marks = {500: "N", 800: "V", 1100: "A", 2000: "N"}
     detected = np.array([520, 800, 900, 1155])
-    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP, detected)
+    beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP, detected, rr_version=1)
     assert beats.sample.tolist() == [520, 800]
     assert [MAP.classes[i] for i in beats.label] == ["N", "V"]
     assert beats.unmatched == (2, 2)

@@ -11,6 +11,7 @@ from record_files import r_waves
 
 from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY, labelled_beats, windows_around
 from ecgfed.beats.labels import BUILT_IN
+from ecgfed.beats.rr import RR_NAMES
 from ecgfed.beats.windows import cut_windows, resample, rr_features
 from ecgfed.record.wfdb_files import read_annotation, read_recording
 from ecgfed.signal.filters import band_pass
@@ -53,10 +54,11 @@ def test_a_recording_shorter_than_a_window_still_gives_one() -> None:
 
 
 def test_no_beats_give_no_windows() -> None:
-    windows = windows_around(np.zeros(1000), 360.0, np.empty(0, np.int64))
-    assert windows.window_mv.shape == (0, 1, 256)
-    assert windows.rr_s.shape == (0, 4)
-    assert windows.flags.shape == (0,)
+    for version, names in RR_NAMES.items():
+        windows = windows_around(np.zeros(1000), 360.0, np.empty(0, np.int64), rr_version=version)
+        assert windows.window_mv.shape == (0, 1, 256)
+        assert windows.rr_s.shape == (0, len(names))
+        assert windows.flags.shape == (0,)
 
 
 def test_windows_hold_the_filtered_signal_and_flags_say_what_is_amiss() -> None:
@@ -154,7 +156,9 @@ def test_one_heart_recorded_at_two_rates_gives_the_same_windows(tmp_path: Path, 
     made = {}
     for name in ("own", "mit"):
         read = read_recording(tmp_path / name, ("MLII",))
-        made[name] = labelled_beats(read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"])
+        made[name] = labelled_beats(
+            read.signal_mv, read.fs_hz, read_annotation(tmp_path / name), BUILT_IN["mitbih12"], rr_version=1
+        )
     own, mit = made["own"].windows, made["mit"].windows
     assert mit.window_mv.max() > 0.8
     np.testing.assert_allclose(own.window_mv, mit.window_mv, atol=0.02)

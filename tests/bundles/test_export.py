@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from support import SavedRun, change_json, copied, exported, snapshot, softmax, traced_once  # noqa: F401
 
 import ecgfed.bundles.export as export_module
+from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.bundles.export import export_bundle
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.evaluation.scenarios import evaluate
@@ -91,7 +92,9 @@ def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) 
     assert manifest["cohort"]["fingerprint"] == cohort["fingerprint"]
     assert (manifest["method"], manifest["rounds"]) == (kind, 2)
     assert (manifest["net"], manifest["settings"]) == (meta["net"], meta["settings"])
-    assert manifest["inputs"] == {"window": [1, 256]} | ({"rr": [4]} if kind == "fedavg" else {})
+    assert manifest["inputs"] == {"window": [1, 256]} | (
+        {"rr": [len(manifest["rr_features"]["names"])]} if kind == "fedavg" else {}
+    )
     assert list(manifest["patients"]) == PATIENTS
     assert [entry["patient"] for entry in manifest["patients"].values()] == PATIENTS
     assert 0 <= manifest["parity"]["max_logit_difference"] <= 1e-4 == manifest["parity"]["allowed"]
@@ -176,7 +179,7 @@ def test_graph_is_opset_18_with_a_free_batch_axis(file: str, request: pytest.Fix
     }
     batch = shapes["window"][0]
     assert isinstance(batch, str)
-    rr = {"rr": [batch, 4]} if kind == "fedavg" else {}
+    rr = {"rr": [batch, len(RR_NAMES[RR_LATEST])]} if kind == "fedavg" else {}
     assert shapes == {"window": [batch, 1, 256], "logits": [batch, 12], **rr}
 
 

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from support import SavedRun, exported, softmax
 
 from ecgfed.beats.extract import windows_around
+from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.device import Classifier, open_bundle
 from ecgfed.errors import RecordError
 
 SYMBOLS = "NNNNV" * 12
+#: RR features of a cohort where nothing else is asked for.
+FEATURES = len(RR_NAMES[RR_LATEST])
 N, V = 0, 3  # their class numbers in mitbih12
 
 
@@ -35,7 +38,7 @@ def _windows(beats: int) -> NDArray[np.float32]:
 
 
 def _rr(beats: int) -> NDArray[np.float32]:
-    return np.tile(np.array([0.8, 0.8, 0.8, 1.0], np.float32), (beats, 1))
+    return np.random.default_rng(beats).uniform(-1, 1, (beats, FEATURES)).astype(np.float32)
 
 
 @pytest.mark.parametrize("beats", [1, 255, 256, 257, 600])
@@ -84,10 +87,10 @@ def _with(window: NDArray[Any], value: float) -> NDArray[Any]:
         (_with(_windows(3), np.nan), _rr(3), "window: values that are not finite"),
         (_with(_windows(3), -np.inf), _rr(3), "window: values that are not finite"),
         (_with(_windows(3).astype(np.float64), 1e300), _rr(3), "window: values that are not finite"),
-        (_windows(3), None, r"rr: is missing; expected shape \(3, 4\)"),
-        (_windows(3), _rr(2), r"rr: shape \(2, 4\); expected \(3, 4\)"),
+        (_windows(3), None, r"rr: is missing; expected shape \(3, 16\)"),
+        (_windows(3), _rr(2), r"rr: shape \(2, 16\); expected \(3, 16\)"),
         (_windows(3), _rr(3)[:, :3], r"rr: shape \(3, 3\)"),
-        (_windows(3), np.ones((3, 4), np.int64), "rr: values of type int64"),
+        (_windows(3), np.ones((3, FEATURES), np.int64), "rr: values of type int64"),
         (_windows(3), _rr(3) * np.float32(np.nan), "rr: values that are not finite"),
     ],
 )

@@ -11,7 +11,8 @@ import wfdb
 from conftest import synthetic_signal, write_record
 
 import ecgfed
-from ecgfed.beats import path
+from ecgfed.beats import context, path
+from ecgfed.beats.extract import windows_around
 from ecgfed.beats.long_windows import windows_by_blocks
 from ecgfed.beats.path import BeatOptions, cut_beats
 from ecgfed.cohort import build
@@ -56,12 +57,17 @@ def record(folder: Path, name: str = "r", *, fs_hz: float = 250.0, beats: int = 
     return made
 
 
-@pytest.mark.parametrize("fs_hz", [128.0, 250.0, 257.3, 360.0])
-def test_beats_are_cut_as_from_the_whole(by_blocks: pytest.MonkeyPatch, tmp_path: Path, fs_hz: float) -> None:
-    signal, _ = synthetic_signal("NNVN" * 45, fs_hz=fs_hz)
+@pytest.mark.parametrize(
+    ("fs_hz", "rr_version", "times"), [(128.0, 1, 45), (250.0, 2, 400), (257.3, 2, 60), (360.0, 1, 45), (360.0, 2, 15)]
+)
+def test_beats_are_cut_as_from_the_whole(
+    by_blocks: pytest.MonkeyPatch, tmp_path: Path, fs_hz: float, rr_version: int, times: int
+) -> None:
+    """The longest has more beats than the features of version 2 look back to, the shortest fewer than they wait for."""
+    signal, _ = synthetic_signal("NNVN" * times, fs_hz=fs_hz)
     signal[: round(2 * fs_hz)] = signal[round(30 * fs_hz) : round(41 * fs_hz)] = signal[-40:] = np.nan
     np.save(tmp_path / "x.npy", np.stack([signal, -0.6 * signal]))
-    options = BeatOptions(LEADS, how=ReadOptions(fs_hz, "mV", LEADS))
+    options = BeatOptions(LEADS, how=ReadOptions(fs_hz, "mV", LEADS), rr_version=rr_version)
     whole = cut_beats(ecgfed.read_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how), options)
     opened = ecgfed.open_recording(tmp_path / "x.npy", LEADS, every_lead=True, how=options.how)
     assert isinstance(opened, LongRecording)
@@ -69,14 +75,30 @@ def test_beats_are_cut_as_from_the_whole(by_blocks: pytest.MonkeyPatch, tmp_path
     assert np.array_equal(long.r_samples, whole.r_samples)
     assert long.quality.stretches == whole.quality.stretches
     blocks = list(long.blocks())
-    assert len(blocks) > 5
+    assert (len(long.r_samples) > context.HISTORY + context.LOOK_AHEAD) == (times == 400)
+    assert len(blocks) > 5 or times == 15
     for name in ("window_mv", "rr_s", "flags"):
         assert np.array_equal(np.concatenate([getattr(one, name) for one in blocks]), getattr(whole.windows, name))
     keep = np.arange(3, len(long.r_samples), 7)
-    some = np.concatenate([one.window_mv for one in long.blocks(keep)])
-    assert np.array_equal(some, whole.windows.window_mv[keep])
+    some = list(long.blocks(keep))
+    for name in ("window_mv", "rr_s", "flags"):
+        assert np.array_equal(np.concatenate([getattr(one, name) for one in some]), getattr(whole.windows, name)[keep])
     filtered = BandPassed(Bridged(opened, "MLII", long_quality.gaps_of(opened, "MLII")))
     assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal)[0], fs_hz)[500:900])
+
+
+def test_stretches_without_marks_are_void_by_blocks_too(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = ecgfed.open_recording(record(tmp_path, beats=240), LEADS)
+    found = cut_beats(recording, BeatOptions(LEADS))
+    void = [(int(found.r_samples[20]) + 9, int(found.r_samples[20]) + 10), (9000, 12_000)]
+    whole = windows_around(recording.signal_mv, recording.fs_hz, found.r_samples, found.quality, void=void)
+    blocks = list(windows_by_blocks(recording, found.quality, found.r_samples, void=void))
+    rr = np.concatenate([one.rr_s for one in blocks])
+    assert np.array_equal(rr, whole.rr_s)
+    previous = list(context.FEATURES).index("void_previous")
+    assert rr[21, previous] == 1
+    assert found.windows.rr_s[21, previous] == 0
+    assert rr[:, previous].sum() > found.windows.rr_s[:, previous].sum() + 3
 
 
 def test_detect_writes_the_same_bytes(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -175,8 +175,8 @@ def _rhythm(before: Floats, typical: Floats, sinus: Floats) -> dict[str, Floats]
     """Intervals against the references, NaN where void; ``change`` is the irregularity itself."""
     after = np.append(before[1:], np.nan)
     logs = np.log(before)
-    changes = [np.abs(logs - np.concatenate([np.full(by, np.nan), logs])[: len(logs)]) for by in (1, 2)]
-    change = _running_quantile(np.fmin(*changes), CHANGES, CHANGE_SHARE)
+    one, two = (np.abs(logs - np.concatenate([np.full(by, np.nan), logs])[: len(logs)]) for by in (1, 2))
+    change = _running_quantile(np.fmin(one, two), CHANGES, CHANGE_SHARE)
     change = np.where(np.isfinite(change), change, 0.0)  # no rhythm yet is none to be irregular
     return {
         "previous_over_typical": _log(before, typical),

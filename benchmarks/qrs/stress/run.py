@@ -1,0 +1,116 @@
+"""The stress table: rhythms and recorders made from real beats, ours beside every peer that is installed.
+
+    python benchmarks/qrs/stress/run.py --source MITDB --work DIR                 # strips from DS2, the table
+    python benchmarks/qrs/stress/run.py --source MITDB --work DIR --records DS1   # its twin, to choose by
+
+Strips are made with a fixed seed from the records' own beats (``rows.py``). Every detector sees the first lead alone;
+ours is shown both leads too (`ecgfed`). Matching is EC57's, 150 ms, one to one, from 5 s on (from the start for strips
+of 10 and 30 s). What a detector found is kept in DIR.
+"""
+
+import os
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+from common import DS1, DS2, parser, print_table, save, script
+from physiology import Strip
+from stress.rows import ROWS, Rows
+
+from ecgfed import Annotation, EcgfedError
+from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
+from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
+
+ONE_LEAD = f"{OURS}-1"
+
+
+def find(detector: str, strip: Strip) -> np.ndarray:
+    """Return the peaks of a strip; none where the detector fails."""
+    name = OURS if detector == ONE_LEAD else detector
+    shown = strip.signals_mv if detector == OURS else strip.signals_mv[:1]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return detect_r_peaks(shown, strip.fs_hz, detector=name)
+    except EcgfedError:
+        return np.empty(0, np.int64)
+
+
+def scored(name: str, strip: Strip, peaks: np.ndarray) -> Comparison:
+    """Compare with the beats that were put there."""
+    reference = Annotation(strip.beats, strip.symbols)
+    start_s = 0.0 if "strips" in name else 5.0
+    marks = Annotation(peaks, np.full(len(peaks), "N"))
+    return compare(reference, marks, strip.fs_hz, samples=strip.samples, start_s=start_s, record=strip.name)
+
+
+def kept(detector: str, rows: Rows, work: Path, names: list[str]) -> dict[str, Any]:
+    """Run a detector on the rows it has not been run on; return Se, +P, F1 and missed and extra beats of each."""
+    made: dict[str, Any] = {}
+    for number, name in enumerate(ROWS):
+        if name not in names:
+            continue
+        file = work / detector / f"{number}.npz"
+        strips = rows.row(name)
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            found = [find(detector, strip) for strip in strips]
+            np.savez(file, name=name, **{f"s{i}": peaks for i, peaks in enumerate(found)})
+        with np.load(file, allow_pickle=False) as stored:
+            found = [stored[f"s{i}"] for i in range(len(strips))]
+        made[name] = figures([scored(name, s, p) for s, p in zip(strips, found, strict=True)])
+    return made
+
+
+def figures(comparisons: list[Comparison]) -> dict[str, Any]:
+    gross = aggregate(comparisons).gross
+    se, ppv = gross.scores["qrs_se"], gross.scores["qrs_ppv"]
+    return {
+        "beats": se.whole,
+        "missed": se.whole - se.part,
+        "extra": ppv.whole - ppv.part,
+        "se": round(se.percent or 0.0, 2),
+        "ppv": round(ppv.percent or 0.0, 2),
+        "f1": round(gross.qrs_f1 or 0.0, 2),
+    }
+
+
+def table(results: dict[str, dict[str, Any]], names: list[str]) -> list[list[str]]:
+    """Return the rows of the table: ours, and the peer with the highest F1."""
+    ours = [one for one in results if one.startswith(OURS)]
+    lines = []
+    for name in names:
+        peers = {d: row[name] for d, row in results.items() if not d.startswith(OURS)}
+        best = max(peers, key=lambda d: peers[d]["f1"], default="")
+        cells = [f"{results[d][name]['se']:.1f} / {results[d][name]['ppv']:.1f}" for d in ours]
+        peer = f"{peers[best]['se']:.1f} / {peers[best]['ppv']:.1f} ({best})" if best else ""
+        lines.append([name, str(results[ours[0]][name]["beats"]), *cells, peer])
+    return lines
+
+
+def main() -> None:
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--records", choices=("DS1", "DS2"), default="DS2")
+    arguments.add_argument("--only", nargs="*", help="detectors to run")
+    arguments.add_argument("--rows", nargs="*", help="rows whose name begins so")
+    given = arguments.parse_args()
+    rows = Rows(given.source, {"DS1": DS1, "DS2": DS2}[given.records])
+    names = [name for name in ROWS if not given.rows or name.startswith(tuple(given.rows))]
+    results: dict[str, dict[str, Any]] = {}
+    for detector in given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]:
+        results[detector] = kept(detector, rows, given.work / given.records, names)
+        print(detector, "done", flush=True)
+    save(given, {"records": given.records, "results": results})
+    ours = [one for one in results if one.startswith(OURS)]
+    print_table(["row", "beats", *ours, "best peer"], table(results, names))
+
+
+if __name__ == "__main__":
+    script(main)

@@ -26,6 +26,7 @@ from figure_ways import (
     scale_row,
     short,
     stopped_in_round,
+    stress_row,
     system,
     turned_over,
 )
@@ -202,6 +203,11 @@ QRS = [
         one
         for row in results_of("qrs/results.json")["results"]
         for one in figures("benchmarks/qrs/README.md", "qrs/results.json", qrs_row(row["detector"]))
+    ),
+    *(
+        one
+        for row in results_of("qrs/stress/results.json")["results"]["ecgfed"]
+        for one in figures("benchmarks/qrs/stress/README.md", "qrs/stress/results.json", stress_row(row))
     ),
 ]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 from common import DS1, compared
-from examples import Example
 from physiology import Strip
+from shown import Example
 from stress.rows import Rows
 from stress.run import figures, scored
 

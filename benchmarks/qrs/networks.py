@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from examples import Example, rhythm_examples
+from shown import Example, rhythm_examples
 from torch import nn
 
 from ecgfed.signal import qrs_net

@@ -17,7 +17,8 @@ Signal = NDArray[np.float64]
 Rng = np.random.Generator
 NORMAL, WIDE = ("N", "L", "R", "e", "j", "A", "a", "J", "S"), ("V", "E")
 #: Records without P waves before their beats (atrial fibrillation or flutter, or waves too small to cut).
-NO_P = frozenset("108 109 118 124 201 202 203 207 208 210 217 219 221 222 228 232 200".split())
+_NO_P = "108 109 118 124 200 201 202 203 207 208 210 217 219 221 222 228 232"
+NO_P = frozenset(_NO_P.split())
 
 
 @dataclass(frozen=True)

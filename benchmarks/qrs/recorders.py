@@ -95,9 +95,8 @@ def _bad_stretches(source: Path, record: str, strip: Strip) -> list[tuple[int, i
     at = [*marks.sample[noisy].tolist(), strip.samples]
     found = []
     for subtype, start, stop in zip(marks.subtypes[noisy].tolist(), at[:-1], at[1:], strict=True):
-        for lead in range(len(strip.signals_mv)):
-            if subtype >= 0 and subtype >> lead & 1 and 3 * strip.fs_hz <= stop - start <= 60 * strip.fs_hz:
-                found.append((lead, start, stop))
+        if subtype >= 0 and 3 * strip.fs_hz <= stop - start <= 60 * strip.fs_hz:
+            found += [(lead, start, stop) for lead in range(len(strip.signals_mv)) if subtype >> lead & 1]
     return found
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import DS1
 from copies import Copies
-from examples import Example, examples
 from networks import train, use
+from shown import Example, examples
 from stress.rows import Rows
 
 from ecgfed.signal import qrs_net
@@ -46,9 +46,8 @@ def print_kinds(made: list[Example]) -> None:
     for kind in dict.fromkeys(one.kind for one in made):
         mine = [one for one in made if one.kind == kind]
         beats, lost = sum(one.beats for one in mine), sum(one.lost for one in mine)
-        print(
-            f"{kind:22} {beats:8,} beats, {lost:5,} without a candidate, {sum(one.at.size for one in mine):8,} of them"
-        )
+        count = sum(one.at.size for one in mine)
+        print(f"{kind:22} {beats:8,} beats, {lost:5,} of them without one of {count:,} candidates")
 
 
 def main() -> None:

@@ -28,8 +28,10 @@ LEADS = 2
 
 @lru_cache(maxsize=1)
 def _weights() -> dict[str, Floats]:
-    """Whole numbers in float32, by layer, each with a bias: ``lead``, ``mix``, ``first``; ``around``, ``tie``, ``beat``;
-    ``place``, ``near``, ``pick``.
+    """Whole numbers in float32, by layer, each with a bias.
+
+    The first look has the layers ``lead``, ``mix``, ``first``, the second ``around``, ``tie``, ``beat``, and the choice
+    of the R peak ``place``, ``near``, ``pick``.
     """
     with files("ecgfed.signal").joinpath(FILE).open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}

@@ -89,7 +89,7 @@ class Segment:
         return out
 
     def _look(self, stop: int, count: int, ended: bool) -> list[int]:
-        """Look at the blocks up to ``stop``, decide what can be; return the R peaks that nothing can replace any more."""
+        """Look at the blocks up to ``stop``, decide what can be; return the R peaks that nothing can replace."""
         first, self.blocks = self.blocks, stop
         decide = stop if ended else max(stop - BLOCKS_AHEAD, 0)
         low, high = self.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD

@@ -1,4 +1,4 @@
-"""The rows of the stress table: strips made from real records, one list for each row; the same seed, the same strips."""
+"""The rows of the stress table: strips made from real records, one list a row; the same seed, the same strips."""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence

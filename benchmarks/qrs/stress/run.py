@@ -5,13 +5,14 @@
 
 Strips are made with a fixed seed from the records' own beats (``rows.py``). Every detector sees the first lead alone;
 ours is shown both leads too (`ecgfed`). Matching is EC57's, 150 ms, one to one, from 5 s on (from the start for strips
-of 10 and 30 s). What a detector found is kept in DIR.
+of 10 and 30 s). What a detector found is kept in DIR. `before` is ours of an older checkout, from its own results file.
 """
 
 import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
+import json
 import sys
 import warnings
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import DS1, DS2, parser, print_table, save, script
 from physiology import Strip
 from stress.rows import ROWS, Rows
@@ -29,6 +31,8 @@ from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
+BEFORE, BEFORE_ONE = "before", "before-1"
+OWN = (OURS, ONE_LEAD, BEFORE, BEFORE_ONE)
 
 
 def find(detector: str, strip: Strip) -> np.ndarray:
@@ -82,17 +86,22 @@ def figures(comparisons: list[Comparison]) -> dict[str, Any]:
     }
 
 
-def table(results: dict[str, dict[str, Any]], names: list[str]) -> list[list[str]]:
-    """Return the rows of the table: ours, and the peer with the highest F1."""
-    ours = [one for one in results if one.startswith(OURS)]
-    lines = []
-    for name in names:
-        peers = {d: row[name] for d, row in results.items() if not d.startswith(OURS)}
-        best = max(peers, key=lambda d: peers[d]["f1"], default="")
-        cells = [f"{results[d][name]['se']:.1f} / {results[d][name]['ppv']:.1f}" for d in ours]
-        peer = f"{peers[best]['se']:.1f} / {peers[best]['ppv']:.1f} ({best})" if best else ""
-        lines.append([name, str(results[ours[0]][name]["beats"]), *cells, peer])
-    return lines
+def best_peer(results: dict[str, dict[str, Any]], row: str) -> str:
+    """Return the peer with the highest F1 in a row, "" where there is none."""
+    peers = [name for name in results if name not in OWN]
+    return max(peers, key=lambda name: results[name][row]["f1"], default="")
+
+
+def pair(scores: dict[str, Any]) -> str:
+    return f"{scores['se']:.1f} / {scores['ppv']:.1f}"
+
+
+def cells(results: dict[str, dict[str, Any]], row: str) -> list[str]:
+    """Return a row of the table: Se / +P of ours, ours before, and the best peer."""
+    own = [name for name in OWN if name in results]
+    peer = best_peer(results, row)
+    last = [f"{pair(results[peer][row])} ({peer})"] if peer else []
+    return [row, f"{results[own[0]][row]['beats']:,}", *(pair(results[name][row]) for name in own), *last]
 
 
 def main() -> None:
@@ -100,6 +109,7 @@ def main() -> None:
     arguments.add_argument("--records", choices=("DS1", "DS2"), default="DS2")
     arguments.add_argument("--only", nargs="*", help="detectors to run")
     arguments.add_argument("--rows", nargs="*", help="rows whose name begins so")
+    arguments.add_argument("--before", type=Path, help="results of an older checkout, to stand beside ours")
     given = arguments.parse_args()
     rows = Rows(given.source, {"DS1": DS1, "DS2": DS2}[given.records])
     names = [name for name in ROWS if not given.rows or name.startswith(tuple(given.rows))]
@@ -107,9 +117,12 @@ def main() -> None:
     for detector in given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]:
         results[detector] = kept(detector, rows, given.work / given.records, names)
         print(detector, "done", flush=True)
+    if given.before:
+        older = json.loads(given.before.read_text())["results"]
+        results |= {BEFORE: older[OURS], BEFORE_ONE: older[ONE_LEAD]}
     save(given, {"records": given.records, "results": results})
-    ours = [one for one in results if one.startswith(OURS)]
-    print_table(["row", "beats", *ours, "best peer"], table(results, names))
+    shown = [name for name in OWN if name in results]
+    print_table(["row", "beats", *shown, "best peer"], (cells(results, name) for name in names))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.signal import qrs_features, qrs_net, qrs_rhythm, qrs_signal
+from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
 from ecgfed.signal.qrs_rhythm import BLOCKS_AHEAD, MEMORY, Likely
 from ecgfed.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
 
@@ -48,10 +48,10 @@ class Segment:
             self.raw = np.concatenate([self.raw, self._whole(data_mv)], axis=1)
         total = self.raw_start + self.raw.shape[1]
         have = self.signal_start + self.signal.shape[1]
-        count = qrs_signal.resampled_count(total, self.fs_hz, ended)
+        count = qrs_resample.resampled_count(total, self.fs_hz, ended)
         if count > have:
             end = total if ended else None
-            more = qrs_signal.resample(self.raw, self.raw_start, have, count, self.fs_hz, end)
+            more = qrs_resample.resample(self.raw, self.raw_start, have, count, self.fs_hz, end)
             self.signal = np.concatenate([self.signal, more], axis=1)
         stop = -(-count // BLOCK) if ended else (count - LOOK_AHEAD) // BLOCK
         peaks: list[int] = []

@@ -32,51 +32,6 @@ FLOOR_UV = 4.0
 FIRST_BLOCKS = 4
 
 
-def resample(signal_uv: Whole, first: int, start: int, stop: int, fs_hz: float, end: int | None) -> Whole:
-    """Average a signal over each 5 ms (or over one sample, where those are longer).
-
-    Args:
-        signal_uv: (leads, samples) whole microvolts, from sample ``first`` of the stream on.
-        first: where it begins.
-        start: first 200 Hz sample wanted.
-        stop: end of the 200 Hz samples wanted.
-        fs_hz: sampling frequency of the signal.
-        end: length of the stream, where it has ended there; else ``None``.
-
-    Returns:
-        (leads, stop - start) whole microvolts.
-    """
-    step = fs_hz / RATE_HZ
-    width = max(step, 1.0)
-    centre = np.arange(start, stop) * step + 0.5
-    low = np.maximum(centre - width / 2, 0.0)
-    high = centre + width / 2
-    if end is not None:
-        high = np.minimum(high, float(end))
-    a, b = np.floor(low).astype(np.int64), np.floor(high).astype(np.int64)
-    after, before = high - b, low - a
-    over = 1 / (high - low)
-    a, b = a - first, b - first
-    made = np.empty((len(signal_uv), len(a)), np.int32)
-    for lead, samples in enumerate(signal_uv):
-        padded = np.append(samples, samples[-1:])  # a window that ends with the signal has nothing of the next
-        total = np.zeros(len(samples) + 1, np.int32)
-        np.cumsum(samples, out=total[1:], dtype=np.int32)
-        inside = total.take(b) - total.take(a)
-        made[lead] = np.rint((inside + after * padded.take(b) - before * padded.take(a)) * over)
-    return made
-
-
-def resampled_count(samples: int, fs_hz: float, ended: bool) -> int:
-    """How many 200 Hz samples ``samples`` of a stream give: those whose 5 ms are over, or all when it has ended."""
-    step = fs_hz / RATE_HZ
-    reach = 0.0 if ended else max(step, 1.0) / 2
-    count = int(np.ceil(samples / step)) + 2
-    while count > 0 and (count - 1) * step + 0.5 + reach > samples:
-        count -= 1
-    return count
-
-
 def _sums(signal: Whole, length: int) -> Whole:
     """Return the sums of every ``length`` neighbours, (leads, samples - length + 1), doubled up from pairs."""
     count = signal.shape[1] - length + 1

@@ -1,5 +1,6 @@
 """Our QRS detector: where the beats were put, whatever the sampling frequency, the faults or the chunks."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.signal import resample_poly
 
 from ecgfed.device import DELAY_S, QrsDetector, detect_qrs
 from ecgfed.record.wfdb_files import read_annotation, read_recording
-from ecgfed.signal import qrs_features, qrs_net, qrs_rhythm, qrs_signal
+from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
 
 FS_HZ = 360.0
 
@@ -213,11 +214,31 @@ def test_what_cannot_be_is_said(wrong, words: str) -> None:  # type: ignore[no-u
 def test_resampling_keeps_a_straight_line_and_means() -> None:
     """By hand: 5 ms means of a ramp are the ramp at their centres; 1000 Hz has five samples in each."""
     ramp = (10 * np.arange(5000))[None, :]
-    made = qrs_signal.resample(ramp, 0, 0, 1000, 1000.0, None)
+    made = qrs_resample.resample(ramp, 0, 0, 1000, 1000.0, None)
     # sample k covers [5k - 2, 5k + 3) of unit-wide samples, so its mean is the ramp at 5k; the first lacks two
     np.testing.assert_array_equal(made[0, 1:], 10 * 5 * np.arange(1, 1000))
-    assert qrs_signal.resampled_count(5000, 1000.0, ended=True) == 1000
-    assert qrs_signal.resampled_count(5000, 1000.0, ended=False) == 1000
+    assert qrs_resample.resampled_count(5000, 1000.0, ended=True) == 1000
+    assert qrs_resample.resampled_count(5000, 1000.0, ended=False) == 1000
+
+
+@pytest.mark.parametrize("fs_hz", [100.0, 128.0, 200.0, 250.0, 257.3, 360.0, 500.0, 1000.0])
+def test_resampling_is_the_mean_of_what_lies_in_each_window(fs_hz: float) -> None:
+    """In fractions, sample by sample; a part of the stream gives the same as all of it."""
+    signal = np.random.default_rng(0).integers(-3000, 3000, (1, 3000)).astype(np.int32)
+    count = qrs_resample.resampled_count(3000, fs_hz, ended=True)
+    whole = qrs_resample.resample(signal, 0, 0, count, fs_hz, 3000)[0]
+    step = Fraction(str(fs_hz)) / 200
+    for k in [*range(12), *range(count // 2, count // 2 + 12), *range(count - 6, count)]:
+        low = max(k * step + Fraction(1, 2) - max(step, Fraction(1)) / 2, Fraction(0))
+        high = min(k * step + Fraction(1, 2) + max(step, Fraction(1)) / 2, Fraction(3000))
+        inside = range(int(low), min(int(high) + 1, 3000))
+        total = sum(int(signal[0, i]) * (min(high, i + 1) - max(low, i)) for i in inside)
+        assert abs(total / (high - low) - int(whole[k])) <= Fraction(500001, 1000000)
+    for start in (1, 7, count // 3):
+        part = qrs_resample.resample(signal, 0, start, count - 40, fs_hz, None)[0]
+        np.testing.assert_array_equal(part, whole[start : count - 40])
+        one = qrs_resample.resample(signal, 0, start, start + 1, fs_hz, None)[0]
+        np.testing.assert_array_equal(one, whole[start : start + 1])
 
 
 def test_filters_by_hand() -> None:

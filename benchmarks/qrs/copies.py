@@ -7,7 +7,7 @@ import numpy as np
 import recorders
 import rhythms
 from physiology import NO_P, NORMAL, WIDE, Rng, Strip, excerpt, played, rescaled, v_run, with_runs
-from stress.rows import Rows
+from stress.rows import Rows, ventricular
 
 FS_HZ = 360.0
 
@@ -104,7 +104,7 @@ class Copies:
         def piece(seconds: float) -> Strip:
             return self.rows.piece(strip, flutter, seconds, rng)
 
-        normal, wide = len(strip.of(NORMAL)) >= 60, len(strip.of(WIDE)) >= 6
+        normal, wide = len(strip.of(NORMAL)) >= 60, ventricular(strip)
         for speed in (*np.exp(rng.uniform(np.log(1.3), np.log(3.2), 5)), 2.0, 2.5, 3.0):
             yield "fast", played(piece(60 * speed), float(speed))
         for speed in (*rng.uniform(0.38, 0.8, 3), 0.4):
@@ -168,6 +168,12 @@ class Copies:
             return Copy(kind, strip, placed)
         if rng.random() < 0.35 and "noise" not in kind and kind != "wearable":
             strip = self.rows.noised(strip, rng.uniform(6, 30), str(rng.choice(["real", "motion", "both"])), rng)
+        if rng.random() < 0.15 and len(strip.signals_mv) > 1:
+            bad, kind_of_it = int(rng.integers(2)), str(rng.choice(["real", "motion", "white"]))
+            worse = self.rows.noised(strip, rng.uniform(-12, 3), kind_of_it, rng)
+            signals = strip.signals_mv.copy()
+            signals[bad] = worse.signals_mv[bad]
+            strip = replace(strip, signals_mv=signals)
         if rng.random() < 0.15 and strip.fs_hz > 120:
             strip = recorders.low_passed(strip, rng.uniform(15, 50))
         if rng.random() < 0.3:

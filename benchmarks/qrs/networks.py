@@ -227,6 +227,6 @@ def train(made: list[Example], epochs: int, seed: int) -> dict[str, np.ndarray]:
     """Train the three networks, the second look on what the first makes of the examples."""
     first = whole_numbers(fit_first(made, epochs, seed))
     use(first)
-    second = whole_numbers(fit_second(made, max(4, epochs // 2), seed))
+    second = whole_numbers(fit_second(made, epochs, seed))
     peaks = whole_numbers(fit_peaks(made, max(2, epochs // 4), seed))
     return first | second | peaks

@@ -111,15 +111,18 @@ class Assembly:
     ) -> int:
         """Copy what lies around a beat of the record to second ``at``; return the sample it came to."""
         before, after = round(before_s * self.fs_hz), round(after_s * self.fs_hz)
-        here = round(at * self.fs_hz)
-        piece = cut(self.strip, beat, before, after) * gain
+        piece = cut(self.strip, beat, before, after)
         if wider != 1:
-            piece = stretched(piece, wider)
-            before = round(before * wider)
+            piece, before = stretched(piece, wider), round(before * wider)
+        return self.put(piece, before, at, gain)
+
+    def put(self, piece: Signal, before: int, at: float, gain: float) -> int:
+        """Add a piece whose sample ``before`` comes to second ``at``; return the sample it came to."""
+        here = round(at * self.fs_hz)
         start = here - before
         low, high = max(start, 0), min(start + piece.shape[1], self.samples)
         if low < high:
-            self.signals[:, low:high] += piece[:, low - start : high - start]
+            self.signals[:, low:high] += gain * piece[:, low - start : high - start]
         return here
 
     def beat(self, beat: int, at: float, symbol: str, **options: float) -> None:

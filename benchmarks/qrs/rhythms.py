@@ -21,6 +21,15 @@ def normal_pool(strip: Strip, rng: Rng) -> np.ndarray:
     return look_alikes(strip, beats, rng)
 
 
+def wide_pool(strip: Strip, rng: Rng) -> np.ndarray:
+    """Return ventricular beats of one form whose T wave ends before the next beat; none where there are no five."""
+    beats = usable(strip, strip.of(WIDE))
+    before, after = np.diff(strip.beats, prepend=-(10**6)), np.diff(strip.beats, append=10**9)
+    clear = strip.beats[(before > 0.3 * strip.fs_hz) & (after > 0.6 * strip.fs_hz)]
+    beats = np.intersect1d(beats, clear)
+    return look_alikes(strip, beats, rng) if len(beats) > 4 else np.empty(0, np.int64)
+
+
 def _low_passed(wave: Signal, samples: int) -> Signal:
     kernel = np.hanning(samples + 2)[1:-1]
     return np.stack([np.convolve(lead, kernel / kernel.sum(), "same") for lead in wave])
@@ -73,7 +82,7 @@ def tall_t(strip: Strip, ratio: float, rng: Rng, *, late_s: float = 0.0, own: bo
 def bigeminy(strip: Strip, ratio: float, seconds: float, rng: Rng) -> Strip:
     """Normal and ventricular beats in turn, the ventricular ``ratio`` times as high."""
     made = Assembly(strip, seconds, rng)
-    normal, wide = normal_pool(strip, rng), look_alikes(strip, usable(strip, strip.of(WIDE)), rng)
+    normal, wide = normal_pool(strip, rng), wide_pool(strip, rng)
     high = np.median(heights(strip, normal), axis=1).max(), np.median(heights(strip, wide, 0.12), axis=1).max()
     gain = ratio * high[0] / high[1]
     base, coupling, pause = 1 / np.sqrt(ratio), rng.uniform(0.42, 0.56), rng.uniform(0.75, 1.2)
@@ -125,15 +134,23 @@ def _flatten(signals: Signal, noise: Signal, strip: Strip, i: int, gain: float) 
         signals[:, first:low] = part + (gain - 1) * levelled(part) * bump(low - first, round(0.02 * fs))
 
 
+def p_form(strip: Strip, beats: np.ndarray) -> Signal:
+    """Return the median wave before some beats (leads, 0.2 s): a single one may have the end of a beat in it."""
+    before, after = round(0.26 * strip.fs_hz), -round(0.06 * strip.fs_hz)
+    return np.asarray(np.median([cut(strip, beat, before, after) for beat in beats[:60].tolist()], axis=0))
+
+
 def av_block(strip: Strip, seconds: float, rng: Rng) -> Strip:
     """P waves at their own rate, beats at another: 28 to 42 a minute, narrow or wide."""
     made, normal = Assembly(strip, seconds, rng), normal_pool(strip, rng)
-    wide = usable(strip, strip.of(WIDE))
+    wide = wide_pool(strip, rng)
     use_wide = len(wide) > 4 and rng.random() < 0.6
-    escape = look_alikes(strip, wide, rng) if use_wide else normal
+    escape = wide if use_wide else normal
     gain, every, at = rng.uniform(1.0, 2.2), 60 / rng.uniform(62, 110), rng.uniform(0, 0.5)
+    usual = p_form(strip, normal)
     while at < seconds:
-        made.wave(int(rng.choice(normal)), 0.26, -0.06, at, gain=gain)
+        single = cut(strip, int(rng.choice(normal)), round(0.26 * strip.fs_hz), -round(0.06 * strip.fs_hz))
+        made.put(0.85 * usual + 0.15 * single, round(0.26 * strip.fs_hz), at, gain)
         at += every * (1 + 0.02 * rng.normal())
     at, every = rng.uniform(0.3, 1.5), 60 / rng.uniform(28, 42)
     wider = 1.0 if use_wide or rng.random() < 0.5 else rng.uniform(1.2, 1.7)
@@ -148,9 +165,9 @@ def av_block(strip: Strip, seconds: float, rng: Rng) -> Strip:
 def paced(strip: Strip, seconds: float, rng: Rng, *, lost: bool = False) -> Strip:
     """Wide beats behind pacing spikes; with ``lost`` every fourth spike has no beat."""
     made, normal = Assembly(strip, seconds, rng), normal_pool(strip, rng)
-    wide = usable(strip, strip.of(WIDE))
+    wide = wide_pool(strip, rng)
     use_wide = len(wide) > 4 and rng.random() < 0.75
-    pool = look_alikes(strip, wide, rng) if use_wide else normal
+    pool = wide if use_wide else normal
     wider = rng.uniform(1.0, 1.3) if use_wide else rng.uniform(1.4, 2.0)
     before = 0.11 if use_wide else 0.06
     lead_in = before * wider * rng.uniform(0.8, 1.2)
@@ -185,7 +202,7 @@ def spiked(strip: Strip, rng: Rng) -> Strip:
 def fusion(strip: Strip, seconds: float, rng: Rng) -> Strip:
     """A normal rhythm in which each third beat is half normal, half ventricular."""
     made = Assembly(strip, seconds, rng)
-    normal, wide = normal_pool(strip, rng), look_alikes(strip, usable(strip, strip.of(WIDE)), rng)
+    normal, wide = normal_pool(strip, rng), wide_pool(strip, rng)
     at, number, every = 0.6, 0, 60 / rng.uniform(60, 100)
     while at < seconds:
         number += 1

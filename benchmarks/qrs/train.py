@@ -53,7 +53,7 @@ def print_kinds(made: list[Example]) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--source", type=Path, required=True, help="folder of the MIT-BIH records")
-    arguments.add_argument("--epochs", type=int, default=12)
+    arguments.add_argument("--epochs", type=int, default=8)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--folds", type=int, default=0, help="cross-validate by record and write nothing")
     given = arguments.parse_args()

@@ -33,7 +33,7 @@ _LEAST = 0.03
 def logarithm(ratio: Floats) -> Floats:
     """Return log2 of positive numbers, by straight lines between the powers of two: exact and the same everywhere."""
     mantissa, exponent = np.frexp(ratio)
-    return (exponent - 2).astype(np.float32) + 2 * mantissa
+    return np.asarray((exponent - 2).astype(np.float32) + 2 * mantissa, dtype=np.float32)
 
 
 def whole(features: Floats) -> Floats:
@@ -46,7 +46,7 @@ def whole(features: Floats) -> Floats:
 def own_envelope(made: Traces, at: Ints, level: Floats) -> Floats:
     """Return the envelope (leads, candidates) that a candidate's features are measured by, in microvolt."""
     least = np.maximum(level[0] * np.float32(_LEAST), np.float32(FLOOR_UV / 2))
-    return np.maximum(made.envelope[:, at], least)
+    return np.asarray(np.maximum(made.envelope[:, at], least), dtype=np.float32)
 
 
 def lead_features(made: Traces, at: Ints, level: Floats, own: Floats) -> Floats:

@@ -38,8 +38,9 @@ def _between(low: NDArray[np.float64], high: NDArray[np.float64]) -> _Windows:
 
 
 def _edges(numbers: Ints, step: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    centre, half = numbers * step + 0.5, max(step, 1.0) / 2
-    return centre - half, centre + half
+    centre: NDArray[np.float64] = np.asarray(numbers * step + 0.5, dtype=np.float64)
+    half = max(step, 1.0) / 2
+    return np.asarray(centre - half), np.asarray(centre + half)
 
 
 @lru_cache(maxsize=16)

@@ -13,8 +13,10 @@ SECONDS = 60.0
 Make = Callable[[Strip, Rng], Strip]
 
 
-def _ventricular(strip: Strip) -> bool:
-    return len(strip.of(WIDE)) >= 6 and len(strip.of(NORMAL)) >= 30
+def ventricular(strip: Strip) -> bool:
+    """Whether a record has the normal and the ventricular beats to be put together."""
+    enough = len(strip.of(WIDE)) >= 6 and len(strip.of(NORMAL)) >= 30
+    return enough and len(rhythms.wide_pool(strip, np.random.default_rng(0))) > 4
 
 
 def _with_p(strip: Strip) -> bool:
@@ -70,13 +72,15 @@ class Rows:
             yield name, self.row(name)
 
     def noised(self, strip: Strip, snr_db: float, kind: str, rng: Rng) -> Strip:
-        """Add the database's noise, made motion, or both, each lead its own."""
+        """Add the database's noise, made motion, both, or white noise, each lead its own."""
         noises = []
         for _ in strip.signals_mv:
+            if kind == "white":
+                noises.append(rng.normal(size=strip.samples))
+                continue
             real = self.noise.draw(strip.samples, strip.fs_hz, rng)
             made = recorders.motion(strip.samples, strip.fs_hz, rng)
-            both = {"real": real, "motion": made, "both": (real + made) / np.sqrt(2)}[kind]
-            noises.append(both)
+            noises.append({"real": real, "motion": made, "both": (real + made) / np.sqrt(2)}[kind])
         return recorders.noisy(strip, noises, snr_db)
 
     def wearable(self, strip: Strip, rng: Rng) -> Strip:
@@ -101,10 +105,10 @@ def _mixed(strip: Strip, ratio: float, rng: Rng) -> Strip:
 def _rows() -> dict[str, Row]:
     rows: dict[str, Row] = {"as recorded": (_any, False, SECONDS, lambda r, s, g: s)}
     for rate in (180, 200, 220, 250, 280, 300):
-        rows[f"V run {rate}/min"] = (_ventricular, True, 0, lambda r, s, g, rate=rate: v_run(s, rate, SECONDS, g))
+        rows[f"V run {rate}/min"] = (ventricular, True, 0, lambda r, s, g, rate=rate: v_run(s, rate, SECONDS, g))
     for rate in (200, 250, 280):
         make = lambda r, s, g, rate=rate: with_runs(s, rate, SECONDS, g)  # noqa: E731
-        rows[f"V runs {rate}/min in the record"] = (_ventricular, True, 0, make)
+        rows[f"V runs {rate}/min in the record"] = (ventricular, True, 0, make)
     for speed in (0.4, 1.5, 2.0, 2.5, 3.0):
         make = lambda r, s, g, speed=speed: played(s, speed)  # noqa: E731
         rows[f"played {speed:g} times as fast"] = (_any, False, max(60, 40 * speed), make)
@@ -115,18 +119,18 @@ def _rows() -> dict[str, Row]:
     rows["late T, 1.5 times R"] = (_normal, False, SECONDS, lambda r, s, g: rhythms.tall_t(s, 1.5, g, late_s=0.09))
     for ratio in (2, 4, 6, 8):
         make = lambda r, s, g, ratio=ratio: rhythms.bigeminy(s, ratio, SECONDS, g)  # noqa: E731
-        rows[f"bigeminy, V {ratio} times N"] = (_ventricular, True, 0, make)
+        rows[f"bigeminy, V {ratio} times N"] = (ventricular, True, 0, make)
     for ratio in (4, 8):
         make = lambda r, s, g, ratio=ratio: _mixed(s, ratio, g)  # noqa: E731
-        rows[f"the record's V {ratio} times N"] = (_ventricular, False, 120, make)
+        rows[f"the record's V {ratio} times N"] = (ventricular, False, 120, make)
     for gain in (1.0, 2.0):
         make = lambda r, s, g, gain=gain: rhythms.pauses(s, 6, g, gain=gain)  # noqa: E731
         rows[f"P-only pauses of 6 s, P times {gain:g}"] = (_with_p, False, 90, make)
     rows["complete AV block"] = (_with_p, True, 0, lambda r, s, g: rhythms.av_block(s, SECONDS, g))
-    rows["paced"] = (_ventricular, True, 0, lambda r, s, g: rhythms.paced(s, SECONDS, g))
-    rows["paced, every fourth lost"] = (_ventricular, True, 0, lambda r, s, g: rhythms.paced(s, SECONDS, g, lost=True))
+    rows["paced"] = (ventricular, True, 0, lambda r, s, g: rhythms.paced(s, SECONDS, g))
+    rows["paced, every fourth lost"] = (ventricular, True, 0, lambda r, s, g: rhythms.paced(s, SECONDS, g, lost=True))
     rows["spikes before real beats"] = (_normal, False, SECONDS, lambda r, s, g: rhythms.spiked(s, g))
-    rows["fusion"] = (_ventricular, True, 0, lambda r, s, g: rhythms.fusion(s, SECONDS, g))
+    rows["fusion"] = (ventricular, True, 0, lambda r, s, g: rhythms.fusion(s, SECONDS, g))
     rows["fast fibrillation"] = (_normal, True, 0, lambda r, s, g: rhythms.fast_fibrillation(s, SECONDS, g))
     return rows | _recorder_rows()
 

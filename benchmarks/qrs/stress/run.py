@@ -55,21 +55,17 @@ def scored(name: str, strip: Strip, peaks: np.ndarray) -> Comparison:
     return compare(reference, marks, strip.fs_hz, samples=strip.samples, start_s=start_s, record=strip.name)
 
 
-def kept(detector: str, rows: Rows, work: Path, names: list[str]) -> dict[str, Any]:
-    """Run a detector on the rows it has not been run on; return Se, +P, F1 and missed and extra beats of each."""
-    made: dict[str, Any] = {}
-    for number, name in enumerate(ROWS):
-        if name not in names:
-            continue
-        file = work / detector / f"{number}.npz"
-        strips = rows.row(name)
+def row_scored(detectors: list[str], rows: Rows, work: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Run the detectors on a row that they have not been run on; return what each reaches."""
+    strips, made = rows.row(name), {}
+    for detector in detectors:
+        file = work / detector / f"{list(ROWS).index(name)}.npz"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            found = [find(detector, strip) for strip in strips]
-            np.savez(file, name=name, **{f"s{i}": peaks for i, peaks in enumerate(found)})
+            np.savez(file, **{f"s{i}": find(detector, strip) for i, strip in enumerate(strips)})
         with np.load(file, allow_pickle=False) as stored:
             found = [stored[f"s{i}"] for i in range(len(strips))]
-        made[name] = figures([scored(name, s, p) for s, p in zip(strips, found, strict=True)])
+        made[detector] = figures([scored(name, s, p) for s, p in zip(strips, found, strict=True)])
     return made
 
 
@@ -113,10 +109,12 @@ def main() -> None:
     given = arguments.parse_args()
     rows = Rows(given.source, {"DS1": DS1, "DS2": DS2}[given.records])
     names = [name for name in ROWS if not given.rows or name.startswith(tuple(given.rows))]
-    results: dict[str, dict[str, Any]] = {}
-    for detector in given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]:
-        results[detector] = kept(detector, rows, given.work / given.records, names)
-        print(detector, "done", flush=True)
+    chosen = given.only or [OURS, ONE_LEAD, *(name for name in detectors() if name != OURS)]
+    results: dict[str, dict[str, Any]] = {detector: {} for detector in chosen}
+    for name in names:
+        for detector, scores in row_scored(chosen, rows, given.work / given.records, name).items():
+            results[detector][name] = scores
+        print(name, "done", flush=True)
     if given.before:
         older = json.loads(given.before.read_text())["results"]
         results |= {BEFORE: older[OURS], BEFORE_ONE: older[ONE_LEAD]}

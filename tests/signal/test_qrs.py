@@ -124,7 +124,7 @@ def test_one_bad_lead_beside_a_good_one(bad: str, lead: int) -> None:
     peaks = detect_qrs(signals, FS_HZ)
     missed = sum(np.abs(peaks / FS_HZ - at).min() > 0.1 for at in times)
     extra = sum(np.abs(times - at / FS_HZ).min() > 0.1 for at in peaks)
-    allowed = 3 if bad == "noise" else 1  # of 37 beats in that half minute
+    allowed = 4 if bad == "noise" else 1  # of 37 beats in that half minute
     assert missed <= allowed
     assert extra <= allowed
 

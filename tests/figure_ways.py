@@ -68,6 +68,16 @@ def qrs_row(detector: str) -> dict[str, tuple[Way, ...]]:
     return {text: (*every, *sets, *offset, *records, qrs(detector, "cpu_s_per_record"))}
 
 
+def stress_row(row: str) -> dict[str, tuple[Way, ...]]:
+    """A row of the stress table: Se and +P of ours and of ours before, by two leads and one, and of the best peer."""
+    results = results_of("qrs/stress/results.json")["results"]
+    own = [name for name in ("ecgfed", "ecgfed-1", "before", "before-1") if name in results]
+    best = max((name for name in results if name not in own), key=lambda name: float(results[name][row]["f1"]))
+    shown = [("results", name, row, key) for name in (*own, best) for key in ("se", "ppv")]
+    text = f"| {row} | {{0}} | " + "{1} / {1} | " * len(own) + f"{{1}} / {{1}} ({best}) |"
+    return {text: (("results", own[0], row, "beats"), *shown)}
+
+
 def method_row(name: str) -> dict[str, tuple[Way, ...]]:
     kinds = ["T_g", "T_p", "T_p_local", "T_r", "T_l", "G_FL", "P_FL_split", "P_FL_expected", "drift"]
     kinds += ["personal_f1_std", "personal_f1_worst_decile"]

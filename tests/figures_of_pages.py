@@ -26,6 +26,7 @@ from figure_ways import (
     scale_row,
     short,
     stopped_in_round,
+    stress_row,
     system,
     turned_over,
 )
@@ -202,6 +203,11 @@ QRS = [
         one
         for row in results_of("qrs/results.json")["results"]
         for one in figures("benchmarks/qrs/README.md", "qrs/results.json", qrs_row(row["detector"]))
+    ),
+    *(
+        one
+        for row in results_of("qrs/stress/results.json")["results"]["before"]
+        for one in figures("benchmarks/qrs/stress/README.md", "qrs/stress/results.json", stress_row(row))
     ),
 ]
 
@@ -408,6 +414,7 @@ FIGURES: list[Figures] = [
 
 #: Tables of figures that no results file has: page, the table's first cells, and what the page says of them.
 ELSEWHERE = (
+    ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
     ("docs/grp-fed.md", "| local work | server | weights |", "no results file was kept"),
     ("docs/grp-fed.md", "| beta | gradient penalty |", "printed, not kept in a file"),
     ("benchmarks/throughput/README.md", "| changed in the plain loop |", "printed, not kept in a file"),

@@ -171,7 +171,7 @@ def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitd
     )
     done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1] == "3.2"
+    assert done.stdout.split()[1] == "4.7"
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ The peers see the first channel; ours is run with both leads (`ecgfed`, peaks on
 first channel alone (`ecgfed-1`). Matching is bxb's: 150 ms, one to one, from 5:00 on, flutter left out. The spread of
 the offsets is taken after the peaks were moved by the detector's median offset: the median over the records of each
 record's standard deviation, and that of all beats pooled, which also sees where records differ. CPU seconds are those
-of the detector alone, on one core, the signal in memory, the packages loaded. What a detector found is kept in DIR, by
-record.
+of the detector alone, on one core, the signal in memory, the packages loaded. `placed` says by beat
+type how many of the beats found have their peak, moved so, within 25 ms of the annotation. What a detector found is
+kept in DIR, by record.
 """
 
 import os
@@ -32,6 +33,7 @@ from common import DS2, PACED, compared, parser, print_table, save, script
 from ecgfed import Annotation, EcgfedError, Recording, read_recording
 from ecgfed.cohort.mitbih import record_names
 from ecgfed.evaluation.ec57 import Comparison, aggregate
+from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
 ONE_LEAD = f"{OURS}-1"
@@ -102,6 +104,26 @@ def summary(comparisons: list[Comparison], aligned: list[Comparison]) -> dict[st
     }
 
 
+def placed(source: Path, found: dict[str, tuple[np.ndarray, float]], shift: int) -> dict[str, Any]:
+    """By beat type and over all: beats found within 150 ms, and the share of them found within 25 ms, in percent."""
+    away: dict[str, list[np.ndarray]] = {}
+    for record, (peaks, _) in found.items():
+        beats, moved = read_annotation(source / record).beats(), np.sort(peaks) + shift
+        if len(moved):
+            after = np.clip(np.searchsorted(moved, beats.sample), 0, len(moved) - 1)
+            near = np.minimum(
+                np.abs(moved[after] - beats.sample), np.abs(moved[np.maximum(after - 1, 0)] - beats.sample)
+            )
+            for symbol in np.unique(beats.symbol).tolist():
+                away.setdefault(symbol, []).append(near[(beats.symbol == symbol) & (near <= 54)])
+    whole = {symbol: np.concatenate(parts) for symbol, parts in sorted(away.items())}
+    whole["all"] = np.concatenate([*whole.values(), np.empty(0, np.int64)])
+    return {
+        symbol: {"beats": len(near), "within_25_ms": round(100 * float(np.mean(near <= 9)), 2) if len(near) else None}
+        for symbol, near in whole.items()
+    }
+
+
 def measure(detector: str, source: Path, work: Path, records: list[str]) -> dict[str, Any]:
     """Run and score one detector."""
     found = kept(detector, source, work, records)
@@ -120,6 +142,7 @@ def measure(detector: str, source: Path, work: Path, records: list[str]) -> dict
         "detector": detector,
         "cpu_s_per_record": round(float(np.median(seconds)), 3),
         **{name: summary([plain[r] for r in part], [aligned[r] for r in part]) for name, part in sets.items() if part},
+        "placed": placed(source, found, -round(offset_ms * 0.36)),
         "failed": [record for record, (peaks, _) in found.items() if not len(peaks)],
         "f1_by_record": {record: round(one.qrs_f1 or 0.0, 3) for record, one in plain.items()},
     }

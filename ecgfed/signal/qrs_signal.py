@@ -1,9 +1,9 @@
-"""What the QRS detector looks at: slope energy, its level over the last seconds, and windows around its peaks.
+"""What the QRS detector looks at: slope energy, its level over the last seconds, and the peaks of it.
 
 Every lead is brought to 200 samples a second in whole microvolts, and every filter after that is a sum of whole
-numbers. Such sums have no rounding, so the values do not depend on how a stream was cut into chunks, to the last bit.
-The rest is arithmetic on single elements. Nothing looks further than ``LOOK_BACK`` or ``LOOK_AHEAD``, levels apart,
-which remember thirty seconds.
+numbers (int32; a sum that runs over comes back when the next one is taken off). Such sums have no rounding, so the
+values do not depend on how a stream was cut into chunks, to the last bit. The rest is arithmetic on single elements.
+Nothing looks further than ``LOOK_BACK`` or ``LOOK_AHEAD``, levels apart, which remember thirty seconds.
 """
 
 from dataclasses import dataclass
@@ -12,85 +12,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Whole = NDArray[np.int32]
+Floats = NDArray[np.float32]
 
 #: Samples a second of everything in this module, and samples in the blocks whose levels are taken.
 RATE_HZ = 200
 BLOCK = 200
 #: Samples of the 200 Hz signal that a block's features need before its start and after its end.
-WINDOW_BACK, WINDOW_AHEAD = 400, 300
+WINDOW_BACK, WINDOW_AHEAD = 330, 200
 _BASE = 151  # samples of the mean that is taken for the baseline (0.755 s)
 LOOK_BACK, LOOK_AHEAD = WINDOW_BACK + _BASE // 2, WINDOW_AHEAD + _BASE // 2
 #: Half the shortest distance of two candidates (90 ms).
 APART = 18
-#: The lowest joint envelope of a candidate, beside 1 for a usual beat on one clean lead.
-LOWEST = 0.02
+#: The lowest joint envelope of a candidate, beside 1 for a usual beat.
+LOWEST = 0.04
 #: A level below this (microvolt of slope) is that of a lead with nothing on it.
 FLOOR_UV = 4.0
-#: Where the features of a lead are read, in samples from the candidate: shape close by, envelope far around.
-SHAPE_AT = np.concatenate([np.arange(-120, -32, 8), np.arange(-30, 31, 2), np.arange(33, 121, 8)])
-ENVELOPE_AT = np.concatenate([np.arange(-400, -60, 12), np.arange(-60, 61, 6), np.arange(66, 301, 12)])
-#: Where the features of a possible R peak are read, in samples from that extremum.
-PEAK_SHAPE_AT = np.concatenate([np.arange(-60, -24, 6), np.arange(-24, 25, 2), np.arange(30, 61, 6)])
-PEAK_ENVELOPE_AT = np.arange(-30, 31, 6)
-#: How far from a candidate its R peak may stand (140 ms), and how many extrema are compared.
-REACH, EXTREMA = 28, 8
-LEVELS = 5
-LEAD_FEATURES = len(SHAPE_AT) + len(ENVELOPE_AT) + LEVELS
-PEAK_FEATURES = len(PEAK_SHAPE_AT) + len(PEAK_ENVELOPE_AT) + 1
-#: Features are whole multiples of 1/256, between -4 and 4.
-UNIT = 256
+#: A recording's first levels are taken from this many blocks: they lie ahead, for there is nothing before.
+FIRST_BLOCKS = 4
 
 
-def resample(signal_uv: Ints, first: int, start: int, stop: int, fs_hz: float, end: int | None) -> Ints:
-    """Average a signal over each 5 ms (or over one sample, where those are longer).
-
-    Args:
-        signal_uv: (leads, samples) whole microvolts, from sample ``first`` of the stream on.
-        first: where it begins.
-        start: first 200 Hz sample wanted.
-        stop: end of the 200 Hz samples wanted.
-        fs_hz: sampling frequency of the signal.
-        end: length of the stream, where it has ended there; else ``None``.
-
-    Returns:
-        (leads, stop - start) whole microvolts.
-    """
-    step = fs_hz / RATE_HZ
-    width = max(step, 1.0)
-    centre = np.arange(start, stop) * step + 0.5
-    low = np.maximum(centre - width / 2, 0.0)
-    high = centre + width / 2
-    if end is not None:
-        high = np.minimum(high, float(end))
-    a, b = np.floor(low).astype(np.int64), np.floor(high).astype(np.int64)
-    after, before = high - b, low - a
-    made = np.empty((len(signal_uv), len(a)), np.int64)
-    for lead, samples in enumerate(signal_uv):
-        total = np.concatenate([[0], np.cumsum(samples)])
-        padded = np.concatenate([samples, samples[-1:]])  # a window that ends with the signal has nothing of the next
-        inside = (total.take(b - first) - total.take(a - first)).astype(np.float64)
-        sums = inside + after * padded.take(b - first) - before * padded.take(a - first)
-        made[lead] = np.rint(sums / (high - low))
+def _sums(signal: Whole, length: int) -> Whole:
+    """Return the sums of every ``length`` neighbours, (leads, samples - length + 1), doubled up from pairs."""
+    count = signal.shape[1] - length + 1
+    made, at, width, power = np.zeros((len(signal), count), np.int32), 0, 1, signal
+    while length:
+        if length & 1:
+            made += power[:, at : at + count]
+            at += width
+        length >>= 1
+        if length:
+            power = power[:, :-width] + power[:, width:]
+            width *= 2
     return made
-
-
-def resampled_count(samples: int, fs_hz: float, ended: bool) -> int:
-    """How many 200 Hz samples ``samples`` of a stream give: those whose 5 ms are over, or all when it has ended."""
-    step = fs_hz / RATE_HZ
-    reach = 0.0 if ended else max(step, 1.0) / 2
-    count = int(np.ceil(samples / step)) + 2
-    while count > 0 and (count - 1) * step + 0.5 + reach > samples:
-        count -= 1
-    return count
-
-
-def _sums(signal: Ints, length: int) -> Ints:
-    """Return the sums of every ``length`` neighbours, (leads, samples - length + 1)."""
-    total = np.cumsum(signal, axis=1)
-    total[:, length:] -= total[:, :-length].copy()
-    out: Ints = total[:, length - 1 :]
-    return out
 
 
 @dataclass(frozen=True)
@@ -107,10 +61,10 @@ class Traces:
     start: int
     shape: Floats
     envelope: Floats
-    smooth: Ints
+    smooth: Whole
 
 
-def traces(signal_uv: Ints, start: int) -> Traces:
+def traces(signal_uv: Whole, start: int) -> Traces:
     """Filter a stretch (leads, samples) that reaches half a baseline further on both sides than what is returned.
 
     The smoothing (means of 4 and of 3 samples) has a zero at 50 Hz and leaves 2% at 60 Hz; the slope is a difference
@@ -120,10 +74,11 @@ def traces(signal_uv: Ints, start: int) -> Traces:
     inner = signal_uv[:, half - 14 : signal_uv.shape[1] - half + 13]  # what the envelope needs
     smooth = _sums(_sums(inner, 4), 3)  # twelvefold; sample i stands for i + 3 of ``inner``
     slope = np.abs(smooth[:, 6:] - smooth[:, :-6])
-    envelope = _sums(slope, 17) / (12 * 17)
+    envelope = _sums(slope, 17).astype(np.float32) / np.float32(12 * 17)
     base = _sums(signal_uv, _BASE)
     count = base.shape[1]
-    shape = smooth[:, 11 : 11 + count] / 12 - base / _BASE
+    shape = smooth[:, 11 : 11 + count].astype(np.float32) / np.float32(12)
+    shape -= base.astype(np.float32) / np.float32(_BASE)
     return Traces(start + half, shape, envelope, _sums(signal_uv[:, half - 1 : half + count + 1], 3))
 
 
@@ -147,7 +102,7 @@ def _order(window: Floats, count: NDArray[np.int64], share: float) -> Floats:
 
 
 def levels(statistics: Floats, begin: int, first: int, stop: int) -> Floats:
-    """Describe the seconds up to each block, and for the very first block also the second one, which ends it.
+    """Describe the seconds up to each block; for the first ones the first four, which may lie ahead.
 
     Args:
         statistics: (2, leads, blocks) maxima and medians of the envelope.
@@ -156,11 +111,10 @@ def levels(statistics: Floats, begin: int, first: int, stop: int) -> Floats:
         stop: end of the blocks wanted.
 
     Returns:
-        (5, leads, stop - first): the level (65th percentile of ten maxima), median, highest and lowest fifth of ten
-        seconds, and the level over thirty.
+        (6, leads, stop - first): the level (65th percentile of ten maxima), median, highest and lowest fifth of ten
+        seconds, the level over thirty, and the block's own maximum.
     """
-    last = np.arange(first, stop)
-    last[last == 0] = min(1, begin + statistics.shape[2] - 1)
+    last = np.maximum(np.arange(first, stop), min(FIRST_BLOCKS, begin + statistics.shape[2]) - 1)
     padded = np.pad(statistics, ((0, 0), (0, 0), (29, 0)), constant_values=np.inf)
     view = np.lib.stride_tricks.sliding_window_view(padded, 30, axis=2)[:, :, last - begin]
     ten, thirty = np.sort(view[..., 20:], axis=-1), np.sort(view[0], axis=-1)
@@ -172,6 +126,7 @@ def levels(statistics: Floats, begin: int, first: int, stop: int) -> Floats:
             _order(ten[0], count, 1.0),
             _order(ten[0], count, 0.2),
             _order(thirty, np.minimum(last + 1, 30), 0.65),
+            statistics[0][:, first - begin : stop - begin],
         ]
     )
 
@@ -180,14 +135,14 @@ def lead_weights(level: Floats) -> Floats:
     """How much a lead counts when candidates are looked for: the less it shows between the beats, the more.
 
     Args:
-        level: (5, leads, blocks) from ``levels``.
+        level: (6, leads, blocks) from ``levels``.
 
     Returns:
-        (leads, blocks), 0 where there is nothing on the lead, at most 1.
+        (leads, blocks), 0 where there is nothing on the lead, in ten seconds or in this one; at most 1.
     """
     high, middle = level[0], level[1]
-    weight = np.maximum(0.05, 1 - 3 * middle / np.maximum(high, FLOOR_UV))
-    return np.where(high >= FLOOR_UV, weight, 0.0)
+    weight = np.maximum(np.float32(0.05), 1 - 3 * middle / np.maximum(high, np.float32(FLOOR_UV)))
+    return np.where((high >= FLOOR_UV) & (level[5] >= FLOOR_UV), weight, np.float32(0))
 
 
 def candidates(envelope: Floats, level: Floats, back: int) -> Ints:
@@ -195,85 +150,32 @@ def candidates(envelope: Floats, level: Floats, back: int) -> Ints:
 
     Args:
         envelope: (leads, samples), from ``back`` samples before the first block on.
-        level: (5, leads, blocks) of the blocks to search and of one more on each side.
+        level: (6, leads, blocks) of the blocks to search and of one more on each side.
         back: samples of ``envelope`` before the first block to search.
 
     Returns:
         Positions in ``envelope``, more than 90 ms apart.
     """
-    from scipy.ndimage import maximum_filter1d
-
     blocks = level.shape[2] - 2
-    scale = np.repeat(lead_weights(level) / np.maximum(level[0], FLOOR_UV), BLOCK, axis=1)
+    weight, whole = lead_weights(level), np.zeros(level.shape[2], np.float32)
+    for one in weight:  # one after the other, so that the sum has one order
+        whole += one
+    scale = weight / np.maximum(level[0], np.float32(FLOOR_UV)) / np.maximum(whole, np.float32(0.05))
     count = blocks * BLOCK
-    joint = np.zeros(count + 2 * APART)
-    for lead in range(len(envelope)):  # one after the other, so that the sum has one order
-        stretch = envelope[lead, back - APART : back + count + APART]
-        joint += scale[lead, BLOCK - APART : BLOCK + count + APART] * stretch
-    highest = maximum_filter1d(joint, APART)  # of samples -9 to +8
-    before, after = highest[APART // 2 : APART // 2 + count], highest[APART + APART // 2 + 1 :][:count]
+    joint = np.zeros(count + 2 * APART, np.float32)
+    for lead in range(len(envelope)):
+        along = np.repeat(scale[lead], BLOCK)[BLOCK - APART : BLOCK + count + APART]
+        joint += along * envelope[lead, back - APART : back + count + APART]
     here = joint[APART : APART + count]
+    highest = _maxima(joint)
+    before, after = highest[:count], highest[APART + 1 : APART + 1 + count]
     return np.flatnonzero((here > before) & (here >= after) & (here > LOWEST)) + back
 
 
-def logarithm(ratio: Floats) -> Floats:
-    """Return log2 of positive numbers, by straight lines between the powers of two: exact and the same everywhere."""
-    mantissa, exponent = np.frexp(ratio)
-    return np.asarray(exponent - 2 + 2 * mantissa, dtype=np.float64)
-
-
-def _fixed(features: Floats) -> NDArray[np.float64]:
-    return np.rint(np.clip(features, -4.0, 4.0) * UNIT)
-
-
-def lead_features(made: Traces, at: Ints, level: Floats) -> Floats:
-    """Return what each lead shows around each candidate.
-
-    Args:
-        made: the traces.
-        at: (candidates,) positions in them.
-        level: (5, leads, candidates) levels of each candidate's block.
-
-    Returns:
-        (leads, candidates, LEAD_FEATURES) whole numbers, features times ``UNIT``, as float64.
-    """
-    high = np.maximum(level[0], 2 * FLOOR_UV)[..., None]
-    shape = made.shape[:, at[:, None] + SHAPE_AT] / (4 * high)
-    envelope = made.envelope[:, at[:, None] + ENVELOPE_AT] / high
-    ratios = [logarithm(np.maximum(level[i], 1.0) / high[..., 0]) / 2 for i in (1, 2, 3, 4)]
-    ratios.append(logarithm(high[..., 0] / 100) / 4)
-    return _fixed(np.concatenate([shape, envelope, np.stack(ratios, axis=-1)], axis=-1))
-
-
-def extrema(made: Traces, lead: int, at: Ints, level: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
-    """List the local extrema of one lead around each beat, the most prominent first, and describe each.
-
-    Args:
-        made: the traces.
-        lead: which lead.
-        at: (beats,) positions in them.
-        level: (beats,) that lead's level.
-
-    Returns:
-        Positions (beats, EXTREMA), which of them there are, and (beats, EXTREMA, PEAK_FEATURES) as ``lead_features``.
-    """
-    smooth, shape = made.smooth[lead], made.shape[lead]
-    slope = np.diff(smooth)
-    turns = np.flatnonzero(((slope[:-1] > 0) & (slope[1:] <= 0)) | ((slope[:-1] < 0) & (slope[1:] >= 0))) + 1
-    if not len(turns):
-        turns = np.array([-(10**9)])
-    first = np.searchsorted(turns, at - REACH)
-    index = first[:, None] + np.arange(2 * REACH + 1)
-    place = turns[np.minimum(index, len(turns) - 1)]
-    there = (index < len(turns)) & (np.abs(place - at[:, None]) <= REACH)
-    place = np.where(there, place, at[:, None])
-    height = np.where(there, np.abs(shape[place]), -1.0)
-    order = np.argsort(-height, axis=1, kind="stable")[:, :EXTREMA]
-    place, there = np.take_along_axis(place, order, 1), np.take_along_axis(there, order, 1)
-    high = np.maximum(level, 2 * FLOOR_UV)[:, None, None]
-    features = [
-        shape[place[..., None] + PEAK_SHAPE_AT] / (4 * high),
-        made.envelope[lead][place[..., None] + PEAK_ENVELOPE_AT] / high,
-        ((place - at[:, None]) / 20)[..., None],
-    ]
-    return place, there, _fixed(np.concatenate(features, axis=-1))
+def _maxima(joint: Floats) -> Floats:
+    """Return the maximum of every ``APART`` neighbours."""
+    two = np.maximum(joint[:-1], joint[1:])
+    four = np.maximum(two[:-2], two[2:])
+    eight = np.maximum(four[:-4], four[4:])
+    sixteen = np.maximum(eight[:-8], eight[8:])
+    return np.asarray(np.maximum(sixteen[:-2], two[16:]))

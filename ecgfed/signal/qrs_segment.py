@@ -1,0 +1,224 @@
+"""A stretch of a stream without a gap: what the QRS detector keeps of it between two calls, and its open decisions."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
+from ecgfed.signal.qrs_rhythm import BLOCKS_AHEAD, MEMORY, Likely
+from ecgfed.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
+
+#: Two beats are at least this far apart; what else is no beat so soon after one, the second look has learned.
+REFRACTORY_S = 0.13
+#: Log odds of the first look below which a candidate is dropped, and of the second from which it is a beat; chosen on
+#: DS1 by cross-validation (benchmarks/qrs/train.py).
+KEEP = -5.0
+THRESHOLD = 0.0
+_LIMIT_MV = 1000.0
+
+
+class Segment:
+    """Takes the samples of a stretch as they come and returns the R peaks that have become certain.
+
+    Args:
+        fs_hz: sampling frequency in Hz.
+        leads: how many leads there are.
+        lead: the lead on whose extremum the R peak is put.
+        start: sample of the stream at which the stretch begins.
+    """
+
+    def __init__(self, fs_hz: float, leads: int, lead: int, start: int) -> None:
+        self.fs_hz, self.lead, self.start = fs_hz, lead, start
+        self.raw, self.raw_start = np.empty((leads, 0), np.int32), 0
+        self.last_uv = np.zeros((leads, 1), np.int32)  # last valid input, and what was made of it
+        self.last_out = np.zeros((leads, 1), np.int32)
+        self.held = np.ones((leads, 1), np.bool_)
+        self.signal, self.signal_start = np.empty((leads, 0), np.int32), 0
+        self.statistics, self.statistics_start = np.empty((2, leads, 0), np.float32), 0
+        self.blocks = 0  # looked at so far, and decided
+        self.decided = 0
+        self.likely: Likely | None = None
+        self.open: tuple[float, int, int] | None = None  # score, 200 Hz sample and R peak of the last beat
+        self.reported = -1
+
+    def feed(self, data_mv: NDArray[np.float64], *, ended: bool) -> Ints:
+        """Take samples (leads, samples), NaN where one is missing; ``ended`` says that no more will come."""
+        if data_mv.shape[1]:
+            self.raw = np.concatenate([self.raw, self._whole(data_mv)], axis=1)
+        total = self.raw_start + self.raw.shape[1]
+        have = self.signal_start + self.signal.shape[1]
+        count = qrs_resample.resampled_count(total, self.fs_hz, ended)
+        if count > have:
+            end = total if ended else None
+            more = qrs_resample.resample(self.raw, self.raw_start, have, count, self.fs_hz, end)
+            self.signal = np.concatenate([self.signal, more], axis=1)
+        stop = -(-count // BLOCK) if ended else (count - LOOK_AHEAD) // BLOCK
+        peaks: list[int] = []
+        if stop > self.blocks and (ended or stop >= FIRST_BLOCKS - 1):
+            peaks = self._look(stop, count, ended)
+        if ended:
+            self._report(peaks)
+        self._forget()
+        return np.array(peaks, dtype=np.int64) + self.start
+
+    def _whole(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return whole microvolts; where a lead misses samples its last value is held, and it goes on from there."""
+        missing = ~np.isfinite(data_mv)
+        if not missing.any():
+            return self._whole_without_gaps(data_mv)
+        data = np.where(missing, 0.0, data_mv)
+        data_uv = np.rint(np.clip(data, -_LIMIT_MV, _LIMIT_MV) * 1000).astype(np.int32)
+        last = np.maximum.accumulate(np.where(missing, -1, np.arange(data.shape[1])), axis=1)
+        data_uv = np.where(last < 0, self.last_uv, np.take_along_axis(data_uv, np.maximum(last, 0), axis=1))
+        was_missing = np.concatenate([self.held, missing[:, :-1]], axis=1)
+        steps = np.diff(data_uv, prepend=self.last_uv)
+        steps[missing | was_missing] = 0
+        out = self.last_out + np.cumsum(steps, axis=1, dtype=np.int32)
+        self.last_uv, self.last_out, self.held = data_uv[:, -1:], out[:, -1:], missing[:, -1:]
+        return np.asarray(out, dtype=np.int32)
+
+    def _whole_without_gaps(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
+        """The same where every sample is there."""
+        data = np.clip(data_mv, -_LIMIT_MV, _LIMIT_MV)
+        data *= 1000
+        out = np.rint(data, out=data).astype(np.int32)
+        last_uv = out[:, -1:].copy()
+        out += self.last_out - np.where(self.held, out[:, :1], self.last_uv)
+        self.last_uv, self.last_out, self.held = last_uv, out[:, -1:].copy(), np.zeros_like(self.held)
+        return out
+
+    def _look(self, stop: int, count: int, ended: bool) -> list[int]:
+        """Look at the blocks up to ``stop``, decide what can be; return the R peaks that nothing can replace."""
+        first, self.blocks = self.blocks, stop
+        decide = stop if ended else max(stop - BLOCKS_AHEAD, 0)
+        low, high = self.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD
+        stretch = self.signal[:, max(low, 0) - self.signal_start : high - self.signal_start]
+        stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
+        made = qrs_signal.traces(stretch, low)
+        back = first * BLOCK - made.start
+        self._measure(made, count if ended else (stop + 1) * BLOCK)
+        level = self._levels(first, stop)
+        at = qrs_signal.candidates(made.envelope, level, back)
+        at = at[at < count - made.start]
+        fresh = _first_look(made, at, level[:, :, (at - back) // BLOCK + 1], self.lead)
+        self.likely = self.likely.joined(fresh) if self.likely else fresh
+        beats, score = self._second_look(decide)
+        peak = self._place(made, beats)
+        self.decided = decide
+        self.likely = self.likely.since(max(decide * BLOCK - MEMORY, 0))
+        return self._refractory(score, beats.at, peak, decide * BLOCK)
+
+    def _second_look(self, stop: int) -> tuple[Likely, Floats]:
+        """Return the beats of the blocks not decided on up to ``stop``, and their scores."""
+        assert self.likely is not None
+        block = self.likely.at // BLOCK
+        which = np.flatnonzero((block >= self.decided) & (block < stop))
+        score = _rhythm(self.likely, which)
+        beat = score > THRESHOLD
+        return self.likely.some(which[beat]), score[beat]
+
+    def _measure(self, made: Traces, stop: int) -> None:
+        """Take the statistics of the blocks up to a 200 Hz sample that have none yet; keep those of 30 s."""
+        known = self.statistics_start + self.statistics.shape[2]
+        fresh = made.envelope[:, known * BLOCK - made.start : stop - made.start]
+        if fresh.shape[1]:
+            more = qrs_signal.block_statistics(fresh)
+            self.statistics = np.concatenate([self.statistics, more], axis=2)
+
+    def _levels(self, first: int, stop: int) -> Floats:
+        """Return the levels (6, leads, stop - first + 2) of some blocks and of one more on each side."""
+        known = self.statistics_start + self.statistics.shape[2]
+        low, high = max(first - 1, 0), min(stop + 1, known)
+        level = qrs_signal.levels(self.statistics, self.statistics_start, low, high)
+        return np.pad(level, ((0, 0), (0, 0), (low - first + 1, stop + 1 - high)), mode="edge")
+
+    def _place(self, made: Traces, beats: Likely) -> Ints:
+        """Return the R peak of each beat, in samples of the segment."""
+        at, peaks = beats.at - made.start, np.empty(len(beats.at), np.int64)
+        for lead in np.unique(beats.lead).tolist():
+            mine = beats.lead == lead
+            place, there, features = qrs_features.extrema(made, lead, at[mine], beats.own[lead, mine])
+            score = np.where(there, qrs_net.peak_scores(features), -np.inf)
+            chosen = np.take_along_axis(place, score.argmax(axis=1)[:, None], axis=1)[:, 0]
+            smooth = made.smooth[lead]
+            up = 2 * smooth[chosen] >= smooth[chosen - 3] + smooth[chosen + 3]
+            peaks[mine] = self._refine(lead, chosen + made.start, up)
+        return peaks
+
+    def _refine(self, lead: int, place: Ints, up: NDArray[np.bool_]) -> Ints:
+        """Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms."""
+        reach, half = max(1, round(0.008 * self.fs_hz)), int(self.fs_hz / RATE_HZ / 2)
+        end = self.raw_start + self.raw.shape[1]
+        centre = np.rint(place * (self.fs_hz / RATE_HZ)).astype(np.int64)
+        offset = np.arange(-reach - half, reach + half + 1)
+        near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]
+        total = np.cumsum(near, axis=1)
+        width = 2 * half + 1
+        sums = total[:, width - 1 :] - np.pad(total, ((0, 0), (1, 0)))[:, :-width]
+        shift = np.where(up, sums.argmax(axis=1), sums.argmin(axis=1)) - reach
+        return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
+
+    def _refractory(self, score: Floats, at: Ints, peak: Ints, stop: int) -> list[int]:
+        """Of beats within the refractory period keep the surest; return the peaks that nothing can replace."""
+        done: list[int] = []
+        apart = round(REFRACTORY_S * RATE_HZ)
+        for beat in zip(score.tolist(), at.tolist(), peak.tolist(), strict=True):
+            if self.open and beat[1] - self.open[1] < apart:
+                self.open = max(self.open, beat)
+            else:
+                self._report(done)
+                self.open = beat
+        if self.open and stop - self.open[1] >= apart:
+            self._report(done)
+        return done
+
+    def _report(self, done: list[int]) -> None:
+        """Close the open beat; one whose R peak fell upon the last beat's keeps its own centre."""
+        if not self.open:
+            return
+        _, at, peak = self.open
+        self.open = None
+        if peak - self.reported < REFRACTORY_S / 2 * self.fs_hz:
+            peak = round(at * self.fs_hz / RATE_HZ)
+        if self.reported < 0 or peak - self.reported >= REFRACTORY_S / 2 * self.fs_hz:
+            self.reported = peak
+            done.append(peak)
+
+    def _forget(self) -> None:
+        """Drop what no later decision looks at."""
+        keep = max(self.decided * BLOCK - LOOK_BACK, self.signal_start)
+        self.signal = self.signal[:, keep - self.signal_start :].copy()
+        self.signal_start = keep
+        step = self.fs_hz / RATE_HZ
+        oldest = min(self.decided * BLOCK - 2 * qrs_features.REACH, keep + self.signal.shape[1])
+        raw_keep = max(math.floor((oldest - 1) * step) - 2, self.raw_start)
+        self.raw = self.raw[:, raw_keep - self.raw_start :].copy()
+        self.raw_start = raw_keep
+        first = max(self.blocks - 30, self.statistics_start)
+        self.statistics = self.statistics[:, :, first - self.statistics_start :].copy()
+        self.statistics_start = first
+
+
+def _first_look(made: Traces, at: Ints, level: Floats, wanted: int) -> Likely:
+    """Return the candidates that may be beats; ``wanted`` is the lead the R peak is to be put on."""
+    weight = qrs_signal.lead_weights(level)
+    rank = np.argsort(np.argsort(-weight, axis=0, kind="stable"), axis=0, kind="stable")
+    counted = (weight > 0) & (rank < qrs_net.LEADS)
+    own = qrs_features.own_envelope(made, at, level)
+    features = qrs_features.lead_features(made, at, level, own)
+    lead = np.where(weight[wanted] > 0, wanted, weight.argmax(axis=0)).astype(np.int64)
+    return _likely(at + made.start, features, counted, own, lead)
+
+
+def _likely(at: Ints, features: Floats, counted: NDArray[np.bool_], own: Floats, lead: Ints) -> Likely:
+    """Keep the candidates that the first network does not rule out."""
+    score, mixed = qrs_net.first_look(features, counted)
+    ratio = qrs_features.level_ratios(features, counted)
+    form = features[:, :, qrs_features.FORM]
+    return Likely(at, score, mixed, own, counted, form, ratio, lead).some(np.flatnonzero(score > KEEP))
+
+
+def _rhythm(likely: Likely, which: Ints) -> Floats:
+    """Return the second look's log odds of some candidates."""
+    return qrs_net.second_look(qrs_rhythm.rhythm_features(likely, which))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a run trains: the round is finished and saved first; a second one stops at once."""
+"""Ctrl-C and SIGTERM: a command leaves nothing half made; a training finishes and saves its round first."""
 
 import os
 import signal
@@ -52,6 +52,43 @@ def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
     before = {number: signal.signal(number, request.handle) for number in _NAMES}
     try:
         yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Interruption:
+    """What Ctrl-C or SIGTERM asked of this process while a command ran.
+
+    Attributes:
+        code: the exit code to end with, 128 + the signal's number; None while nobody asked.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        self._process = os.getpid()
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Note what was asked, and unwind as after Ctrl-C, so that what is half made is taken away."""
+        del frame
+        if os.getpid() != self._process:  # a worker process that was forked from this one ends as any other
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.code = 128 + number
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Yield what SIGINT and SIGTERM ask for, until the block ends; one that is ignored stays so (a shell's ``&``)."""
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+    handled = [number for number in _NAMES if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, interruption.handle) for number in handled}
+    try:
+        yield interruption
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -155,3 +155,7 @@ def main() -> None:
         _stop(interruption.code or 130, "stopped")
     if isinstance(code, int) and code:
         raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

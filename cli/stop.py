@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -43,18 +43,25 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
-    """Yield a request that SIGINT and SIGTERM set, instead of ending the process, until the block ends."""
-    request = StopRequest(quiet=quiet)
+def _handling(numbers: Iterable[signal.Signals], handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a handler have some signals until the block ends."""
     if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
-        yield request
+        yield
         return
-    before = {number: signal.signal(number, request.handle) for number in _NAMES}
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
-        yield request
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
+    """Yield a request that SIGINT and SIGTERM set, instead of ending the process, until the block ends."""
+    request = StopRequest(quiet=quiet)
+    with _handling(_NAMES, request.handle):
+        yield request
 
 
 class Interruption:
@@ -82,13 +89,6 @@ class Interruption:
 def interruptible() -> Iterator[Interruption]:
     """Yield what SIGINT and SIGTERM ask for, until the block ends; one that is ignored stays so (a shell's ``&``)."""
     interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():
+    heeded = [number for number in _NAMES if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    with _handling(heeded, interruption.handle):
         yield interruption
-        return
-    handled = [number for number in _NAMES if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-    before = {number: signal.signal(number, interruption.handle) for number in handled}
-    try:
-        yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

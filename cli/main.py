@@ -14,6 +14,7 @@ from ecgfed.errors import EcgfedError
 from ecgfed.extras import naming_the_extra
 from ecgfed.text import closest, safe_text
 
+from .stop import interruptible
 from .synopses import Group, add_synopses
 
 #: What the parser raises for an unknown option, a missing argument or a value of another type.
@@ -115,35 +116,43 @@ def _commands(group: typer.core.TyperGroup) -> dict[str, str]:
     return {**inside, **{name: name for name in group.commands}}
 
 
-def main() -> None:
-    """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that an encoding cannot write is shown, and is no error
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        with naming_the_extra("this command"):
-            code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
-        sys.stdout.flush()
-    except EcgfedError as error:
+def _refuse(error: Exception) -> NoReturn:
+    """Say in one line what a user can mend; raise what is our own mistake."""
+    if isinstance(error, EcgfedError):
         _stop(2, error.line)
-    except _UsageError as error:
+    if isinstance(error, _UsageError):
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
             typer.echo(str(error), err=True)
             raise SystemExit(2) from None
         _stop(2, _usage_line(error))
-    except (KeyboardInterrupt, typer.Abort) as stop:
-        if isinstance(stop.__cause__, EOFError):  # the parser takes a file that ends too soon for Ctrl-D
-            raise stop.__cause__ from None
-        code = 130
-    except BrokenPipeError:  # the reader of our output went away: `ecgfed ... | head`
+    if isinstance(error, BrokenPipeError):  # the reader of our output went away: `ecgfed ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again as it ends
         _stop(2, f"{error.filename or 'standard output'}: could not be written ({error.strerror})")
-    if code == 130:
-        _stop(130, "stopped")
+    raise error
+
+
+def main() -> None:
+    """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C and 143 after SIGTERM."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that an encoding cannot write is shown, and is no error
+        sys.stdout.reconfigure(errors="backslashreplace")
+    with interruptible() as interruption:
+        try:
+            with naming_the_extra("this command"):
+                code = app(standalone_mode=False, prog_name="ecgfed")  # whatever it was started as: python -m, a test
+            sys.stdout.flush()
+        except (KeyboardInterrupt, typer.Abort) as stop:
+            if isinstance(stop.__cause__, EOFError):  # the parser takes a file that ends too soon for Ctrl-D
+                raise stop.__cause__ from None
+            _stop(interruption.code or 130, "stopped")
+        except Exception as error:
+            if interruption.code is None:
+                _refuse(error)
+            _stop(interruption.code, "stopped")  # a library caught the interruption, and raised something of its own
+    if code == 130:  # what the parser makes of an interruption
+        _stop(interruption.code or 130, "stopped")
     if isinstance(code, int) and code:
         raise SystemExit(code)
 

@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM while a run trains: the round is finished and saved first; a second one stops at once."""
+"""Ctrl-C and SIGTERM: a command leaves nothing half made; a training finishes and saves its round first."""
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -43,15 +43,52 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
-    """Yield a request that SIGINT and SIGTERM set, instead of ending the process, until the block ends."""
-    request = StopRequest(quiet=quiet)
+def _handling(numbers: Iterable[signal.Signals], handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a handler have some signals until the block ends."""
     if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
-        yield request
+        yield
         return
-    before = {number: signal.signal(number, request.handle) for number in _NAMES}
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
-        yield request
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def graceful_stop(*, quiet: bool) -> Iterator[StopRequest]:
+    """Yield a request that SIGINT and SIGTERM set, instead of ending the process, until the block ends."""
+    request = StopRequest(quiet=quiet)
+    with _handling(_NAMES, request.handle):
+        yield request
+
+
+class Interruption:
+    """What Ctrl-C or SIGTERM asked of this process while a command ran.
+
+    Attributes:
+        code: the exit code to end with, 128 + the signal's number; None while nobody asked.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        self._process = os.getpid()
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Note what was asked, and unwind as after Ctrl-C, so that what is half made is taken away."""
+        del frame
+        if os.getpid() != self._process:  # a worker process that was forked from this one ends as any other
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.code = 128 + number
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Yield what SIGINT and SIGTERM ask for, until the block ends; one that is ignored stays so (a shell's ``&``)."""
+    interruption = Interruption()
+    heeded = [number for number in _NAMES if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    with _handling(heeded, interruption.handle):
+        yield interruption

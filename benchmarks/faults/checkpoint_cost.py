@@ -5,8 +5,9 @@
 First: the state of GRP-FED's default net, the server's and that of so many clients, all of them changed, is written
 again and again, once as it is done (every file, the history and the folders forced to the disk) and once with all
 forcing left out, as before decision 0026; seconds of a clock and of the processor, medians. Then: a training on the
-demo cohort (or ``--cohort``) with the default interval; the time its checkpoints took, and the time that the training
-waited for them, as shares of all of it. ``--work`` decides which disk is asked. Prints one JSON object.
+demo cohort (or ``--cohort``) with the default interval, with a checkpoint every round, and with one at its end; how
+long each took, and what share of that its checkpoints took (in a thread beside it) and the training waited for them.
+``--work`` decides which disk is asked. Prints one JSON object.
 """
 
 import argparse
@@ -80,13 +81,14 @@ def share(folder: Path, cohort: Path, rounds: int, every: int | None) -> dict[st
         mock.patch.object(BackgroundWriter, "wait", timed_wait),
     )
     with tempfile.TemporaryDirectory(dir=folder) as place, patches[0], patches[1]:
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         ecgfed.train(cohort, Path(place) / "run", method="grp-fed", rounds=rounds, eval_every=0, checkpoint_every=every)
-        seconds = time.perf_counter() - begun
+        seconds, cpu = time.perf_counter() - begun, time.process_time() - used
     return {
         "checkpoint_every": every or "default",
         "rounds": rounds,
         "seconds": seconds,
+        "cpu_seconds": cpu,
         "checkpoints": len(written),
         "share_written": sum(written) / seconds,
         "share_waited": sum(waited) / seconds,
@@ -108,7 +110,7 @@ def main() -> None:
         ecgfed.prepare_demo(cohort, minutes=2)
     results = {
         "cost": [cost(given.work, clients, given.repeats) for clients in given.clients],
-        "share": [share(given.work, cohort, given.rounds, every) for every in (None, 1)],
+        "share": [share(given.work, cohort, given.rounds, every) for every in (None, 1, given.rounds)],
     }
     print(json.dumps(results, indent=1))
     if given.results:

@@ -11,9 +11,9 @@ from ecgfed.gate import read_bounded
 from ecgfed.record.reader import FORMATS, format_of, is_recording, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
-#: Client ids become file names in a bundle.
 #: A line for each of 100,000 recordings has 10 MB.
 _MAX_PATIENTS_BYTES = 16 << 20
+#: Client ids become file names in a bundle.
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 

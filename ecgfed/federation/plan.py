@@ -13,10 +13,8 @@ from ecgfed.methods.base import Needs
 
 #: A training of more passes would not end.
 MOST_PASSES = 1e6
-
-
 #: More rounds, steps or beats than any machine gets through: a slip of the keyboard is no training without an end.
-MOST = 1_000_000_000
+MOST_COUNT = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class TrainPlan:
                 raise OptionError(option, f"{value!r}", "a whole number")
             if value is not None and value < 1:
                 raise OptionError(option, f"{value}", "1 or more")
-            if value is not None and value > MOST:
-                raise OptionError(option, f"{value}", f"at most {MOST:,}")
+            if value is not None and value > MOST_COUNT:
+                raise OptionError(option, f"{value}", f"at most {MOST_COUNT:,}")
         if self.leave_out not in LEAVE_OUT:
             raise OptionError("--leave-out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:

@@ -155,7 +155,8 @@ def _read_npz(path: Path) -> _Held:
         shapes = {array.shape for array in rows.values()}
         if len(shapes) != 1 or len(next(iter(shapes))) != 1 or leads:
             found = ", ".join(f"{name} {array.shape}" for name, array in held.items()) or "nothing"
-            raise RecordError(path, f"holds {found}", "signal and leads, or one array (samples,) for each lead")
+            expected = "signal and leads, or one array (samples,) for each lead, and beside them fs and units alone"
+            raise RecordError(path, f"holds {found}", expected)
         leads = tuple(rows)
         signals = np.stack([_leads_by_samples(array, f"{path}: {name}")[0] for name, array in rows.items()])
     return _Held(signals, leads, None if fs is None else float(fs), units)

@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -136,3 +137,42 @@ def test_a_terminal_shows_the_speed_and_the_time_left(cohort_path: Path, tmp_pat
     assert "rounds/s" in text
     assert "samples/s, loss mean" in text
     assert "0:00:0" in text
+
+
+#: A library that catches an interruption and ends with an error of its own, as torch's exporter does.
+SWALLOWED = """
+import os, sys, time
+import ecgfed_cli.main as command
+
+def app(**options):
+    try:
+        os.kill(os.getpid(), int(sys.argv[1]))
+        time.sleep(30)
+    except KeyboardInterrupt:
+        raise RuntimeError("please report this") from None
+
+command.app = app
+command.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_a_library_makes_of_an_interruption_is_not_shown(number: int, code: int) -> None:
+    ended = subprocess.run([sys.executable, "-c", SWALLOWED, str(int(number))], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", "ecgfed: stopped\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_export_that_is_stopped_leaves_nothing(fedavg_run: Path, tmp_path: Path, number: int, code: int) -> None:
+    command = [ECGFED, "export", str(fedavg_run), "--out", str(tmp_path / "bundle")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 300
+    while not [part for part in tmp_path.iterdir() if part.is_dir()]:  # the bundle that is being made
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, err.splitlines()[-1]) == (code, "ecgfed: stopped"), (out, err)
+    assert "Traceback" not in err
+    assert not [part for part in tmp_path.iterdir() if part.is_dir()]

@@ -34,7 +34,7 @@ BAD = {
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LEFT = re.compile(r"(^|/)\.[^/]*(\.partial|\.old|\.replaced|\.tmp)")
 #: Times, of which no two are the same; and digests of recordings, which a cohort repeats.
-_TIMES = re.compile(rb"\d+(?:\.\d+)? (?:s|ms|minutes|rounds/s|samples/s|s a round)\b"
+_VARYING = re.compile(rb"\d+(?:\.\d+)? (?:s|ms|minutes|rounds/s|samples/s|s a round)\b"
                     rb'|"(?:seconds|saved|seconds_a_round|samples_per_s)": [^,\n}]+'
                     rb'|"[^"\n]*\.(?:npz|npy|csv|tsv|edf|dat|hea|atr)": "[0-9a-f]{64}"'
                     rb"|\b\d\d-\d\d \d\d:\d\d\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.+Z]*")  # fmt: skip
@@ -83,7 +83,7 @@ class Outcome:
 
 def masked(data: bytes, folder: Path) -> bytes:
     """Return bytes without what is never the same twice."""
-    return _TIMES.sub(b"TIME", data.replace(str(folder).encode(), b"CASE"))
+    return _VARYING.sub(b"TIME", data.replace(str(folder).encode(), b"CASE"))
 
 
 def result_of(ended: Ended, before: Tree, after: Tree, folder: Path) -> Result:

@@ -160,6 +160,7 @@ def test_npz_says_everything_itself(tmp_path: Path) -> None:
         ({"signal": MV, "fs": [500, 500], "units": "mV", "leads": NAMES}, "fs: has shape (2,); expected one value"),
         ({"signal": MV, "units": "uV"}, "is in uV; expected mV as --units says"),
         ({"a": MV[0], "b": MV[1][:-1]}, "signal and leads, or one array (samples,) for each lead"),
+        ({"a": MV[0], "fs_hz": 360.0}, "lead, and beside them fs and units alone"),
         ({"a": MV, "b": MV}, "signal and leads"),
         ({}, "holds nothing"),
     ],

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from ecgfed.errors import MissingExtraError
+from ecgfed.errors import MissingExtraError, OptionError
 from ecgfed.signal.detectors import Detector, Find, Peaks, Signal, detector_by_name, detectors
 from ecgfed.signal.qrs import detect_qrs
 from ecgfed.testing import check_detector, synthetic_ecg
@@ -157,3 +157,8 @@ def test_the_synthetic_beats_lie_where_they_are_said_to() -> None:
             assert abs(top / fs_hz - at_s) <= 0.5 / fs_hz + 0.002  # S pulls the top a little
         assert ecg.signals_mv[0].max() == pytest.approx(1.15 - 0.22 * np.exp(-0.5 * (25 / 9) ** 2), abs=0.06)
     np.testing.assert_array_equal(synthetic_ecg(100.0).r_s, synthetic_ecg(1000.0).r_s)
+
+
+def test_a_function_is_no_detector() -> None:
+    with pytest.raises(OptionError, match="expected a Detector, or the name of one; wrap a function in a Detector"):
+        check_detector(len)  # type: ignore[arg-type]

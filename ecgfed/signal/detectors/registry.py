@@ -54,6 +54,10 @@ def detector_by_name(detector: str | Detector) -> Detector:
     """
     if isinstance(detector, Detector):
         return _runnable(detector)
+    if not isinstance(detector, str):
+        raise OptionError(
+            OPTION, f"{detector!r:.100}", "a Detector, or the name of one", "wrap a function in a Detector"
+        )
     if names_code(detector):
         raise OptionError(
             OPTION,
@@ -78,7 +82,7 @@ def detector_option(detector: str | Detector) -> Detector:
     Raises:
         OptionError: no such detector, or what is there is none.
     """
-    if isinstance(detector, Detector) or not names_code(detector):
+    if not isinstance(detector, str) or not names_code(detector):
         return detector_by_name(detector)
     loaded = load_code(detector, OPTION)
     own = _checked(loaded.value, f"{OPTION} {detector}")

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from ecgfed.errors import OptionError
@@ -10,8 +10,8 @@ from ecgfed.files import check_free, write_together
 from ecgfed.record.anonymous import anonymised, check_keep
 from ecgfed.record.key_table import check_key, writing_key
 from ecgfed.record.leads import lead_list
-from ecgfed.record.reader import has_annotation, read_annotation, read_recording
-from ecgfed.record.recording import Annotation, ReadOptions, Recording, read_options
+from ecgfed.record.reader import has_annotation, named_errors, read_annotation, read_recording
+from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.anonymous import reserved_id
 from ecgfed.tasks.watch import NOBODY, Watch
@@ -85,7 +85,7 @@ class Conversion:
 
 
 def convert(
-    recording: Recording | Path | str,
+    recording: AnyRecording | Path | str,
     out: Path | str,
     *,
     leads: str | Sequence[str] = (),
@@ -100,7 +100,8 @@ def convert(
     """Write a recording and its annotation as a WFDB record of 16 bits, read back and compared first.
 
     Args:
-        recording: a recording, all of whose leads are written, or its file: EDF, CSV, NumPy or WFDB.
+        recording: a recording, all of whose leads are written, or its file, of any format that ``read_recording``
+            knows. All of it is held in memory, of a long one too.
         out: folder for ``RECORD.hea``, ``RECORD.dat`` and ``RECORD.atr``.
         leads: of a file, the lead whose sampling frequency the record gets, in order of preference; default the first.
         annotator: suffix of the annotation file; ``edf``: inside an EDF+ file; None: ``atr`` where there is one.
@@ -125,8 +126,10 @@ def convert(
     """
     keep, key = check_keep(keep), None if key is None else Path(key)
     _check_privacy(anonymize, keep, key, Path(out))
-    source = recording.path if isinstance(recording, Recording) else Path(recording)
-    if not isinstance(recording, Recording):
+    source = recording.path if isinstance(recording, AnyRecording) else Path(recording)
+    if isinstance(recording, LongRecording):
+        recording = _in_memory(recording)
+    elif not isinstance(recording, Recording):
         recording = read_recording(source, lead_list(leads), every_lead=True, others=True, how=read_options(how))
     annotation = _annotation(recording, annotator)
     if not anonymize:
@@ -135,6 +138,13 @@ def convert(
         clean = anonymised(recording, annotation, name, keep=keep, leads=lead_list(leads))
         made = _written(clean.recording, clean.annotation, name, source, Path(out), overwrite, watch)
     return replace(made, removed=clean.removed)
+
+
+def _in_memory(long: LongRecording) -> Recording:
+    """Read a recording that stays on the disk; raises RecordError."""
+    with named_errors(long.path):
+        about = {field.name: getattr(long, field.name) for field in fields(Recording) if field.name != "signals_mv"}
+        return Recording(signals_mv=long.signals_mv, **about)
 
 
 def _check_privacy(anonymize: bool, keep: Sequence[str], key: Path | None, out: Path) -> None:

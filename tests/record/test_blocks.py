@@ -14,6 +14,7 @@ from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording
 
 SAMPLES = 3001
+SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "left_out", "stands_for", "samples")
 HIGHEST = {"16": 2**15 - 1, "24": 2**23 - 1, "32": 2**31 - 1, "80": 2**7 - 1, "160": 2**15 - 1, "212": 2**11 - 1}
 
 
@@ -23,7 +24,7 @@ def same(path: Path, *, how: ReadOptions | None = None, lead: str = "a") -> Long
         whole = read_recording(path, lead, every_lead=every, how=how)
         opened = open_recording(path, lead, every_lead=every, how=how, least=1000)
         assert isinstance(opened, LongRecording)
-        for name in ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "left_out", "samples"):
+        for name in SAID:
             assert getattr(opened, name) == getattr(whole, name), name
         rng = np.random.default_rng(0)
         for start, stop in [(0, whole.samples), (0, 0), (1, 2), *np.sort(rng.integers(0, whole.samples, (40, 2)))]:

@@ -1,23 +1,12 @@
 """Names of leads: what is the same, what stands for what, and what is never taken for an ECG."""
 
-from pathlib import Path
-
-import numpy as np
 import pytest
-from conftest import synthetic_signal
 from hypothesis import given
 from hypothesis import strategies as st
-from record_files import edf_bytes, write_212
 
-import ecgfed
 from ecgfed.errors import RecordError
 from ecgfed.record.lead_names import is_another_signal, names_nobody
 from ecgfed.record.leads import Alike, alike, are_ecg, choose_lead, distinct, find_lead, other_name, usual_name
-from ecgfed.record.reader import ecg_alone, read_every_lead, read_recording
-from ecgfed.record.recording import ReadOptions, Recording
-from ecgfed.signal.findings import missing_lead, record_findings
-
-RAMP = [list(range(0, 2000, 2)), list(range(2000, 0, -2)), list(range(500, 1500))]
 
 
 @pytest.mark.parametrize(
@@ -166,105 +155,6 @@ def test_usual_names() -> None:
     assert {name: usual_name(name) for name in names} == names
     assert other_name(("II",), "MLII") == other_name(("II",), "Lead II") == "II"
     assert other_name(("II",), "ii") == other_name(("V1",), "MLII") == other_name(("#1",), "MLII") == ""
-
-
-def written(folder: Path, kind: str, leads: tuple[str, str, str]) -> tuple[Path, ReadOptions]:
-    """One recording of three channels in millivolt, in a format."""
-    signals = (np.array(RAMP) - 1024) / 200
-    if kind == "wfdb":
-        return write_212(folder, "r", RAMP, leads=leads), ReadOptions()
-    if kind == "segments":
-        write_212(folder, "s1", RAMP, leads=leads)
-        (folder / "r.hea").write_text("r/1 3 360 1000\ns1 1000\n")
-        return folder / "r", ReadOptions()
-    if kind == "edf":
-        rows = [[(np.array(channel) - 1024)[200 * r : 200 * r + 200] for r in range(5)] for channel in RAMP]
-        labels = [f"ECG {name}" if name in ("II", "V1") else name for name in leads]
-        raw = edf_bytes(rows, duration="0.5", physical=("-5", "5"), labels=labels, units=("mV",) * 3)
-        (folder / "r.edf").write_bytes(raw)
-        return folder / "r.edf", ReadOptions()
-    if kind == "csv":
-        np.savetxt(folder / "r.csv", signals.T, delimiter=",", header=",".join(leads), comments="")
-        return folder / "r.csv", ReadOptions(fs_hz=360, units="mV")
-    np.save(folder / "r.npy", signals)
-    return folder / "r.npy", ReadOptions(fs_hz=360, units="mV", columns=leads)
-
-
-FORMATS = ("wfdb", "segments", "edf", "csv", "npy")
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_respiration_in_millivolt_is_read_only_by_name(tmp_path: Path, kind: str) -> None:
-    path, how = written(tmp_path, kind, ("RESP", "II", "V1"))
-    read = read_recording(path, every_lead=True, how=how)
-    assert (read.lead, read.leads, read.stands_for) == ("II", ("II", "V1"), "")
-    assert read.left_out == ("RESP: no ECG",)
-    assert read_recording(path, every_lead=True, others=True, how=how).leads == ("RESP", "II", "V1")
-    asked = read_recording(path, ("resp",), every_lead=True, how=how)
-    assert (asked.lead, asked.leads) == ("RESP", ("RESP", "II", "V1"))
-    np.testing.assert_allclose(asked.signal_mv, (np.array(RAMP[0]) - 1024) / 200, atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_two_leads_of_one_name_in_every_format(tmp_path: Path, kind: str) -> None:
-    path, how = written(tmp_path, kind, ("ECG", "ECG", "V1"))
-    for place, row in (("#1", 0), ("#2", 1), ("ECG (2)", 1), ("#3", 2)):
-        read = read_recording(path, (place,), how=how)
-        np.testing.assert_allclose(read.signal_mv, (np.array(RAMP[row]) - 1024) / 200, atol=1e-9)
-    every = read_recording(path, every_lead=True, how=how)
-    assert (every.lead, every.leads) == ("ECG (1)", ("ECG (1)", "ECG (2)", "V1"))
-    with pytest.raises(RecordError, match="has 2 leads ECG"):
-        read_recording(path, ("ECG",), how=how)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_lead_under_another_name_is_found_and_said(tmp_path: Path, kind: str) -> None:
-    path, how = written(tmp_path, kind, ("V1", "MLII", "aVF"))
-    read = read_recording(path, ("II", "V9"), how=how)
-    assert (read.lead, read.stands_for) == ("MLII", "II")
-    assert read_recording(path, ("mlii",), how=how).stands_for == ""
-    every = read_every_lead(path, ("II",), how=how)
-    assert (every.lead, every.stands_for) == ("MLII", "II")
-    assert missing_lead(every, ("II",)) == []
-    assert missing_lead(every, ("V5",))[0].kind == "missing-lead"
-
-
-def test_a_pressure_in_a_segment_is_passed_by(tmp_path: Path) -> None:
-    """As MIMIC's records have them: the layout's ABP is in mmHg, and every lead is asked for."""
-    write_212(tmp_path, "s1", RAMP, leads=("II", "ABP", "V"))
-    header = (tmp_path / "s1.hea").read_text().splitlines()
-    header[2] = header[2].replace("/mV", "/mmHg")
-    (tmp_path / "s1.hea").write_text("\n".join(header) + "\n")
-    (tmp_path / "r.hea").write_text("r/1 3 360 1000\ns1 1000\n")
-    read = read_recording(tmp_path / "r", every_lead=True)
-    assert (read.leads, read.left_out) == (("II", "V"), ("ABP: no ECG",))
-    assert read_recording(tmp_path / "r", every_lead=True, others=True).leads == ("II", "V")
-    with pytest.raises(RecordError, match="lead ABP is in 'mmHg'"):
-        read_recording(tmp_path / "r", ("ABP",))
-
-
-def test_the_detector_never_sees_a_respiration() -> None:
-    """The peaks of a recording with a breath beside its ECG are those of the ECG alone."""
-    signal, _ = synthetic_signal("N" * 40)
-    breath = 2 * np.sin(2 * np.pi * 0.25 * np.arange(len(signal)) / 360)
-    alone = Recording("r", Path("r"), "MLII", ("MLII",), 360.0, signal[None], ())
-    both = Recording("r", Path("r"), "MLII", ("RESP", "MLII"), 360.0, np.stack([breath, signal]), ())
-    assert ecg_alone(alone) is alone
-    assert ecg_alone(both).leads == ("MLII",)
-    found = [ecgfed.detect(one).records[0].sample.tolist() for one in (alone, both)]
-    assert found[0] == found[1]
-    assert list(ecgfed.inspect_recording(both).quality) == ["MLII"]
-    asked = ecgfed.detect(both, leads="RESP")
-    assert asked.records[0].lead == "RESP"
-
-
-def test_findings_know_leads_in_small_letters() -> None:
-    """PTB writes i, ii, iii: an ECG upside down is found there too, and Einthoven's law is checked."""
-    signal, at = synthetic_signal("N" * 20)
-    leads = {"i": -signal, "ii": signal, "iii": signal}
-    recording = Recording("r", Path("r"), "ii", tuple(leads), 360.0, np.stack(list(leads.values())), ())
-    found = record_findings(recording, np.array(at), np.zeros(recording.signals_mv.shape, dtype=bool))
-    assert {(one.kind, one.lead) for one in found} >= {("inverted", "i"), ("limb-leads", None)}
 
 
 def test_names_that_are_nobodys() -> None:

@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import wfdb
 from conftest import synthetic_signal, write_record
+from record_files import edf_bytes
 
 import ecgfed
 from ecgfed.beats import context, path
@@ -149,6 +151,60 @@ def test_inspect_says_the_same(by_blocks: pytest.MonkeyPatch, tmp_path: Path) ->
     assert isinstance(long.recording, LongRecording)
     assert {**long.to_dict(), "picture": None} == {**whole.to_dict(), "picture": None}
     assert (tmp_path / "long.png").read_bytes() == (tmp_path / "whole.png").read_bytes()
+
+
+def beside_a_respiration(folder: Path, kind: str, *, respiration: bool) -> tuple[Path, ReadOptions]:
+    """Write two leads, and perhaps first a respiration that beats as an ECG does, larger and at other times."""
+    signal, _ = synthetic_signal("NNVN" * 30, fs_hz=250.0)
+    other, _ = synthetic_signal("NN" * 90, fs_hz=250.0, rr_s=0.55, seed=1)
+    samples = len(signal) // 250 * 250
+    steps = np.rint(np.stack([1.5 * other[:samples], signal[:samples], -0.6 * signal[:samples]]) * 200).astype(int)
+    names, first = ["RESP", *LEADS], 0 if respiration else 1
+    steps, names = steps[first:], names[first:]
+    folder.mkdir()
+    if kind == "wfdb":
+        units, zeros = ["mV"] * len(names), [0] * len(names)
+        more = {"adc_gain": [200.0] * len(names), "baseline": zeros, "write_dir": str(folder)}
+        wfdb.wrsamp("r", fs=250, units=units, sig_name=names, d_signal=steps.T, fmt=["16"] * len(names), **more)
+        return folder / "r", ReadOptions()
+    if kind == "edf":
+        rows = [lead.reshape(-1, 250) for lead in steps]
+        raw = edf_bytes(rows, labels=names, units=["mV"] * len(names), physical=("-5", "5"))
+        (folder / "r.edf").write_bytes(raw)
+        return folder / "r.edf", ReadOptions()
+    np.save(folder / "r.npy", steps / 200)
+    return folder / "r.npy", ReadOptions(250, "mV", tuple(names))
+
+
+@pytest.mark.parametrize("kind", ["wfdb", "edf", "npy"])
+def test_a_respiration_changes_nothing_that_is_found(by_blocks: pytest.MonkeyPatch, tmp_path: Path, kind: str) -> None:
+    """Where the detector is given it, it finds other beats; so it is not, by blocks and of the whole."""
+    both, how = beside_a_respiration(tmp_path / "both", kind, respiration=True)
+    alone, how_alone = beside_a_respiration(tmp_path / "alone", kind, respiration=False)
+    opened = ecgfed.open_recording(both, ("RESP",), every_lead=True, how=how)
+    assert isinstance(opened, LongRecording)
+    found = []
+    for least in (1000, 10**9):
+        by_blocks.setattr(opening, "LONG", least)
+        for file, options in ((both, how), (alone, how_alone)):
+            peaks = ecgfed.detect(file, leads=("II",), how=options).records[0]
+            assert peaks.lead == "MLII"
+            recording = ecgfed.open_recording(file, every_lead=True, how=options)
+            assert ecgfed.detect(recording).records[0].sample.tolist() == peaks.sample.tolist()
+            inspected = ecgfed.inspect_recording(file, how=options)
+            assert list(inspected.quality) == list(LEADS)
+            predicted = ecgfed.predict(BUNDLE, file, how=options)
+            assert isinstance(predicted.recording, LongRecording) == (least == 1000)
+            usable = [inspected.quality[lead].stretches for lead in LEADS]
+            found.append((peaks.sample, predicted.probability, inspected.heart_rate_per_min, usable))
+    peaks, probability, *others = found[0]
+    assert len(peaks) == pytest.approx(120, abs=2)
+    for more_peaks, more_probability, *more in found[1:]:
+        assert np.array_equal(more_peaks, peaks)
+        assert np.array_equal(more_probability, probability)
+        assert more == others
+    assert ecgfed.detect(opened, leads="MLII").records[0].sample.tolist() == peaks.tolist()
+    assert long_peaks.find_peaks(replace(opened, lead="MLII")).tolist() != peaks.tolist()
 
 
 @pytest.mark.parametrize("value", [0.3, np.nan])

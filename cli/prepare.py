@@ -264,7 +264,7 @@ def cifar10(
     quiet: QuietOption = False,
 ) -> None:
     """Make a cohort from CIFAR-10: 50 clients of long-tailed size and classes by default, 10,000 common test images."""
-    from ecgfed.tasks.prepare import prepare_cifar10
+    from ecgfed.tasks.prepare_images import prepare_cifar10
 
     if source is None and not download:
         raise OptionError("--source", "is missing", "a folder with CIFAR-10", "or pass --download")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ecgfed.tasks.inspect import Inspection, inspect_recording
     from ecgfed.tasks.personalize import PersonalModel, personalize
     from ecgfed.tasks.predict import predict
-    from ecgfed.tasks.prepare import prepare_cifar10, prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
+    from ecgfed.tasks.prepare import prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
+    from ecgfed.tasks.prepare_images import prepare_cifar10
     from ecgfed.tasks.train import train, train_seeds
     from ecgfed.tasks.watch import EcgfedWarning, Watch
 
@@ -39,7 +40,7 @@ _WHERE = {
     "prepare_mitbih": "tasks.prepare",
     "prepare_folder": "tasks.prepare",
     "prepare_demo": "tasks.prepare",
-    "prepare_cifar10": "tasks.prepare",
+    "prepare_cifar10": "tasks.prepare_images",
     "unpack_cohort": "tasks.prepare",
     "train": "tasks.train",
     "train_seeds": "tasks.train",

@@ -43,6 +43,11 @@ class Watch:
 NOBODY = Watch()
 
 
+def telling(watch: Watch, what: str) -> Callable[[str, int, int], None]:
+    """Return what to call with the name of the last one done, how many are, and of how many; 0 where nobody knows."""
+    return lambda name, done, total: watch.progress(what, done, total or None, name)
+
+
 def minutes_told(
     watch: Watch, what: str, recording: AnyRecording, *, before_s: float = 0.0, alone: bool = True
 ) -> Callable[[int], None] | None:

@@ -140,7 +140,7 @@ class LongRecording:
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz, on the disk"
-        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 60)}"
+        leads = f"lead {shortened(self.lead, 20)} of {shortened(', '.join(self.leads), 50)}"
         return f"LongRecording({shortened(self.name, 60)!r}: {leads}; {length})"
 
     @property

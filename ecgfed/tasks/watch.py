@@ -1,10 +1,13 @@
 """Whoever looks on while a task works: a terminal, a notebook, nobody."""
 
+import sys
 import warnings
 from collections.abc import Callable
 
 from ecgfed.record.opening import LONG
 from ecgfed.record.recording import AnyRecording, LongRecording
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class EcgfedWarning(UserWarning):
@@ -36,7 +39,15 @@ class Watch:
 
     def warn(self, text: str) -> None:
         """Hear a sentence to keep in mind beside the result."""
-        warnings.warn(text, EcgfedWarning, stacklevel=3)
+        warnings.warn(text, EcgfedWarning, stacklevel=_level_of_the_caller())
+
+
+def _level_of_the_caller() -> int:
+    """Return how far up the stack the line is that called the verb, however deep in the package the warning arose."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 #: Nobody looks on.

@@ -13,6 +13,7 @@ from record_files import cut, flip_byte
 
 from ecgfed.beats.labels import BUILT_IN
 from ecgfed.beats.path import BeatOptions
+from ecgfed.beats.rr import RR_NAMES
 from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.folder import folder_sources
@@ -123,9 +124,11 @@ def test_holding_everyone_out_is_refused(records: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_records_of_one_patient_are_one_client(records: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_several_records_of_one_patient_are_one_client(records: Path, tmp_path: Path, version: int) -> None:
     source = Source("p", "Ann", (records / "p1", records / "p3"))
-    build_cohort([source], tmp_path / "c", PrepareOptions(split="chronological"), kind="folder")
+    options = PrepareOptions(BeatOptions(("MLII",), "annotated", rr_version=version), split="chronological")
+    build_cohort([source], tmp_path / "c", options, kind="folder")
     cohort = open_cohort(tmp_path / "c")
     (client,) = cohort.clients
     assert (client.patient, client.records) == ("Ann", ("p1", "p3"))
@@ -133,6 +136,11 @@ def test_several_records_of_one_patient_are_one_client(records: Path, tmp_path: 
     assert cohort.record.tolist() == [0] * 60 + [1] * 55
     assert cohort.split.tolist() == [0] * 83 + [1] * 9 + [2] * 23  # 115 beats: 23 test, 9.2 of the rest valid
     # Intervals do not reach from one recording into the other.
+    rr = dict(zip(RR_NAMES[version], cohort.rr.T, strict=True))
+    if version == 2:
+        assert np.flatnonzero(rr["void_next"]).tolist() == [59, 114]
+        assert np.flatnonzero(rr["void_previous"]).tolist() == [0, 60]
+        return
     assert cohort.rr[59, 1] == cohort.rr[59, 0]
     assert cohort.rr[60, 0] == cohort.rr[60, 1]
 

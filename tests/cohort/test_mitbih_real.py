@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from record_files import copy_record, flip_byte
 
+from ecgfed.beats.context import FEATURES
 from ecgfed.beats.labels import BUILT_IN
 from ecgfed.beats.path import BeatOptions
 from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
@@ -106,14 +107,20 @@ def test_splits_are_a_fifth_and_a_tenth_of_each_cell(cohort: Cohort) -> None:
 
 
 @pytest.mark.mitdb
-def test_windows_are_finite_millivolt_and_intervals_are_a_humans(cohort: Cohort) -> None:
+def test_windows_are_finite_millivolt_and_features_are_a_humans(cohort: Cohort) -> None:
     assert np.isfinite(cohort.beats).all()
     assert np.abs(cohort.beats).max() < 10.24  # the recorder's range is +-5.12 mV
-    middle = np.median(cohort.rr[:, :3], axis=0)
-    assert ((middle > 0.6) & (middle < 1.0)).all()
     assert int((cohort.flags & 1).sum()) < 2 * 46
-    first = np.flatnonzero(np.diff(cohort.client, prepend=-1))
-    assert (cohort.rr[first, 0] == cohort.rr[first, 1]).mean() > 0.9
+    rr = dict(zip(FEATURES, cohort.rr.T, strict=True))
+    assert np.isfinite(cohort.rr).all()
+    assert np.abs(cohort.rr).max() <= 5
+    # a heart's interval is as the one before it, and most often shorter than the long ones, by a fifth at most
+    assert abs(np.median(rr["previous_over_typical"])) < 0.1
+    assert abs(np.median(rr["next_over_previous"])) < 0.1
+    assert -1 < np.median(rr["next_over_sinus"]) < 0
+    first = np.diff(cohort.client, prepend=-1) != 0
+    assert rr["void_previous"][first].mean() > 0.9
+    assert rr["void_previous"][~first].mean() < 0.01
 
 
 @pytest.mark.mitdb

@@ -87,6 +87,7 @@ def objects(
     place = tmp_path_factory.mktemp("objects")
     bundle = ecgfed.open_bundle(exported(fedavg_run))
     recording = ecgfed.read_recording(records / "p1", "MLII")
+    opened = ecgfed.open_recording(records / "p1", "MLII", least=0)
     predicted = ecgfed.predict(bundle, records / "p1", peaks="annotated")
     scores = {"beats": 1200, "global": {"macro_f1": 0.25}, "personal": {"macro_f1": 0.75}}
     model = ("new", bundle, {"minutes": 5.0}, scores, "run", "fedavg", "r1", "ecg")
@@ -105,6 +106,7 @@ def objects(
         "EcgfedWarning": [ecgfed.EcgfedWarning("keep in mind")],
         "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
+        "LongRecording": [opened, replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40)],
         "PersonalModel": [ecgfed.PersonalModel(*model), ecgfed.PersonalModel(*model[:3], {"beats": 0}, *model[4:])],
         "Predictions": [predicted, bundle.classifier().classify(windows()), ecgfed.Predictions(*ones, many)],
         "ReadOptions": [ecgfed.ReadOptions(), ecgfed.ReadOptions(360.0, "mV", ("MLII", "V1"))],

@@ -139,7 +139,7 @@ def test_scores_of_a_perfect_annotator_and_its_table(recorded: Path) -> None:
         ("average", None, (100.0,) * 6),
     ]
     told = "Q Se 100.00, Q +P 100.00, V Se 100.00, V +P 100.00, S Se 100.00, S +P 100.00"
-    assert repr(scores) == f"Ec57Scores(2 records, atr against atr: {told})"
+    assert repr(scores) == f"Ec57Scores(2 records, atr against atr, mapping aami5: {told})"
     assert ecgfed.score_ec57(recorded, "atr", start="5:00").to_dict() == scores.to_dict()
     with pytest.raises(ecgfed.EcgfedError, match="none given"):
         ecgfed.score_ec57([], "atr")

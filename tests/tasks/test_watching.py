@@ -89,6 +89,12 @@ def score_ec57(place: dict[str, Path], watch: ecgfed.Watch) -> object:
     return ecgfed.score_ec57(place["records"], "qrs", test_folder=peaks, start=5, watch=watch)
 
 
+def long_recording(place: dict[str, Path]) -> ecgfed.LongRecording:
+    opened = ecgfed.open_recording(place["records"] / "p1", every_lead=True, least=0)
+    assert isinstance(opened, ecgfed.LongRecording)
+    return opened
+
+
 def convert(place: dict[str, Path], watch: ecgfed.Watch) -> object:
     record = write_record(place["more"] / "in", "r1", "N" * 20, annotate=False)
     return ecgfed.convert(record, place["out"], watch=watch)
@@ -127,6 +133,12 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
     ),
     "personalize": (personalize, set(), (), ("p1 took part in training",)),
     "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
+    "inspect_recording": (
+        lambda place, watch: ecgfed.inspect_recording(long_recording(place), watch=watch),
+        {"minutes read"},
+        (),
+        (),
+    ),
     "score_ec57": (score_ec57, set(), (), ("not scored, without .qrs: p2, p3, p4",)),
     "convert": (convert, set(), (), ("no annotation beside it",)),
 }
@@ -161,12 +173,16 @@ def test_progress_goes_on_and_seeds_count_anew(place: dict[str, Path]) -> None:
     assert [said for said in ears.notes if said.startswith("Seed")] == ["Seed 3, 1 of 2:", "Seed 4, 2 of 2:"]
 
 
-def test_without_a_watch_a_warning_is_pythons(place: dict[str, Path], capfd: pytest.CaptureFixture[str]) -> None:
-    """It points at the line that called the verb; nothing is printed."""
-    with pytest.warns(ecgfed.EcgfedWarning, match="lead V1 is not MLII") as heard:
-        ecgfed.predict(exported(place["run"]), place["records"] / "p1", leads="V1")
-    assert [Path(one.filename).name for one in heard] == [Path(__file__).name]
+@pytest.mark.parametrize("name", ["predict", "convert", "personalize"])
+def test_without_a_watch_a_warning_is_pythons(
+    name: str, place: dict[str, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It points at the line that called the verb, however deep it arose; nothing is printed."""
+    verb, _, _, warning = VERBS[name]
+    with pytest.warns(ecgfed.EcgfedWarning, match=warning[0]) as heard:
+        verb(place, ecgfed.Watch())
+    assert [one.filename for one in heard] == [__file__]
     assert issubclass(ecgfed.EcgfedWarning, UserWarning)
-    own_folder(place, ecgfed.Watch())
+    own_folder({**place, "out": place["more"] / "quiet"}, ecgfed.Watch())
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.record.checks import check_samples
 from ecgfed.record.leads import choose_lead, other_name
 from ecgfed.record.recording import LongRecording, spans
 from ecgfed.record.wfdb_files import channels_to_read, signal_names
@@ -50,7 +49,6 @@ def open_wfdb(path: Path, leads: tuple[str, ...], *, every_lead: bool, least: in
     chosen = choose_lead(names, base, leads, units_of(header, base))
     if is_multi_segment(header):
         return None
-    check_samples(header.sig_len, header_path(base))
     channels, left_out = channels_to_read(header, base, chosen, every_lead=every_lead)
     for channel in channels:
         check_length(header, base, channel)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import check_expansion
 from ecgfed.record.checks import MILLIVOLT, check_samples
-from ecgfed.record.wfdb_header import unit
+from ecgfed.record.wfdb_header import header_path, unit
 
 #: Bytes a sample takes in each uncompressed WFDB format.
 _SAMPLE_BYTES = {
@@ -55,7 +55,7 @@ def check_length(header: Any, base: Path, channel: int) -> None:
     path = base.parent / header.file_name[channel]
     if not path.is_file():
         raise RecordError(path, "does not exist", f"the signal file that {base.name}.hea names", "restore it")
-    check_samples(1 if header.sig_len is None else header.sig_len, path)
+    check_samples(1 if header.sig_len is None else header.sig_len, header_path(base))
     width = _SAMPLE_BYTES.get(str(header.fmt[channel]))
     if width is None:  # FLAC: its length is known when it has been decoded
         frame = header.samps_per_frame[channel] or 1

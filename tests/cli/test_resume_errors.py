@@ -1,8 +1,6 @@
 """``ecgfed train --resume``: what cannot be gone on with is one line, exit code 2, and the run stays as it is."""
 
-import errno
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from full_disk import gets_full
 from support import Command, assert_full_disk, assert_refused, change_json, copied, other_cohort, run_limited, snapshot
 
 
@@ -175,18 +174,7 @@ def test_a_disk_that_gets_full_keeps_the_last_checkpoint(
         "--out",
     )
     assert ecgfed(*options, tmp_path / "whole").code == 0
-    original, left = Path.write_bytes, 19 if every == 1 else 8
-
-    def write(path: Path, data: bytes) -> int:
-        nonlocal left
-        if path.name.endswith(".safetensors.partial"):
-            left -= 1
-        if left < 0:
-            original(path, data[: len(data) // 2])
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return original(path, data)
-
-    monkeypatch.setattr(Path, "write_bytes", write)
+    gets_full(monkeypatch, after=19 if every == 1 else 8, counted=".safetensors.partial")
     said = ecgfed(*options, tmp_path / "run")
     monkeypatch.undo()
     assert_refused(said, ".safetensors: could not be written", "No space left on device")

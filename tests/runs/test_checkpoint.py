@@ -1,8 +1,6 @@
 """Checkpoints written aside of training, and what clients keep on disk."""
 
-import errno
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_disk import gets_full
 from safetensors.torch import load_file
 
 from ecgfed.cohort.cohort import open_cohort
@@ -110,10 +109,7 @@ def test_what_the_writer_could_not_write_surfaces_and_the_last_checkpoint_stays(
     wait_until_written(tmp_path)
     state.round, state.kept[0] = 2, number(2)
 
-    def full(path: Path, *_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+    gets_full(monkeypatch)
     saver.on_round(outcome(state, [0], last=last))
     with pytest.raises(StorageError, match=r"client0.000002.*No space"):
         saver.on_end(state) if last else saver.on_round(outcome(state, [0]))

@@ -1,6 +1,7 @@
 """A cohort's arrays as files: what their headers claim, and whether they are the ones that were prepared."""
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +22,9 @@ def npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = npy.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of numpy's format")
-    header = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a header that numpy can only guess at: no cohort has one
+        header = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream)
     shape, fortran, dtype = header
     if dtype.hasobject:
         raise ValueError("Python objects, a pickle")

@@ -1,6 +1,7 @@
 """Reading recordings from NumPy arrays, .npy and .npz; a pickle is never loaded, and a header never believed alone."""
 
 import math
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +57,9 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
     try:
         version = npy.read_magic(stream)
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read_header(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a file that Python 2 wrote, which is read as any other
+            shape, fortran, dtype = read_header(stream)
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
         raise RecordError(

@@ -150,6 +150,17 @@ def test_a_header_that_claims_a_terabyte_is_weighed_first(cohort_path: Path, tmp
         open_cohort(cohort)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_header_as_python_2_wrote_it_is_no_cohorts(cohort_path: Path, tmp_path: Path) -> None:
+    """numpy reads (223L,) with a warning of its own, beside which a refusal would not be one line."""
+    cohort = copied(cohort_path, tmp_path / "c")
+    data = (cohort / "label.npy").read_bytes()
+    assert b",), }   " in data
+    (cohort / "label.npy").write_bytes(data.replace(b",), }   ", b"L,), }  ", 1))
+    with pytest.raises(CohortError, match=r"label\.npy: cannot be read \(.*Python 2"):
+        open_cohort(cohort)
+
+
 def _swap(file: Path) -> None:
     array = np.load(file)
     array[[0, 1]] = array[[1, 0]] if (array[0] != array[1]).any() else array[[1, 0]] ^ 1

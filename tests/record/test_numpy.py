@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ecgfed.errors import EcgfedError
+from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import ReadOptions
 
@@ -138,6 +139,18 @@ def test_a_header_that_claims_what_is_not_there(tmp_path: Path, shape: tuple[int
     with zipfile.ZipFile(tmp_path / "r.npz", "w") as archive:
         archive.writestr("signal.npy", data)
     assert line.split(": ", 1)[1].split(";")[0] in fails(tmp_path / "r.npz")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_file_that_python_2_wrote_is_read_without_a_word(tmp_path: Path) -> None:
+    data = save(tmp_path, MV).read_bytes()
+    assert b"(3, 500), }  " in data
+    (tmp_path / "r.npy").write_bytes(data.replace(b"(3, 500), }  ", b"(3L, 500L), }", 1))
+    for read in (
+        read_recording(tmp_path / "r.npy", ("II",), how=HOW),
+        open_recording(tmp_path / "r.npy", ("II",), how=HOW, least=100),
+    ):
+        np.testing.assert_array_equal(read.signal_mv, MV[1])
 
 
 def test_npz_says_everything_itself(tmp_path: Path) -> None:

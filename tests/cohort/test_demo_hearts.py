@@ -10,7 +10,7 @@ from scipy import signal as dsp
 
 from ecgfed.cohort.build import Source
 from ecgfed.cohort.demo import write_demo_records
-from ecgfed.signal.detectors import detect_r_peaks
+from ecgfed.signal.detectors import OURS, detect_r_peaks
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +72,20 @@ def test_premature_beats_are_early_and_a_pause_follows(demo: dict[str, Record], 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_a_detector_finds_the_beats(demo: dict[str, Record], tmp_path: Path, name: str, seed: int) -> None:
-    """The realism check: wfdb's xqrs, which was made for real recordings; two minutes, or all six of other seeds."""
+@pytest.mark.parametrize("detector", ["xqrs", OURS])
+def test_a_detector_finds_the_beats(
+    demo: dict[str, Record], tmp_path: Path, name: str, seed: int, detector: str
+) -> None:
+    """The realism check: wfdb's xqrs, which was made for real recordings; two minutes, or all six of other seeds.
+
+    And ours, which is used where no other is asked for.
+    """
     seconds = 120 if seed == 0 else 360
     record = demo[name]
     if seed:
         sources = write_demo_records(tmp_path / "r", seed=seed, patients=NAMES.index(name) + 1)
         record = Record(sources[-1].records[0])
-    found = detect_r_peaks(record.mv[: seconds * FS_HZ, 0], FS_HZ)
+    found = detect_r_peaks(record.mv[: seconds * FS_HZ, 0], FS_HZ, detector=detector)
     true = record.sample[record.sample < seconds * FS_HZ]
     near = np.abs(found[:, None] - true) <= 0.150 * FS_HZ
     assert near.any(axis=0).mean() >= 0.98

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from conftest import train_run
 
 from ecgfed import predict, prepare_folder
+from ecgfed.beats.context import FEATURES
 from ecgfed.beats.path import BeatOptions, cut_beats
 from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.bundles.export import export_bundle
@@ -19,8 +21,8 @@ from ecgfed.errors import BundleError, CohortError, OptionError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import RR_COUNT, NetSpec
-from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.nets.net import RR_COUNT, Inputs, NetSpec
+from ecgfed.nets.resnet1d import CONTEXT_SCALE, ResNet1d
 from ecgfed.record.reader import read_recording
 from ecgfed.runs.run import create_run, open_run
 
@@ -35,6 +37,21 @@ def made(request: pytest.FixtureRequest, records: Path, tmp_path_factory: pytest
     run = open_run(train_run(folder / "cohort", folder / "run", rounds=1))
     export_bundle(run, run.cohort(), run.state(), folder / "bundle")
     return version, folder
+
+
+def test_what_a_net_of_version_2_makes_of_its_inputs() -> None:
+    """Features of the window count a tenth; the others are scaled, each by its own; version 1 is as it was."""
+    spec = NetSpec(classes=3, rr=True, rr_version=2)
+    net, windows_only = ResNet1d(spec), ResNet1d(NetSpec(classes=3))
+    params = net.initial(0)
+    rng = np.random.default_rng(0)
+    window = torch.from_numpy(rng.standard_normal((4, 1, 256)).astype(np.float32))
+    rr = rng.standard_normal((4, RR_COUNT[2])).astype(np.float32)
+    found = net.extract(params, Inputs(window, torch.from_numpy(rr)))
+    weight, bias = (params[f"extractor.rr.{name}"].numpy() for name in ("weight", "bias"))
+    by_hand = 0.1 * windows_only.extract(params, Inputs(window)).numpy() + (rr * CONTEXT_SCALE) @ weight.T + bias
+    np.testing.assert_allclose(found.numpy(), by_hand, rtol=1e-4, atol=1e-5)
+    assert len(CONTEXT_SCALE) == len(FEATURES) == RR_COUNT[2]
 
 
 def test_nets_know_as_many_features_as_there_are() -> None:

@@ -9,7 +9,7 @@ the reference's own P regions are says whether a P wave can be missed at all, an
 to beat whether a beat can be premature: in atrial fibrillation neither can. Rules made of these come in as features of
 their own beside what they are made of, since few patients have what would teach a net the rule.
 
-Everything a net sees is scaled, clipped and masked here and nowhere else. What is void is 0, and a mask of its own says
+What a net sees is centred, clipped and masked here and nowhere else. What is void is 0, and a mask of its own says
 so. A beat's features depend on the ``HISTORY`` beats before it and the ``LOOK_AHEAD`` beats after it, no more, and are
 the same bits however a recording is cut into pieces (``ContextStream``).
 """

@@ -32,6 +32,7 @@ from common import DS2, PACED, compared, parser, print_table, save, script
 
 from ecgfed import Annotation, EcgfedError, Recording, read_recording
 from ecgfed.cohort.mitbih import record_names
+from ecgfed.errors import MissingExtraError
 from ecgfed.evaluation.ec57 import Comparison, aggregate
 from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
@@ -50,6 +51,8 @@ def find(detector: str, recording: Recording) -> tuple[np.ndarray, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             peaks = detect_r_peaks(shown, recording.fs_hz, lead=lead, detector=name)
+    except MissingExtraError:
+        raise  # a detector that is not installed has not failed
     except EcgfedError as problem:
         print(f"{detector} {recording.name}: {problem}", flush=True)
         peaks = np.empty(0, np.int64)

@@ -27,6 +27,7 @@ from physiology import Strip
 from stress.rows import ROWS, Rows
 
 from ecgfed import Annotation, EcgfedError
+from ecgfed.errors import MissingExtraError
 from ecgfed.evaluation.ec57 import Comparison, aggregate, compare
 from ecgfed.signal.detectors import OURS, detect_r_peaks, detectors
 
@@ -43,6 +44,8 @@ def find(detector: str, strip: Strip) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return detect_r_peaks(shown, strip.fs_hz, detector=name)
+    except MissingExtraError:
+        raise  # a detector that is not installed has not failed
     except EcgfedError:
         return np.empty(0, np.int64)
 

@@ -21,23 +21,30 @@ from figures import Figures, figures
 
 EC57_CELLS = "{2} / {2} | {1} / {1} | {1} / {1} | {1} / {1} | {1} / {1}, {1} / {1}"
 
-EC57 = figures(
-    "benchmarks/ec57/README.md",
-    "ec57/results.json",
-    {
-        "as EC57 asks (VEB {1} / {1})": ec57("grp-fed", "from_5_minutes", *VEB),
-        **{
-            f"| {label} | {EC57_CELLS} |": ec57_row(method)
-            for label, method in (("GRP-FED, defaults", "grp-fed"), ("FedAvg, same server step", "fedavg"))
+EC57 = [
+    *figures(
+        "benchmarks/ec57/README.md",
+        "ec57/version_1.json",
+        {f"| GRP-FED, RR features version 1, with the detector of then | {EC57_CELLS} |": ec57_row("grp-fed")},
+    ),
+    *figures(
+        "benchmarks/ec57/README.md",
+        "ec57/results.json",
+        {
+            "as EC57 asks (VEB {1} / {1})": ec57("grp-fed", "from_5_minutes", *VEB),
+            **{
+                f"| {label} | {EC57_CELLS} |": ec57_row(method)
+                for label, method in (("GRP-FED, defaults", "grp-fed"), ("FedAvg, same server step", "fedavg"))
+            },
+            **{
+                f"| {name} | {' | '.join(['{0}'] * 7)} |": tuple(
+                    ("methods", "grp-fed", ALL_RECORDS, "gross", "counts", row, column) for column in range(7)
+                )
+                for row, name in enumerate("NSVFQOX")
+            },
         },
-        **{
-            f"| {name} | {' | '.join(['{0}'] * 7)} |": tuple(
-                ("methods", "grp-fed", ALL_RECORDS, "gross", "counts", row, column) for column in range(7)
-            )
-            for row, name in enumerate("NSVFQOX")
-        },
-    },
-)
+    ),
+]
 
 METHODS = [
     *figures(

@@ -211,6 +211,11 @@ FIGURES: list[Figures] = [*README, *GRP_FED, *QUALITY, *DECISIONS, *CIFAR, *OF_B
 
 #: Tables of figures that no results file has: page, the table's first cells, and what the page says of them.
 ELSEWHERE = (
+    (
+        "docs/decisions/0034-rr-features-that-know-gaps-and-the-patient.md",
+        "| net | SVEB | VEB |",
+        "printed, not kept in a file",
+    ),
     ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
     ("docs/grp-fed.md", "| local work | server | weights |", "no results file was kept"),
     ("docs/grp-fed.md", "| beta | gradient penalty |", "printed, not kept in a file"),

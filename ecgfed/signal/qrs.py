@@ -112,8 +112,8 @@ class QrsDetector:
         """Cut at the gaps; a run of missing samples at the end waits until it is known to be one."""
         begin = self._seen - self._waiting.shape[1]
         self._seen += part.shape[1]
-        data = np.concatenate([self._waiting, part], axis=1)
-        missing = ~np.isfinite(data).any(axis=0)
+        data = np.concatenate([self._waiting, part], axis=1) if self._waiting.shape[1] else part
+        missing: NDArray[np.bool_] = ~np.isfinite(data).any(axis=0)
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
         found: list[Ints] = []
         at = 0
@@ -131,7 +131,7 @@ class QrsDetector:
         if at < data.shape[1] and not missing[at:].all():
             found += self._feed(data[:, at:], begin + at)
             at = data.shape[1]
-        self._waiting = data[:, at:] if self._segment is not None else np.empty((self.leads, 0))
+        self._waiting = data[:, at:].copy() if self._segment is not None else np.empty((self.leads, 0))
         return found
 
     def _feed(self, data: NDArray[np.float64], start: int) -> list[Ints]:

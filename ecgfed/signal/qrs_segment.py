@@ -131,7 +131,8 @@ class Segment:
         decide = stop if ended else max(stop - BLOCKS_AHEAD, 0)
         low, high = self.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD
         stretch = self.signal[:, max(low, 0) - self.signal_start : high - self.signal_start]
-        stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
+        if low < 0 or high > count:
+            stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
         made = qrs_signal.traces(stretch, low)
         back = first * BLOCK - made.start
         self._measure(made, count if ended else (stop + 1) * BLOCK)
@@ -190,9 +191,10 @@ class Segment:
         centre = np.rint(place * (self.fs_hz / RATE_HZ)).astype(np.int64)
         offset = np.arange(-reach - half, reach + half + 1)
         near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]
-        total = np.cumsum(near, axis=1)
+        total = np.zeros((len(near), near.shape[1] + 1), np.int64)
+        np.cumsum(near, axis=1, out=total[:, 1:])
         width = 2 * half + 1
-        sums = total[:, width - 1 :] - np.pad(total, ((0, 0), (1, 0)))[:, :-width]
+        sums = total[:, width:] - total[:, :-width]
         shift = np.where(up, sums.argmax(axis=1), sums.argmin(axis=1)) - reach
         return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
 

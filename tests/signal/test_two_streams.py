@@ -137,7 +137,7 @@ def test_the_first_stream_goes_on_where_they_never_agree(monkeypatch: pytest.Mon
 
 
 def test_another_past_is_another_state_for_as_long_as_it_matters() -> None:
-    """A step of one lead by a microvolt stays in the signal's offset; beats of 70 s ago are forgotten, those of 5 s not."""
+    """A step of a microvolt stays in a lead's offset; beats of 70 s ago are forgotten, those of 5 s are not."""
     fs_hz, signals = 250.0, leads_of(200, 250.0)
     for at_s, lead, alike in ((100, slice(None), True), (165, slice(None), False), (0, 0, False)):
         other = signals.copy()

@@ -45,7 +45,7 @@ Mask = NDArray[np.bool_]
 ReadLead = Callable[[int, int], Floats]
 
 #: How much is judged at once; less than a recording that stays on the disk, so that one in memory is judged whole.
-CHUNK_S = 300.0
+CHUNK_S = 600.0
 #: A chunk is no shorter than what is looked at beside it.
 _LEAST_UNITS = math.ceil(max(SPIKE_REACH_S, NOISE_REACH_S) / HEIGHT_S) + 1
 

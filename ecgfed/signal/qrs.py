@@ -21,7 +21,7 @@ DELAY_S = 4.7
 BRIDGE_S = 0.04
 #: Sampling frequencies: below, a QRS complex has too few samples; a longer piece than this is fed in parts.
 MIN_FS_HZ = 100.0
-_PIECE_S = 150.0
+_PIECE_S = 600.0
 
 
 class QrsDetector:
@@ -113,7 +113,7 @@ class QrsDetector:
         begin = self._seen - self._waiting.shape[1]
         self._seen += part.shape[1]
         data = np.concatenate([self._waiting, part], axis=1) if self._waiting.shape[1] else part
-        missing: NDArray[np.bool_] = ~np.isfinite(data).any(axis=0)
+        missing = np.asarray(~np.isfinite(data).any(axis=0))
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
         found: list[Ints] = []
         at = 0

@@ -236,7 +236,8 @@ class _Own:
 def _duration(window: Floats) -> Floats:
     """Duration of the QRS, (beats,) in samples, one at least."""
     slope = np.abs(np.diff(window, axis=1))
-    slope = sliding_window_view(slope, SLOPE_SAMPLES, axis=1).sum(axis=2)
+    starts = slope.shape[1] - SLOPE_SAMPLES + 1
+    slope = sum((slope[:, i : i + starts] for i in range(1, SLOPE_SAMPLES)), slope[:, :starts])
     steep = slope > STEEP * slope.max(axis=1, keepdims=True)
     first, last = steep.argmax(axis=1), steep.shape[1] - 1 - steep[:, ::-1].argmax(axis=1)
     return np.asarray(np.maximum(last - first, 1), dtype=np.float64)

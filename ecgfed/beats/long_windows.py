@@ -9,7 +9,8 @@ signal where one of its samples falls upon one of the recorder's.
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason
 CHUNK_S = 1200.0
 #: scipy's ``resample_poly`` looks at so many samples of the slower one of its two signals on each side.
 _RESAMPLE_REACH = 10
+
+_Block = TypeVar("_Block")
 
 
 def windows_by_blocks(
@@ -65,6 +68,15 @@ def windows_by_blocks(
             yield windows.chosen(keep[low:high] - first)
 
 
+def one_ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
+    """Yield blocks while another thread makes the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
+
+
 class _Part(NamedTuple):
     """Windows and flags of consecutive beats, the number of the first, and which of them hide signal."""
 
@@ -96,7 +108,7 @@ def _in_context(
     before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
     given = 0  # what is held begins with the beat of this number
-    for part in _cut(recording, quality, r_samples, chunk_s):
+    for part in one_ahead(_cut(recording, quality, r_samples, chunk_s)):
         stop = part.first + len(part.flags)
         rr = stream.push(before_s[part.first : stop], part.window_mv, ~part.hides)
         window_mv, flags = np.concatenate([window_mv, part.window_mv]), np.concatenate([flags, part.flags])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.extract import LabelledBeats, Labels, Windows, assign_labels, windows_around
 from ecgfed.beats.intervals import unmarked_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.long_windows import windows_by_blocks
+from ecgfed.beats.long_windows import one_ahead, windows_by_blocks
 from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
@@ -123,7 +123,7 @@ class RecordingBeats:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
         if isinstance(self.recording, LongRecording):
-            yield from _one_ahead(
+            yield from one_ahead(
                 windows_by_blocks(
                     self.recording, self.quality, self.r_samples, keep, rr_version=self.rr_version, void=self._void
                 )
@@ -143,15 +143,6 @@ class RecordingBeats:
         found = self.labels(labels)
         windows = self.windows.chosen(found.keep)
         return LabelledBeats(windows, found.label, self.r_samples[found.keep], found.left_out, found.unmatched)
-
-
-def _one_ahead(blocks: Iterator[Windows]) -> Iterator[Windows]:
-    """Yield blocks while another thread makes the next one."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = pool.submit(next, blocks, None)
-            yield block
 
 
 def read_beats(

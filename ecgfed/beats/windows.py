@@ -50,7 +50,8 @@ def cut_windows(
     Returns:
         Windows (beats, 1, length) float32 mV, and (beats,) bool, true where a window was padded.
     """
-    padded_signal = np.pad(np.asarray(signal_mv, dtype=np.float32), (before, length))
+    padded_signal = np.zeros(before + len(signal_mv) + length, np.float32)
+    padded_signal[before : before + len(signal_mv)] = signal_mv
     view = np.lib.stride_tricks.sliding_window_view(padded_signal, length)
     windows = view[r_samples][:, None, :].copy()
     padded = (r_samples < before) | (r_samples - before + length > len(signal_mv))

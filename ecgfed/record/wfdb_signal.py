@@ -124,8 +124,12 @@ class Steps:
 
     def to_mv(self, digital: Any) -> NDArray[np.float64]:
         """Return whole frames of steps in millivolt, one sample (the mean) for each frame, the skew left in."""
-        signal_mv: NDArray[np.float64] = (digital - self.baseline) / self.gain * self.millivolt
-        signal_mv[digital == self.invalid] = np.nan
+        signal_mv: NDArray[np.float64] = digital - self.baseline
+        signal_mv /= self.gain
+        if self.millivolt != 1:
+            signal_mv *= self.millivolt
+        if self.invalid is not None and (lost := digital == self.invalid).any():
+            signal_mv[lost] = np.nan
         return signal_mv if self.frame == 1 else signal_mv.reshape(-1, self.frame).mean(axis=1)
 
 

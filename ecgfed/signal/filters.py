@@ -53,15 +53,16 @@ def convolved(signal: NDArray[np.float64], taps: NDArray[np.float64], first: int
     from scipy.signal import oaconvolve
 
     half = len(taps) // 2
-    extended = np.pad(signal, half, mode="edge")
     if first is None:
-        out: NDArray[np.float64] = oaconvolve(extended, taps, mode="valid")
+        out: NDArray[np.float64] = oaconvolve(np.pad(signal, half, mode="edge"), taps, mode="valid")
         return out
     step = _block_step(len(taps))
     lead_in = first % step  # zeros from a block's beginning on
-    length = max(len(extended) + lead_in, 4 * (step + len(taps)))  # of a short one scipy would take one block
-    laid = np.zeros(length)
-    laid[lead_in : lead_in + len(extended)] = extended
+    many = len(signal) + 2 * half
+    laid = np.zeros(max(many + lead_in, 4 * (step + len(taps))))  # of a short one scipy would take one block
+    laid[lead_in : lead_in + half] = signal[0]
+    laid[lead_in + half : lead_in + half + len(signal)] = signal
+    laid[lead_in + half + len(signal) : lead_in + many] = signal[-1]
     return np.asarray(oaconvolve(laid, taps, mode="full")[lead_in + 2 * half :][: len(signal)])
 
 

@@ -5,6 +5,7 @@ Two chest or Holter leads carry nothing that tells whether their cables were exc
 
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -49,6 +50,8 @@ _DENIED = re.compile(
 
 #: How much of a long recording is looked at at once.
 _CHUNK_S = 1200.0
+#: Leads that are measured at once: each holds a chunk.
+_AT_A_TIME = 2
 
 
 class _Signal(Protocol):
@@ -128,7 +131,10 @@ def record_findings(
     if not paced:  # a pacing spike is steeper than any QRS: 104's
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
-    waves = {lead: _qrs(*pair, fs_hz, peaks) for lead, pair in _with_avr(signals).items()}
+    leads = _with_avr(signals)
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        found = pool.map(lambda one: _qrs(one[0], one[1], fs_hz, peaks), leads.values())
+        waves = dict(zip(leads, found, strict=True))
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
     of_leads = _polarity(known) + _einthoven(signals, recording) + _arms(known)
     return findings + [replace(one, lead=own.get(one.lead, one.lead) if one.lead else None) for one in of_leads]

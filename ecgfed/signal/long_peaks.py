@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,11 @@ from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_f
 from ecgfed.signal.long_quality import quality_of, spikes_of
 from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.signal.spans import Spans
+from ecgfed.signal.two_streams import found_by
 
-#: How much a detector is given at once: longer ones fall out of the processor's cache, shorter ones cost calls.
-PUSH_S = 240.0
+#: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
+#: they wait for each other for a third of the time; with twice as much memory grows and little is won.
+PUSH_S = 600.0
 #: Told how many samples have been read.
 Told = Callable[[int], None]
 
@@ -31,8 +34,9 @@ def find_peaks(
 ) -> NDArray[np.int64]:
     """Find the R peaks of a recording, as ``detect_around_gaps`` does.
 
-    One on the disk goes through a detector that is a stream (``Detector.stream``) by blocks, while another thread looks
-    for its spikes; any other detector needs it whole.
+    One on the disk goes through a detector that is a stream (``Detector.stream``) by blocks, in two threads where the
+    detector can begin in the middle (``two_streams``), while another looks for its spikes; any other detector needs it
+    whole.
 
     Args:
         recording: with the leads that the detector is to see.
@@ -78,15 +82,18 @@ def _streamed(recording: LongRecording, detector: Detector, name: str, told: Tol
     check_asked(detector, recording.samples, recording.fs_hz, name)
     lead = recording.leads.index(recording.lead)
     rows = range(len(recording.leads)) if detector.every_lead else [lead]
-    stream = _stream(detector, recording.fs_hz, len(rows), lead if detector.every_lead else 0)
-    found, changing = [], _Change(len(rows))
-    for start, stop in spans(recording.samples, round(PUSH_S * recording.fs_hz)):
+    changing = _Change(len(rows))
+
+    def stream() -> Stream:
+        return _stream(detector, recording.fs_hz, len(rows), lead if detector.every_lead else 0)
+
+    def read(start: int, stop: int) -> NDArray[np.float64]:
         block = recording.read(start, stop, rows)
         changing.look_at(block)
-        found.append(stream.push(block))
-        if told:
-            told(stop)
-    found.append(stream.finish())
+        return block
+
+    blocks = list(spans(recording.samples, round(PUSH_S * recording.fs_hz)))
+    found = found_by(stream, read, blocks, recording.fs_hz, told or (lambda done: None))
     return check_found(detector, np.concatenate(found), recording.samples, name, changes=changing.found)
 
 
@@ -97,16 +104,19 @@ def _stream(detector: Detector, fs_hz: float, leads: int, lead: int) -> Stream:
 
 
 class _Change:
-    """Whether any lead has valid samples that differ by a microvolt or more."""
+    """Whether any lead has valid samples that differ by a microvolt or more; several threads may look."""
 
     def __init__(self, leads: int) -> None:
         self.low, self.high, self.found = np.full(leads, np.inf), np.full(leads, -np.inf), False
+        self.one_at_a_time = Lock()
 
     def look_at(self, block: NDArray[np.float64]) -> None:
         if self.found:
             return
         held = np.isfinite(block)
-        self.low = np.minimum(self.low, np.min(block, axis=1, where=held, initial=np.inf))
-        self.high = np.maximum(self.high, np.max(block, axis=1, where=held, initial=-np.inf))
-        known = self.high >= self.low
-        self.found = bool((self.high[known] - self.low[known] >= 1e-3).any())
+        low = np.min(block, axis=1, where=held, initial=np.inf)
+        high = np.max(block, axis=1, where=held, initial=-np.inf)
+        with self.one_at_a_time:
+            self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+            known = self.high >= self.low
+            self.found |= bool((self.high[known] - self.low[known] >= 1e-3).any())

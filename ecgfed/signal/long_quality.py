@@ -22,6 +22,8 @@ from ecgfed.signal.quality import (
     LIMIT_MV,
     NOISE_REACH_S,
     RAIL_FROM_REST_MV,
+    RAIL_S,
+    RAIL_SAMPLES,
     SPIKE_MV,
     SPIKE_REACH_S,
     LeadQuality,
@@ -33,6 +35,7 @@ from ecgfed.signal.quality import (
     noise_and_jumps,
     runs,
     spikes,
+    stays_at,
 )
 from ecgfed.signal.spans import Spans
 
@@ -42,7 +45,7 @@ Mask = NDArray[np.bool_]
 ReadLead = Callable[[int, int], Floats]
 
 #: How much is judged at once; less than a recording that stays on the disk, so that one in memory is judged whole.
-CHUNK_S = 300.0
+CHUNK_S = 600.0
 #: A chunk is no shorter than what is looked at beside it.
 _LEAST_UNITS = math.ceil(max(SPIKE_REACH_S, NOISE_REACH_S) / HEIGHT_S) + 1
 
@@ -98,10 +101,11 @@ def unit_samples(fs_hz: float) -> int:
 def _by_chunks(read: ReadLead, samples: int, fs_hz: float, chunk: int, reasons: tuple[Reason, ...]) -> LeadQuality:
     low, high = _extremes(read, samples, chunk)
     spikes_alone = reasons == (Reason.SPIKE,)
-    if spikes_alone and not high - low > SPIKE_MV:  # no sample is that far from any baseline
+    if spikes_alone and not high.max() - low.min() > SPIKE_MV:  # no sample is that far from any baseline
         return LeadQuality(samples, fs_hz, ())
     found = {reason: _Runs() for reason in Reason}
-    pieces = _bridged(_looked_at(read, samples, fs_hz, chunk, _rails(read, samples, chunk, low, high), found))
+    at_rail = _rails(read, samples, fs_hz, chunk, low, high)
+    pieces = _bridged(_looked_at(read, samples, fs_hz, chunk, at_rail, found))
     pieces = _with_spikes(pieces, fs_hz, found, spikes_alone=spikes_alone)
     if spikes_alone:
         for _ in pieces:  # they note what is asked for on their way
@@ -135,25 +139,53 @@ def _valid(read: ReadLead, samples: int, chunk: int) -> Iterator[Floats]:
             yield np.clip(held, -LIMIT_MV, LIMIT_MV)
 
 
-def _extremes(read: ReadLead, samples: int, chunk: int) -> tuple[float, float]:
-    """Return a lead's lowest and highest valid value; infinity and its negative where it has none."""
-    low, high = np.inf, -np.inf
-    for held in _valid(read, samples, chunk):
-        low, high = min(low, float(held.min())), max(high, float(held.max()))
-    return low, high
+def _extremes(read: ReadLead, samples: int, chunk: int) -> tuple[Floats, Floats]:
+    """Return each chunk's lowest and highest valid value; infinity and its negative where it has none."""
+    low, high = [], []
+    for start, stop in spans(samples, chunk):
+        signal = read(start, stop)
+        ends = float(signal.min()), float(signal.max())
+        if not np.isfinite(ends).all():  # of a chunk with all its samples both are numbers
+            held = signal[np.isfinite(signal)]
+            ends = (float(held.min()), float(held.max())) if len(held) else (np.inf, -np.inf)
+        low.append(ends[0] if ends[0] == np.inf else min(max(ends[0], -LIMIT_MV), LIMIT_MV))
+        high.append(ends[1] if ends[1] == -np.inf else min(max(ends[1], -LIMIT_MV), LIMIT_MV))
+    return np.array(low), np.array(high)
 
 
-def _rails(read: ReadLead, samples: int, chunk: int, low: float, high: float) -> tuple[float, ...]:
-    """Return what ``quality.rails`` does: it asks whether the median of the rest is far from an extreme, not for it."""
+def _rails(read: ReadLead, samples: int, fs_hz: float, chunk: int, lows: Floats, highs: Floats) -> tuple[float, ...]:
+    """Return what ``quality.rails`` does, but for an extreme that is nowhere held for as long as a rail.
+
+    It asks whether the median of the rest is far from an extreme, not for it.
+
+    Args:
+        read: the lead.
+        samples: its length.
+        fs_hz: its sampling frequency in Hz.
+        chunk: how much is read at once.
+        lows: each chunk's lowest value; an extreme is held where a chunk has it.
+        highs: each chunk's highest value.
+    """
+    low, high = float(lows.min()), float(highs.max())
     if not high - low >= RAIL_FROM_REST_MV:
         return ()
-    below, above = _Rest(low), _Rest(-high)
-    for held in _valid(read, samples, chunk):
-        rest = held[(held > low) & (held < high)]
-        if len(rest):
-            below.add(rest)
-            above.add(-rest)
-    return tuple(extreme for extreme, rest in ((low, below), (high, above)) if rest.median_is_far)
+
+    def held(extreme: float, ends: Floats) -> bool:
+        reach = max(RAIL_SAMPLES, round(RAIL_S * fs_hz)) + 1
+        for start in (chunk * np.flatnonzero(ends == extreme)).tolist():
+            signal = read(max(start - reach, 0), min(start + chunk + reach, samples))
+            signal = np.where(np.isfinite(signal), np.clip(signal, -LIMIT_MV, LIMIT_MV), np.nan)
+            if stays_at(signal, extreme, fs_hz).any():
+                return True
+        return False
+
+    places = [(extreme, sign) for extreme, ends, sign in ((low, lows, 1), (high, highs, -1)) if held(extreme, ends)]
+    rests = [_Rest(sign * extreme) for extreme, sign in places]
+    for values in _valid(read, samples, chunk) if places else ():
+        rest = values[(values > low) & (values < high)]
+        for (_, sign), one in zip(places, rests, strict=True):
+            one.add(sign * rest)
+    return tuple(extreme for (extreme, _), rest in zip(places, rests, strict=True) if rest.median_is_far)
 
 
 class _Rest:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ecgfed.signal.qrs_segment import Segment
 from ecgfed.signal.qrs_signal import Ints
+from ecgfed.signal.qrs_state import digest_of
 
 #: A peak is reported at the latest when this much signal after it has been seen.
 DELAY_S = 4.7
@@ -20,7 +21,7 @@ DELAY_S = 4.7
 BRIDGE_S = 0.04
 #: Sampling frequencies: below, a QRS complex has too few samples; a longer piece than this is fed in parts.
 MIN_FS_HZ = 100.0
-_PIECE_S = 150.0
+_PIECE_S = 600.0
 
 
 class QrsDetector:
@@ -45,6 +46,7 @@ class QrsDetector:
         self._waiting = np.empty((leads, 0))  # a run of missing samples that may yet be a gap
         self._segment: Segment | None = None
         self._bridge = round(BRIDGE_S * fs_hz)
+        self._passing = False  # samples are taken without looking for beats
 
     def push(self, chunk_mv: NDArray[np.floating]) -> Ints:
         """Take the next samples and return the R peaks that have become certain.
@@ -58,13 +60,40 @@ class QrsDetector:
         Raises:
             ValueError: another number of leads.
         """
-        chunk = np.atleast_2d(np.asarray(chunk_mv, dtype=np.float64))
-        if chunk.ndim != 2 or len(chunk) != self.leads:
-            raise ValueError(f"a chunk has shape {np.shape(chunk_mv)}; expected ({self.leads}, samples)")
+        chunk = self._checked(chunk_mv)
         found = []
         for part in np.array_split(chunk, max(1, math.ceil(chunk.shape[1] / (_PIECE_S * self.fs_hz))), axis=1):
             found += self._take(part)
         return _joined(found)
+
+    def skip(self, chunk_mv: NDArray[np.floating]) -> None:
+        """Pass over the next samples: only so much of them is looked at as what comes a minute later depends on.
+
+        A stream that has passed over the beginning of a recording, and been given a minute more, finds from there on
+        what it would have without; unless no beat was in that minute, or too few: ``state`` tells.
+
+        Args:
+            chunk_mv: as of ``push``.
+
+        Raises:
+            ValueError: another number of leads.
+        """
+        self._passing = True
+        try:
+            self._take(self._checked(chunk_mv))
+        finally:
+            self._passing = False
+
+    def state(self) -> bytes:
+        """Return a hash of all that later answers depend on: two streams with the same one go on alike."""
+        segment = self._segment.state() if self._segment else b""
+        return digest_of({**vars(self), "_segment": segment})
+
+    def _checked(self, chunk_mv: NDArray[np.floating]) -> NDArray[np.float64]:
+        chunk = np.atleast_2d(np.asarray(chunk_mv, dtype=np.float64))
+        if chunk.ndim != 2 or len(chunk) != self.leads:
+            raise ValueError(f"a chunk has shape {np.shape(chunk_mv)}; expected ({self.leads}, samples)")
+        return chunk
 
     def finish(self) -> Ints:
         """End the stream and return the last R peaks; the next ``push`` begins another one at sample 0."""
@@ -75,14 +104,16 @@ class QrsDetector:
     def _close(self) -> list[Ints]:
         """End the segment, if there is one."""
         segment, self._segment = self._segment, None
+        if self._passing:
+            return []
         return [segment.feed(np.empty((self.leads, 0)), ended=True)] if segment else []
 
     def _take(self, part: NDArray[np.float64]) -> list[Ints]:
         """Cut at the gaps; a run of missing samples at the end waits until it is known to be one."""
         begin = self._seen - self._waiting.shape[1]
         self._seen += part.shape[1]
-        data = np.concatenate([self._waiting, part], axis=1)
-        missing = ~np.isfinite(data).any(axis=0)
+        data = np.concatenate([self._waiting, part], axis=1) if self._waiting.shape[1] else part
+        missing = np.asarray(~np.isfinite(data).any(axis=0))
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
         found: list[Ints] = []
         at = 0
@@ -100,7 +131,7 @@ class QrsDetector:
         if at < data.shape[1] and not missing[at:].all():
             found += self._feed(data[:, at:], begin + at)
             at = data.shape[1]
-        self._waiting = data[:, at:] if self._segment is not None else np.empty((self.leads, 0))
+        self._waiting = data[:, at:].copy() if self._segment is not None else np.empty((self.leads, 0))
         return found
 
     def _feed(self, data: NDArray[np.float64], start: int) -> list[Ints]:
@@ -108,6 +139,9 @@ class QrsDetector:
             return []
         if self._segment is None:
             self._segment = Segment(self.fs_hz, self.leads, self.lead, start)
+        if self._passing:
+            self._segment.skip(data)
+            return []
         return [self._segment.feed(data, ended=False)]
 
 

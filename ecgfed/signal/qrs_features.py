@@ -70,8 +70,8 @@ def lead_features(made: Traces, at: Ints, level: Floats, own: Floats) -> Floats:
         seen = made.envelope[lead].take(far)
         np.divide(seen, seen + mine[:, None], out=out[:, shapes : shapes + envelopes])
         at_level = shapes + envelopes
-        for i in range(5):
-            out[:, at_level + i] = logarithm(mine / np.maximum(level[i, lead], np.float32(1))) / 2
+        levels = np.maximum(level[:5, lead], np.float32(1))
+        out[:, at_level : at_level + 5] = (logarithm(mine / levels) / 2).T
         out[:, at_level + 5] = logarithm(mine / np.float32(100)) / 4
     return whole(features)
 
@@ -100,10 +100,10 @@ def extrema(made: Traces, lead: int, at: Ints, own: Floats) -> tuple[Ints, NDArr
     turns = np.flatnonzero((rising[:-1] & ~rising[1:]) | (falling[:-1] & ~falling[1:])) + 1
     if not len(turns):
         turns = np.array([-(10**9)])
-    first = np.searchsorted(turns, at - REACH)
-    index = first[:, None] + np.arange(2 * REACH + 1)
+    first, last = np.searchsorted(turns, at - REACH), np.searchsorted(turns, at + REACH, side="right")
+    index = first[:, None] + np.arange(max(EXTREMA, int((last - first).max(initial=0))))
     place = turns[np.minimum(index, len(turns) - 1)]
-    there = (index < len(turns)) & (np.abs(place - at[:, None]) <= REACH)
+    there = index < last[:, None]
     place = np.where(there, place, at[:, None])
     height = np.where(there, np.abs(shape[place]), np.float32(-1))
     order = np.argsort(-height, axis=1, kind="stable")[:, :EXTREMA]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
 from ecgfed.signal.qrs_rhythm import BLOCKS_AHEAD, MEMORY, Likely
 from ecgfed.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
+from ecgfed.signal.qrs_state import digest_of
 
 #: Two beats are at least this far apart; what else is no beat so soon after one, the second look has learned.
 REFRACTORY_S = 0.13
@@ -16,6 +17,8 @@ REFRACTORY_S = 0.13
 KEEP = -5.0
 THRESHOLD = 0.0
 _LIMIT_MV = 1000.0
+#: What a segment keeps of samples that were passed over, and how many blocks levels look back.
+_KEPT_S, _LEVELS_OF = 8.0, 30
 
 
 class Segment:
@@ -62,6 +65,40 @@ class Segment:
         self._forget()
         return np.array(peaks, dtype=np.int64) + self.start
 
+    def skip(self, data_mv: NDArray[np.float64]) -> None:
+        """Take samples as ``feed`` does without looking for beats; what is fed then is found to be as if all had been.
+
+        But for levels, candidates and beats of the seconds before, which are forgotten within a minute. Of a stretch
+        that has just begun nothing is passed over.
+        """
+        kept = round(_KEPT_S * self.fs_hz)
+        past = data_mv.shape[1] - kept
+        if past > 1 and np.isfinite(data_mv).all():  # the steps from its first to its last sample add up to one
+            self.raw_start += self.raw.shape[1] + past
+            self._whole(data_mv[:, [0, past - 1]])
+            self.raw = self._whole(data_mv[:, past:])
+        else:
+            raw = np.concatenate([self.raw, self._whole(data_mv)], axis=1)
+            past = max(raw.shape[1] - kept, 0)
+            self.raw, self.raw_start = raw[:, past:].copy(), self.raw_start + past
+        if self.raw_start:
+            self._begin_in_the_middle()
+
+    def _begin_in_the_middle(self) -> None:
+        """Take up the numbering of samples and blocks where the signal that is kept allows it, with made-up levels."""
+        leads = len(self.raw)
+        self.signal_start = math.ceil((self.raw_start + 2) * RATE_HZ / self.fs_hz) + 2
+        self.signal = np.empty((leads, 0), np.int32)
+        self.decided = -(-(self.signal_start + LOOK_BACK) // BLOCK)
+        self.blocks = self.decided + BLOCKS_AHEAD
+        known = self.decided + 1
+        self.statistics_start = max(known - _LEVELS_OF, 0)
+        self.statistics = np.full((2, leads, known - self.statistics_start), 100.0, np.float32)
+
+    def state(self) -> bytes:
+        """Return a hash of all that later answers depend on."""
+        return digest_of(vars(self))
+
     def _whole(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return whole microvolts; where a lead misses samples its last value is held, and it goes on from there."""
         missing = ~np.isfinite(data_mv)
@@ -94,7 +131,8 @@ class Segment:
         decide = stop if ended else max(stop - BLOCKS_AHEAD, 0)
         low, high = self.decided * BLOCK - LOOK_BACK, stop * BLOCK + LOOK_AHEAD
         stretch = self.signal[:, max(low, 0) - self.signal_start : high - self.signal_start]
-        stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
+        if low < 0 or high > count:
+            stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
         made = qrs_signal.traces(stretch, low)
         back = first * BLOCK - made.start
         self._measure(made, count if ended else (stop + 1) * BLOCK)
@@ -153,9 +191,10 @@ class Segment:
         centre = np.rint(place * (self.fs_hz / RATE_HZ)).astype(np.int64)
         offset = np.arange(-reach - half, reach + half + 1)
         near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]
-        total = np.cumsum(near, axis=1)
+        total = np.zeros((len(near), near.shape[1] + 1), np.int64)
+        np.cumsum(near, axis=1, out=total[:, 1:])
         width = 2 * half + 1
-        sums = total[:, width - 1 :] - np.pad(total, ((0, 0), (1, 0)))[:, :-width]
+        sums = total[:, width:] - total[:, :-width]
         shift = np.where(up, sums.argmax(axis=1), sums.argmin(axis=1)) - reach
         return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
 
@@ -195,7 +234,7 @@ class Segment:
         raw_keep = max(math.floor((oldest - 1) * step) - 2, self.raw_start)
         self.raw = self.raw[:, raw_keep - self.raw_start :].copy()
         self.raw_start = raw_keep
-        first = max(self.blocks - 30, self.statistics_start)
+        first = max(self.blocks - _LEVELS_OF, self.statistics_start)
         self.statistics = self.statistics[:, :, first - self.statistics_start :].copy()
         self.statistics_start = first
 

@@ -75,7 +75,9 @@ def traces(signal_uv: Whole, start: int) -> Traces:
     smooth = _sums(_sums(inner, 4), 3)  # twelvefold; sample i stands for i + 3 of ``inner``
     slope = np.abs(smooth[:, 6:] - smooth[:, :-6])
     envelope = _sums(slope, 17).astype(np.float32) / np.float32(12 * 17)
-    base = _sums(signal_uv, _BASE)
+    total = np.zeros((len(signal_uv), signal_uv.shape[1] + 1), np.int32)
+    np.cumsum(signal_uv, axis=1, dtype=np.int32, out=total[:, 1:])
+    base = total[:, _BASE:] - total[:, :-_BASE]  # for a long sum faster than ``_sums``
     count = base.shape[1]
     shape = smooth[:, 11 : 11 + count].astype(np.float32) / np.float32(12)
     shape -= base.astype(np.float32) / np.float32(_BASE)
@@ -98,7 +100,7 @@ def block_statistics(envelope: Floats) -> Floats:
 def _order(window: Floats, count: NDArray[np.int64], share: float) -> Floats:
     """Return an order statistic along the last axis of sorted rows of which only the first ``count`` are values."""
     at = np.floor(share * (count - 1) + 0.5).astype(np.int64)
-    return np.take_along_axis(window, np.broadcast_to(at[:, None], (*window.shape[:-1], 1)), axis=-1)[..., 0]
+    return np.asarray(window[..., np.arange(len(at)), at])
 
 
 def levels(statistics: Floats, begin: int, first: int, stop: int) -> Floats:
@@ -115,7 +117,8 @@ def levels(statistics: Floats, begin: int, first: int, stop: int) -> Floats:
         seconds, the level over thirty, and the block's own maximum.
     """
     last = np.maximum(np.arange(first, stop), min(FIRST_BLOCKS, begin + statistics.shape[2]) - 1)
-    padded = np.pad(statistics, ((0, 0), (0, 0), (29, 0)), constant_values=np.inf)
+    padded = np.full((*statistics.shape[:2], statistics.shape[2] + 29), np.inf, np.float32)
+    padded[..., 29:] = statistics
     view = np.lib.stride_tricks.sliding_window_view(padded, 30, axis=2)[:, :, last - begin]
     ten, thirty = np.sort(view[..., 20:], axis=-1), np.sort(view[0], axis=-1)
     count = np.minimum(last + 1, 10)

@@ -29,6 +29,8 @@ from ecgfed.text import shortened
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
+#: Leads that are judged at once, beside the detector.
+_AT_A_TIME = 2
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -168,7 +170,7 @@ def inspect_recording(
     recording, wanted = _read(recording, leads, read_options(how))
     if at is not None:
         _moment(at, recording)  # refused before the work
-    with ThreadPoolExecutor(1) as pool:  # while the peaks are found
+    with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # while the peaks are found
         judging = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
         told = minutes_told(watch, "minutes read", recording)
         peaks = _peaks(recording, judging[recording.lead], found_by, mains_hz, told)

@@ -319,3 +319,13 @@ def test_a_real_recording_at_other_sampling_frequencies(mitdb: Path, fs_hz: floa
     peaks = peaks[peaks < 299]
     assert all(np.abs(peaks - at).min() < 0.1 for at in beats)
     assert len(peaks) == len(beats)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 20, 21, 22, 500])
+def test_products_in_parts_are_the_products(rows: int) -> None:
+    """In whole numbers, which float32 holds."""
+    rng = np.random.default_rng(rows)
+    left, right = rng.integers(-512, 512, (rows, 110)), rng.integers(-40, 40, (110, 56))
+    product = qrs_net._product(left.astype(np.float32), right.astype(np.float32))
+    assert product.dtype == np.float32
+    np.testing.assert_array_equal(product, left @ right)

@@ -7,7 +7,7 @@ https://physionet.org/physiotools/wag/.
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ def check_notes(walked: Walked, path: Path) -> float | None:
     return resolution
 
 
-def in_samples_of(fs_hz: float, resolution: float, marks: NDArray[np.int64], samples: int | None) -> NDArray[Any]:
+def in_samples_of(fs_hz: float, resolution: float, marks: NDArray[np.int64], samples: int | None) -> NDArray[np.int64]:
     """Return marks that a file counts at its own time resolution as samples of the recording, the nearest each.
 
     The WFDB library does the same. A mark that lies inside the recording stays inside.
@@ -108,5 +108,7 @@ def in_samples_of(fs_hz: float, resolution: float, marks: NDArray[np.int64], sam
     if resolution == fs_hz:
         return marks
     exact = marks * (fs_hz / resolution)
-    nearest = np.floor(exact + 0.5).astype(np.int64)
-    return nearest if samples is None else np.where(exact < samples, np.minimum(nearest, samples - 1), nearest)
+    nearest: NDArray[np.int64] = np.floor(exact + 0.5).astype(np.int64)
+    if samples is not None:
+        nearest[exact < samples] = np.minimum(nearest[exact < samples], samples - 1)
+    return nearest

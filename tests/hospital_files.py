@@ -229,8 +229,8 @@ _LONG = ("OB", "OW", "SQ", "UN", "UT")
 
 def element(group: int, number: int, kind: str, value: bytes | str | int | float) -> bytes:
     """One element, explicit VR, little endian, of even length."""
-    if isinstance(value, int) and kind in ("US", "UL"):
-        raw = struct.pack("<H" if kind == "US" else "<I", value)
+    if isinstance(value, int) and kind in ("US", "UL", "SS", "SL"):
+        raw = struct.pack({"US": "<H", "UL": "<I", "SS": "<h", "SL": "<i"}[kind], value)
     else:
         raw = value if isinstance(value, bytes) else str(value).encode("latin-1")
         raw += (b"\0" if kind in ("UI", "OB", "OW", "SQ") else b" ") * (len(raw) % 2)
@@ -277,6 +277,7 @@ def dicom_group(
     bits: int = 16,
     numbers: str = "SS",
     padding: int | None = None,
+    padding_as: str = "OW",
     samples: int | None = None,
     data: bytes | None = None,
 ) -> bytes:
@@ -289,7 +290,9 @@ def dicom_group(
     made += sequence(0x3A, 0x200, *defined) + element(0x5400, 0x1004, "US", bits)
     made += element(0x5400, 0x1006, "CS", numbers)
     if padding is not None:
-        made += element(0x5400, 0x100A, "OW", np.array([padding], form).tobytes())
+        made += element(
+            0x5400, 0x100A, padding_as, padding if padding_as != "OW" else np.array([padding], form).tobytes()
+        )
     return made + element(0x5400, 0x1010, "OW", steps)
 
 

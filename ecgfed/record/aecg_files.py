@@ -99,7 +99,9 @@ def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
             warnings.simplefilter("error")  # numpy warns where it stops before the end
             return np.fromstring(text, np.float64, sep=" ") if text.strip() else np.empty(0)
     except (ValueError, DeprecationWarning):
-        raise RecordError(path, f"sequence {code!r:.60} holds what is no number", "digits", "restore it") from None
+        # a comma may divide two numbers or be a decimal one, and nothing says which
+        action = "write blanks between the numbers, a point in each" if "," in text else "restore it"
+        raise RecordError(path, f"sequence {code!r:.60} holds what is no number", "digits", action) from None
 
 
 def _channel(code: str, value: Element, digits: NDArray[np.float64], path: Path) -> Channel:

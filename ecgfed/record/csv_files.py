@@ -16,7 +16,13 @@ from ecgfed.record.tables import Table, clock_s, read_table
 #: Names of a column of times, without their unit; of one that only counts samples.
 _TIME = {"time", "t", "times", "elapsed time", "seconds", "second", "sec", "s"}
 _COUNT = {"sample", "sample #", "samples", "sample number", "sample_number", "index", "n", "#", ""}
-_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "min": 60.0}
+_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3}
+_SECONDS |= {"us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9, "min": 60.0}
+#: Times too where a unit says so and --fs is not given: without a unit they may count anything, from any day on.
+_STAMP = "timestamp"
+#: A unit below the names as ``rdsamp`` writes it: ``(seconds)``, ``(mV)``.
+_IN_BRACKETS = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]")
+_NAME_TIMES = "with --columns, as in 'time (ms),MLII (mV)'"
 #: ``MLII (mV)``, ``MLII [uV]``, ``time/ms``; ``MLII_mV`` only where what follows is a unit.
 _WITH_UNIT = re.compile(r"(.*?)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|/([^/\s]+))")
 _WITH_SUFFIX = re.compile(r"(.+?)_(mV|uV|\u00b5V|\u03bcV|nV|ms|us|s)")
@@ -35,6 +41,10 @@ class _Column:
         return self.name.casefold() in _TIME
 
     @property
+    def is_stamp(self) -> bool:
+        return self.name.casefold() == _STAMP and self.unit != "" and self.unit in _SECONDS
+
+    @property
     def is_count(self) -> bool:
         return self.name.casefold() in _COUNT
 
@@ -44,6 +54,12 @@ def _name_and_unit(text: str) -> tuple[str, str]:
     if match is None:
         return text, ""
     return match[1].strip(), next((unit.strip() for unit in match.groups()[1:] if unit), "")
+
+
+def _bare(unit: str) -> str:
+    """Return a unit without the brackets around it."""
+    match = _IN_BRACKETS.fullmatch(unit.strip())
+    return (match[1] or match[2] or "").strip() if match else unit.strip()
 
 
 def _columns(table: Table, how: ReadOptions) -> list[_Column]:
@@ -57,7 +73,7 @@ def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     columns = []
     for number, written in enumerate(table.header or how.columns):
         name, unit = _name_and_unit(written)
-        below = table.units[number].strip() if table.units else ""
+        below = _bare(table.units[number]) if table.units else ""
         if how.columns:
             name, own = _name_and_unit(how.columns[number])
             unit = own or unit
@@ -69,7 +85,8 @@ def _time_s(table: Table, column: _Column) -> NDArray[np.float64]:
     """Return a column of times (rows,) in seconds: numbers in its unit, or clock times."""
     if clock_s(table.rows[0].split(table.separator)[column.number].strip()) is None:
         if column.unit not in _SECONDS:
-            raise RecordError(table.path, f"column {column.name} is in {column.unit!r}", "s, ms, us or clock times")
+            found, expected = f"column {column.name} is in {column.unit!r}", "s, ms, us or clock times"
+            raise RecordError(table.path, found, expected, f"name its unit {_NAME_TIMES}")
         times_s: NDArray[np.float64] = table.numbers([column.number])[0] * _SECONDS[column.unit]
         return times_s
     times = [clock_s(cell) for cell in table.text(column.number)]
@@ -130,9 +147,13 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     for column in columns:
         if column.is_count and (column.name or not how.columns):
             _check_count(table, column)
+    if not times and how.fs_hz is None:
+        times = [column for column in columns if column.is_stamp]
     if not times:
         if how.fs_hz is None:
-            raise RecordError(table.path, "has no column of times", action="say the sampling frequency with --fs")
+            found = f"has no column of times; it has {', '.join(table.header or how.columns)}"
+            action = f"say the sampling frequency with --fs, or which column holds times {_NAME_TIMES}"
+            raise RecordError(table.path, found, action=action)
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", "correct --fs")
         return how.fs_hz
     if len(times) > 1:

@@ -163,10 +163,26 @@ def _group(group: Any, path: Path) -> Group:
     if not (math.isfinite(fs_hz) and fs_hz > 0):
         raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "restore it")
     frames = np.frombuffer(data, form, channels * samples).reshape(samples, channels)
-    padding = group.get("WaveformPaddingValue")
-    gap = np.frombuffer(padding, form, 1)[0] if isinstance(padding, bytes) and len(padding) >= form.itemsize else None
+    gap = _padding(group.get("WaveformPaddingValue"), form, path)
     made = tuple(_channel(one, frames[:, row], gap, fs_hz, path) for row, one in enumerate(defined))
     return Group(whole_hz(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), made)
+
+
+def _padding(value: Any, form: np.dtype[Any], path: Path) -> Any:
+    """Return the step that stands for no sample, or None; raises RecordError for what is no single number.
+
+    The standard writes it as the samples' own bytes (OB or OW), some recorders as a number (SS, US, SL).
+    """
+    if value in (None, "") or (isinstance(value, bytes) and len(value) < form.itemsize):
+        return None
+    if isinstance(value, int):  # -32768 and 32768 are the same 16 bits
+        bits = 8 * form.itemsize
+        if not -(1 << bits - 1) <= value < 1 << bits:
+            return None  # no sample can be it
+        value = (value % (1 << bits)).to_bytes(form.itemsize, "little")
+    if not isinstance(value, bytes):
+        raise RecordError(path, f"has the padding {str(value)!r:.40}", "one number", "restore it")
+    return np.frombuffer(value, form, 1)[0]
 
 
 def _channel(defined: Any, steps: NDArray[Any], gap: Any, fs_hz: float, path: Path) -> Channel:

@@ -51,15 +51,18 @@ _KIND = re.compile(r"(?:ecg|ekg)?(?:lead|ableitung|derivation)?(?=.)")
 _MODIFIED = re.compile(r"mod(?:ified)?")
 #: Words of other signals: those that may have an end of their own, and those that may not.
 _BEGINNING = (
-    "resp|thor|abdo|airflow|flow|nasal|canul|cannul|snor|pleth|ppg|spo|sao|sto2|osat|satur|oxim|capno|etco|temp|press|"
+    "resp|breath|pneum|ventil|thor|abdo|airflow|flow|nasal|canul|cannul|snor|pleth|ppg|spo|sao|sto2|osat|satur|oxim|capno|etco|temp|press|"
     "eeg|emg|eog|eng|acc|gyro|magnet|angular|posit|mark|event|status|trig|stim|annot|batter|light|noise|sync|"
-    "nbp|nibp|abp|pap|icp|cvp|pcg|phono|scg|icg|bcg|gsr|eda|imped|heartrate|pulse|puls|motion|activ|counter|timestamp"
+    "nbp|nibp|abp|ibp|pap|icp|cvp|pcg|phono|scg|icg|bcg|gsr|eda|imped|heartrate|pulse|puls|motion|activ|counter|timestamp"
 )
 _WHOLE = (
     "res|air|abd|bp|art|ao|lap|rap|uap|uvp|fap|ubp|fbp|pcwp|pawp|paw|so2|o2|co2|hr|pr|rr|ox|stat|loc|roc|lap|edr|imp|"
-    "cal|off|pos|rip|cpap|sv|cos|tidal|vol|chin|leg|time|t|sample|label"
+    "cal|off|pos|rip|rsp|vent|nirs|skt|pes|bvp|ibi|cpap|sv|cos|tidal|vol|chin|leg|time|t|sample|label"
 )
 _OTHER = re.compile(rf"(?<![a-z])(?:(?:{_BEGINNING})|(?:{_WHOLE})(?![a-z]))")
+#: A name that says ECG loses only to what a channel measures: these say where, how or when an ECG was taken.
+_SAYS_ECG = re.compile(r"ecg|ekg")
+_ABOUT_ECG = re.compile(r"(?<![a-z])(?:(?:event|thor|abdo)[a-z]*|(?:cal|sample|chin|leg|abd)(?![a-z]))")
 #: Electrodes of the 10-20 system, one alone (C3 and C4 are also V3 and V4 of IEC's names), or one against another.
 _ONE = r"(?:fp[12z]|af[z3478]|f[z3478]|fc[z1-6]|ft[789]|t[3-8]|cp[z1-6]|tp[789]|p[z3478]|po[z3478]|o[z12]|cz)"
 _PAIR = rf"(?:{_ONE}|c[34])(?:{_ONE}|c[34]|[am][12]|ref|le|avg?)"
@@ -75,9 +78,10 @@ _COMMON = re.compile(
 
 
 def folded(name: str) -> str:
-    """Return a name without case, blanks, hyphens, underscores and points; a minus before it stays."""
+    """Return a name without case, blanks, hyphens, underscores and points; a minus before or behind it stays."""
     text = unicodedata.normalize("NFKC", name).casefold().strip()
-    return ("-" if text.startswith("-") else "") + re.sub(r"[\s\-_.,:;]+", "", text)
+    bare = re.sub(r"[\s\-_.,:;]+", "", text)
+    return ("-" if text.startswith("-") else "") + bare + ("-" if bare and text.endswith("-") else "")
 
 
 def known_lead(text: str) -> KnownLead | None:
@@ -92,7 +96,7 @@ def known_lead(text: str) -> KnownLead | None:
 
 def electrode_of_eeg(name: str) -> bool:
     """Say whether a name is that of an EEG, or of an electrode on the head or two of them."""
-    text = folded(name)
+    text = folded(name).strip("-")
     return text.startswith("eeg") or (_EEG.fullmatch(text) is not None and known_lead(text) is None)
 
 
@@ -106,9 +110,12 @@ def is_another_signal(name: str, *, brain: bool = False) -> bool:
     text = folded(name)
     if known_lead(text) is not None:
         return brain and re.fullmatch(r"c[1-6]", text) is not None
-    if text.endswith("cal") and known_lead(text[:-3]) is not None:  # MDC_ECG_LEAD_IIcal: a lead's calibration
+    of = text.removesuffix("cal")
+    if of != text and (known_lead(of) is not None or _SAYS_ECG.fullmatch(of)):  # MDC_ECG_LEAD_IIcal: a calibration
         return True
     words = unicodedata.normalize("NFKC", name).casefold().replace(".", "").replace("_", " ")
+    if _SAYS_ECG.search(words):
+        words = _ABOUT_ECG.sub("", words)
     return _OTHER.search(words) is not None or electrode_of_eeg(name)
 
 

@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 
 _PLACE = re.compile(r"#\s*([0-9]{1,4})")
-_NUMBERED = re.compile(r"\s*\([0-9]{1,4}\)$")
+_NUMBERED = re.compile(r"\s*\(([0-9]{1,4})\)$")
 
 
 def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
@@ -72,9 +72,15 @@ def by_place(lead: str) -> int | None:
 
 
 def alike(asked: str, present: str) -> Alike:
-    """Say how far a lead that is there answers for one that is asked for."""
+    """Say how far a lead that is there answers for one that is asked for.
+
+    The number of one of two leads of a name may be left out, ``ECG`` for ``ECG (2)``; another number is another lead.
+    """
     if asked == present:
         return Alike.EXACT
+    numbers = {int(match[1]) for name in (asked, present) if (match := _NUMBERED.search(name))}
+    if len(numbers) > 1:
+        return Alike.OTHER
     one, other = (folded(_NUMBERED.sub("", name)) for name in (asked, present))
     if one == other and one:
         return Alike.NAME

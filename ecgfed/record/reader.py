@@ -224,6 +224,6 @@ def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr"
         elif file.suffix.casefold() in _TABLES:
             annotation = read_csv_annotation(file, recording.fs_hz, samples=samples)
         else:
-            annotation = read_annotation_file(file, samples=samples)
+            annotation = read_annotation_file(file, fs_hz=recording.fs_hz, samples=samples)
     check_heart_rate(annotation.beats().sample, recording.fs_hz, file)
     return annotation

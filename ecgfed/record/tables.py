@@ -194,7 +194,9 @@ def read_table(path: Path) -> Table:
     for number, row in zip(lines, rows, strict=True):
         found = len(row.split()) if separator is None else row.count(separator) + 1
         if found != width:
-            raise RecordError(path, f"line {number} has {found} columns", f"{width} as the lines before it have")
+            expected = f"{width} as the lines before it have"
+            action = "delete what is not of the table, such as lines above it, or fill the row"
+            raise RecordError(path, f"line {number} has {found} columns", expected, action)
     if width == 1 and blank_inside:
         raise RecordError(path, f"line {blank_inside} is blank", "a number, or NaN for a gap", "delete or fill it")
     head: list[tuple[str, ...]] = []

@@ -19,6 +19,7 @@ from ecgfed.record.checks import check_samples
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, units_of, voltages
+from ecgfed.record.wfdb_marks import check_notes, in_samples_of, walk
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
 
 #: Four million marks: a month of beats.
@@ -189,55 +190,41 @@ def read_recording(
     )
 
 
-def _walk_annotation(raw: bytes) -> tuple[bool, int | None]:
-    """Say whether an annotation file has its end mark, and at which sample the last whole mark stands (annot(5)).
-
-    The end mark is a 16-bit zero where a mark could begin; zeros also occur inside text and long intervals.
-    """
-    at, time, last = 0, 0, None
-    while at + 2 <= len(raw):
-        word = int.from_bytes(raw[at : at + 2], "little")
-        code, number = word >> 10, word & 0x3FF
-        at += 2
-        if word == 0:
-            return True, last
-        if code == 59:  # SKIP: a 32-bit interval follows, high half first
-            high, low = raw[at : at + 2], raw[at + 2 : at + 4]
-            time += int.from_bytes(high, "little", signed=True) * 65536 + int.from_bytes(low, "little")
-            at += 4
-        elif code == 63:  # AUX: text follows, padded to an even length
-            at += number + number % 2
-        elif code < 59:  # 60 to 62 qualify the mark before
-            time += number
-            last = time
-    return False, last
-
-
-def read_annotation_file(path: Path, *, samples: int | None = None) -> Annotation:
+def read_annotation_file(
+    path: Path, *, fs_hz: float | None = None, samples: int | None = None, named_by: str = "--annotator"
+) -> Annotation:
     """Read a WFDB annotation file; its name is a record's and the annotator's suffix.
 
     Args:
         path: ``208.atr``.
+        fs_hz: the recording's sampling frequency: a file that says its own time resolution is turned into the
+            recording's samples. None leaves the marks as they are counted in the file.
         samples: length of the recording; an annotation past it is refused.
+        named_by: the option that names its suffix, for the error where there is no such file.
 
     Raises:
-        RecordError: no such file, a file without its end mark (truncated), marks beyond the recording.
+        RecordError: no such file, a file without its end mark (truncated), a time resolution that is no number, marks
+            beyond the recording.
     """
     if not path.is_file():
-        raise RecordError(path, "does not exist", "annotations, for the labels", "name their suffix with --annotator")
+        raise RecordError(path, "does not exist", "annotations, for the labels", f"name their suffix with {named_by}")
     require("wfdb", f"reading the annotations {path.name}")
     import wfdb
 
     try:
-        complete, last = _walk_annotation(read_bounded(path, MAX_ANNOTATION_BYTES, RecordError))
-        if not complete:
-            where = "no mark can be read" if last is None else f"its last whole mark is at sample {last}"
+        walked = walk(read_bounded(path, MAX_ANNOTATION_BYTES, RecordError))
+        if not walked.complete:
+            where = "no mark can be read" if walked.last is None else f"its last whole mark is at sample {walked.last}"
             raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")
-        if last is None:  # wfdb does not read a file that holds its end mark alone
+        resolution = check_notes(walked, path)
+        if walked.last is None:  # wfdb does not read a file that holds its end mark alone
             return make_annotation([], [], [], path, samples)
         marks = wfdb.rdann(str(path.with_suffix("")), path.suffix.removeprefix("."))
         notes = [str(note).rstrip("\0") for note in marks.aux_note]
-        return make_annotation(marks.sample, marks.symbol, notes, path, samples, subtype=marks.subtype)
+        at = marks.sample
+        if resolution is not None and fs_hz is not None:
+            at = in_samples_of(fs_hz, resolution, at, samples)
+        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
@@ -246,7 +233,20 @@ def read_annotation_file(path: Path, *, samples: int | None = None) -> Annotatio
         ) from problem
 
 
-def read_annotation(record: Path | str, extension: str = "atr", *, samples: int | None = None) -> Annotation:
-    """Read the annotation of a WFDB record, a path with or without ``.hea``; see ``read_annotation_file``."""
+def read_annotation(
+    record: Path | str,
+    extension: str = "atr",
+    *,
+    fs_hz: float | None = None,
+    samples: int | None = None,
+    named_by: str = "--annotator",
+) -> Annotation:
+    """Read the annotation of a WFDB record, a path with or without ``.hea``; see ``read_annotation_file``.
+
+    Without ``fs_hz`` the header beside it says the sampling frequency, where there is one.
+    """
     base = record_base(record)
-    return read_annotation_file(base.with_name(f"{base.name}.{extension}"), samples=samples)
+    if fs_hz is None and header_path(base).is_file():
+        fs_hz = float(read_header(base).fs)
+    file = base.with_name(f"{base.name}.{extension}")
+    return read_annotation_file(file, fs_hz=fs_hz, samples=samples, named_by=named_by)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
-from ecgfed.record.checks import MILLIVOLT, check_fs
+from ecgfed.record.checks import MILLIVOLT, MIN_FS_HZ, check_fs
 from ecgfed.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
 
 
@@ -72,12 +72,21 @@ def unit(header: Any, base: Path, channel: int) -> str:
     return written
 
 
+def _what_to_do(said: HeaderLines) -> str:
+    """Return what to do about a sampling frequency that is refused: a header of frames is right as it is."""
+    frame = max((line.samples_per_frame for line in said.lines), default=1)
+    if not (frame > 1 and said.fs_hz < MIN_FS_HZ <= said.fs_hz * frame):
+        return "correct the header"
+    finer = f"write it at {said.fs_hz * frame:g} Hz first, as WFDB's 'xform -H' does"
+    return f"of each frame, here of up to {frame} samples, one is read, their mean: {finer}"
+
+
 def _parse(path: Path) -> Any:
     """Return what wfdb reads of a header; raises RecordError where it cannot."""
     if not path.is_file():
         raise RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
     said = read_lines(path)
-    check_fs(said.fs_hz, path, said.fs_written, "correct the header")
+    check_fs(said.fs_hz, path, said.fs_written, _what_to_do(said))
     require("wfdb", "reading a WFDB record")
     import wfdb
 

@@ -213,11 +213,13 @@ def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: s
         raise RecordError(
             path, f"lasts {samples / header.fs:.0f} s", f"more than the {start_s:g} s that do not count", "pass --start"
         )
-    theirs = read_annotation(path, reference, samples=samples)
+    fs_hz = float(header.fs)
+    theirs = read_annotation(path, reference, fs_hz=fs_hz, samples=samples, named_by="--reference")
     if excludes_nothing(theirs):
         watch.warn(f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra")
-    ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], samples=samples)
-    return compare(theirs, ours, float(header.fs), samples=samples, mapping=mapping, start_s=start_s, record=path.name)
+    named_by = "--test, their folder with --test-folder"
+    ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by)
+    return compare(theirs, ours, fs_hz, samples=samples, mapping=mapping, start_s=start_s, record=path.name)
 
 
 def _percent(value: float | None) -> str:

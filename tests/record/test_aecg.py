@@ -83,7 +83,8 @@ def digits(text: str, **how: str) -> str:
     ("text", "words"),
     [
         (lambda: digits("1 2 x"), "holds what is no number"),
-        (lambda: digits("1,2"), "holds what is no number"),
+        (lambda: digits("1,2"), "holds what is no number; expected digits; write blanks between the numbers"),
+        (lambda: digits("1,5 2,5"), "write blanks between the numbers, a point in each"),
         (lambda: digits(""), "holds no samples"),
         (lambda: digits("1 inf 3"), "lead II is infinite at sample 1"),
         (lambda: digits("1 1e308 3", scale="1e9"), "lead II is infinite at sample 1"),

@@ -290,3 +290,44 @@ def test_values_that_no_heart_gives_are_wrong_units(tmp_path: Path) -> None:
 def test_encodings(tmp_path: Path, encoding: str) -> None:
     path = write(tmp_path, table(names="time,MLII (\u00b5V),V1").encode(encoding))
     np.testing.assert_allclose(read_recording(path, ("MLII",)).signal_mv, MLII / 1000, rtol=1e-12)
+
+
+def test_what_rdsamp_writes_with_seconds_is_read(tmp_path: Path) -> None:
+    """``rdsamp -p -v``: tabs, and units in brackets below the names."""
+    head = "       Elapsed time\t   MLII\t     V1\n     (seconds)\t   (mV)\t   [uV]\n"
+    rows = "".join(f"{i / 250:.3f}\t{a}\t{b * 1000}\n" for i, (a, b) in enumerate(zip(MLII, V1, strict=True)))
+    read = read_recording(write(tmp_path, head + rows, "r.txt"), ("MLII",), every_lead=True)
+    np.testing.assert_allclose(read.signals_mv, [MLII, V1])
+    assert read.fs_hz == 250
+
+
+@pytest.mark.parametrize(("unit", "times"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9), ("s", 1.0)])
+def test_timestamps_that_state_their_unit_are_times(tmp_path: Path, unit: str, times: float) -> None:
+    """As Polar's apps write them; --fs still stands for those of a recorder whose clock is uneven."""
+    rows = "".join(f"2021-05-10T10:00:00;{1600 + i / 250 * times:.6f};{v}\n" for i, v in enumerate(MLII))
+    path = write(tmp_path, f"Phone timestamp;timestamp [{unit}];ecg [mV]\n" + rows)
+    read = read_recording(path)
+    assert (read.leads, read.fs_hz) == (("ecg",), 250)
+    np.testing.assert_array_equal(read.signal_mv, MLII)
+    assert read_recording(path, how=ReadOptions(fs_hz=130)).fs_hz == 130
+    bare = write(tmp_path, path.read_text().replace(f" [{unit}]", ""))
+    assert "no column of times" in fails(bare, ReadOptions(), leads=())
+
+
+def test_a_column_of_times_by_another_name_is_named_with_columns(tmp_path: Path) -> None:
+    path = write(tmp_path, table(";", names="Zeit (s),II (mV),V1 (mV)", decimal=","))
+    line = fails(path, ReadOptions(), leads=())
+    assert "has no column of times; it has Zeit (s), II (mV), V1 (mV)" in line
+    assert "'time (ms),MLII (mV)'" in line
+    read = read_recording(path, how=ReadOptions(columns=("time (s)", "II (mV)", "V1 (mV)")))
+    assert (read.lead, read.fs_hz) == ("II", 250)
+    path = write(tmp_path, table(names="time (Sekunden),MLII,V1"))
+    assert "is in 'Sekunden'; expected s, ms, us or clock times; name its unit with --columns" in fails(path, PLAIN)
+
+
+def test_a_heading_above_the_table_is_to_be_deleted(tmp_path: Path) -> None:
+    """As an Apple Watch exports it."""
+    heading = 'Name,"Mr X"\nRecorded Date,2020-01-01 10:00:00\nDevice,"Watch4,4"\nSample Rate,512 hertz\n\n-60.1\n'
+    line = fails(write(tmp_path, heading), ReadOptions())
+    assert "line 3 has 3 columns" in line
+    assert "delete what is not of the table" in line

@@ -33,6 +33,26 @@ def test_dicom_numbers_units_and_padding(tmp_path: Path) -> None:
 
 
 @needs_pydicom
+@pytest.mark.parametrize(
+    ("kind", "padding", "step"),
+    [("SS", -32768, -32768), ("US", 32768, -32768), ("SL", -32768, -32768), ("SL", -40000, None), ("SS", -7, -7)],
+)
+def test_dicom_padding_as_a_number(tmp_path: Path, kind: str, padding: int, step: int | None) -> None:
+    """The standard says bytes; some recorders write the number."""
+    lead = [5, -32768, -7, 0, *[3] * 600]
+    group = made.dicom_group([lead], [made.dicom_channel()], padding=padding, padding_as=kind)
+    read = read_recording(written(tmp_path, "r.dcm", made.dicom_bytes(group)))
+    expected = [np.nan if value == step else value * 0.0025 for value in lead]
+    np.testing.assert_allclose(read.signal_mv, expected, atol=1e-9)
+
+
+@needs_pydicom
+def test_dicom_padding_of_several_numbers_is_refused(tmp_path: Path) -> None:
+    group = made.dicom_group(STEPS) + made.element(0x5400, 0x100A, "SS", b"\0\0\1\0")
+    assert "has the padding" in fails(written(tmp_path, "r.dcm", made.dicom_bytes(group)))
+
+
+@needs_pydicom
 def test_dicom_groups(tmp_path: Path) -> None:
     """Twelve leads in groups of three that begin together are one recording; a median beat is none."""
     names = ["I", "II", "III", "aVR"]

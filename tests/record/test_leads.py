@@ -18,6 +18,7 @@ from ecgfed.record.leads import Alike, alike, are_ecg, choose_lead, distinct, fi
         ("aVR", "AVR", Alike.NAME),
         ("aVR", "AVR,", Alike.NAME),  # as BIDMC's headers write it
         ("ECG", "ECG (2)", Alike.NAME),
+        ("ecg(2)", "ECG (2)", Alike.NAME),
         ("II", "\u2161", Alike.NAME),  # the Roman number that is one character
         ("II", "Lead II", Alike.LEAD),
         ("II", "ECG II", Alike.LEAD),
@@ -43,6 +44,11 @@ from ecgfed.record.leads import Alike, alike, are_ecg, choose_lead, distinct, fi
         ("I", "Channel I", Alike.OTHER),
         ("II", "III", Alike.OTHER),
         ("aVR", "-aVR", Alike.OTHER),
+        ("aVR", "aVR-", Alike.OTHER),
+        ("aVR", "AVR -", Alike.OTHER),
+        ("ECG (1)", "ECG (2)", Alike.OTHER),
+        ("ecg(1)", "ECG (2)", Alike.OTHER),
+        ("II (1)", "Lead II (2)", Alike.OTHER),
         ("MLII", "V5", Alike.OTHER),
         ("V1", "V", Alike.OTHER),
         ("V1", "MCL", Alike.OTHER),
@@ -80,7 +86,10 @@ def test_any_two_names_can_be_compared(one: str, other: str) -> None:
         (("MCL1", "II"), ("V1",), 0),
         (("V5", "MLII"), ("#1",), 0),
         (("ECG (1)", "ECG (2)"), ("#2",), 1),
-        (("ECG (1)", "ECG (2)"), ("ecg (2)",), None),  # two of the name, and case decides nothing
+        (("ECG (1)", "ECG (2)"), ("ecg",), None),  # two of the name
+        (("ECG (1)", "ECG (2)"), ("ecg(2)",), 1),
+        (("ECG (1)", "ECG (2)", "ecg (2)"), ("ECG(2)",), None),  # case decides nothing
+        (("ECG (2)",), ("ecg (1)", "ECG"), 0),
         (("ECG (1)", "ECG (2)"), ("ECG (2)",), 1),
     ],
 )
@@ -108,12 +117,16 @@ OTHERS = (
     "EEG", "EEG (C4-A1)", "EEG(sec)", "Fp1-F7", "C3-A2", "Cz", "O1", "EMG (chin)", "EOG(L)", "LOC", "ROC-LOC",
     "wrist_gyro_x", "wrist_low_noise_accelerometer_x", "marker", "Event", "Patient Event", "Status", "HR", "H.R.",
     "foot GSR", "SCG", "PCG", "noise1", "Snore", "POSITION", "NEW AIR", "Flow", "ECG status", "Trigger", "I-cal",
-    "V1cal", "OFF",
+    "V1cal", "OFF", "IBP1", "BVP", "Breathing", "Pneumogram", "Vent", "Ventilation", "NIRS", "SKT", "Pes", "RSP", "IBI",
+    "ECG cal", "ECG I cal", "ECG event marker", "ECG RESP", "ECG impedance", "ECG HR", "ECG temp", "Thorax", "Event 1",
+    "sample", "chin",
 )  # fmt: skip
 ECGS = (
     "ECG", "ECG1", "ekg", "ECG1-ECG2", "chest_ecg", "AI4: ECG", "MLII", "ii", "AVR", "avr,", "-aVR", "V", "MCL", "V5",
     "CM5", "vx", "X", "A-S", "E-S", "A-I", "ML5", "mod.V1", "signal 1", "ch1", "Ch 0", "channel 3", "", "lead", "1",
     "D4", "V4-V3", "Ableitung II", "C3", "\u5fc3\u7535", "anything else",
+    "Shimmer_E3B5_ECG_LL-RA_24BIT_CAL", "Event ECG", "Chin ECG", "ECG I (sample)", "ECG thorax", "EKG leg", "aVR-",
+    "Ventricle", "abdominal fECG",
 )  # fmt: skip
 
 

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from record_files import END, aux, copy_record, cut, mark, skip
+from record_files import END, aux, copy_record, cut, mark, skip, write_212
 
 from ecgfed.errors import RecordError
+from ecgfed.record.reader import read_annotation as read_any
+from ecgfed.record.reader import read_recording
 from ecgfed.record.wfdb_files import read_annotation
+from ecgfed.tasks.ec57 import score_ec57
 
 #: Marks at 10, 110, 150, 2150, 72,000 and 72,300, one of them a rhythm change with an odd and zero-ended text.
 WHOLE = (
@@ -132,3 +135,92 @@ def test_record_104_cut_where_its_bytes_are_zero_is_refused(mitdb: Path, tmp_pat
         (tmp_path / "104.atr").write_bytes(whole)
         cut(tmp_path / "104.atr", size)
         assert "cut short" in fails(record)
+
+
+def resampled(folder: Path, stated: bytes, *marks: bytes, fs: str = "1000", samples: int = 2000) -> Path:
+    """A recording of one lead, and marks that count as ``stated`` says."""
+    record = write_212(folder, "r", [[1024] * samples], leads=("MLII",), fs=fs)
+    (folder / "r.atr").write_bytes(note(b"## time resolution: " + stated) + b"".join(marks) + END)
+    return record
+
+
+def note(text: bytes) -> bytes:
+    """A note at sample 0 (code 22 of annot(5))."""
+    return (22 << 10).to_bytes(2, "little") + aux(text)
+
+
+@pytest.mark.parametrize(
+    ("fs", "stated", "counted", "expected"),
+    [
+        ("1000", b"360", [36, 361, 719], [100, 1003, 1997]),  # 36 / 360 s, 1002.8, 1997.2
+        ("250", b"1000", [2, 998, 1998], [1, 250, 500]),  # 0.5 and 249.5 go up, as in the WFDB library
+        ("360", b"128.5", [257], [720]),
+        ("360", b"360", [36, 361], [36, 361]),
+        ("1000", b"360.0", [36], [100]),
+    ],
+)
+def test_marks_are_counted_at_the_rate_that_their_file_states(
+    tmp_path: Path, fs: str, stated: bytes, counted: list[int], expected: list[int]
+) -> None:
+    marks = [mark("N", step) for step in np.diff(counted, prepend=0).tolist()]
+    record = resampled(tmp_path, stated, *marks, fs=fs)
+    assert read_annotation(record).sample.tolist() == expected
+    assert read_annotation(record, fs_hz=float(fs), samples=2000).sample.tolist() == expected
+    assert read_any(read_recording(record)).sample.tolist() == expected
+
+
+def test_a_mark_in_the_last_half_sample_stays_inside(tmp_path: Path) -> None:
+    record = resampled(tmp_path, b"1000", skip(7999), mark("N", 0), fs="250")  # 1999.75 of 2000 samples
+    assert read_annotation(record, samples=2000).sample.tolist() == [1999]
+    resampled(tmp_path, b"1000", skip(8000), mark("N", 0), fs="250")
+    assert "mark at sample 2000" in fails(record, samples=2000)
+
+
+@pytest.mark.parametrize(
+    "stated", [b"", b"0", b"abc", b"-360", b"+360", b"1_0", b"inf", b"nan", b"1e99", b" 360", b"36O"]
+)
+def test_a_time_resolution_that_is_no_number_is_refused(tmp_path: Path, stated: bytes) -> None:
+    assert "the time resolution" in fails(resampled(tmp_path, stated, mark("N", 5)))
+
+
+@pytest.mark.parametrize("text", [b"## mine", b"## time resolution:360", b"## time resolution: 250"])
+def test_a_note_that_wfdb_would_never_end_at_is_refused(tmp_path: Path, text: bytes) -> None:
+    record = resampled(tmp_path, b"360", note(text), mark("N", 5))
+    assert f"begins with the note {text.decode()!r}" in fails(record)
+    (tmp_path / "r.atr").write_bytes(mark("N", 0) + aux(b"## mine") + note(b"") + END)
+    assert "begins with the note '## mine'" in fails(record)
+
+
+def test_other_notes_are_none_of_the_files_own(tmp_path: Path) -> None:
+    record = resampled(tmp_path, b"360", mark("N", 36), note(b"## time resolution: 1"), fs="360")
+    assert read_annotation(record).sample.tolist() == [36, 36]
+    known = note(b"## annotation type definitions") + note(b"42 x mine") + note(b"## end of definitions")
+    resampled(tmp_path, b"360", known, mark("N", 36))
+    assert read_annotation(record).sample.tolist() == [100]
+
+
+@pytest.mark.mitdb
+def test_marks_at_360_hz_are_those_of_the_recording_at_1000_hz(mitdb: Path, tmp_path: Path) -> None:
+    """Scored as the recording's own, each within half a sample."""
+    import wfdb
+
+    own = read_annotation(mitdb / "208")
+    samples = round(650_000 / 360 * 1000)
+    (tmp_path / "r.hea").write_text(f"r 1 1000 {samples}\nr.dat 16 200/mV 16 0 0 0 0 MLII\n")
+    (tmp_path / "r.dat").write_bytes(bytes(2 * samples))
+    beats = own.beats()
+    wfdb.wrann("r", "hr", beats.sample, beats.symbol.tolist(), fs=360, write_dir=str(tmp_path))
+    at = np.floor(beats.sample / 360 * 1000 + 0.5).astype(int)
+    wfdb.wrann("r", "atr", at, beats.symbol.tolist(), fs=1000, write_dir=str(tmp_path))
+    total = score_ec57(tmp_path / "r", "hr", start="0:00").total
+    assert total.average["qrs_se"] == total.gross.qrs_f1 == 100.0
+    assert np.abs(read_annotation(tmp_path / "r", "hr").sample - beats.sample / 0.36).max() <= 0.5 + 1e-6
+
+
+def test_ec57_names_its_own_options(tmp_path: Path) -> None:
+    resampled(tmp_path, b"360", mark("N", 36))
+    for test, reference, option in (("nope", "atr", "--test"), ("atr", "nope", "--reference")):
+        with pytest.raises(RecordError, match=r"r\.nope: does not exist") as caught:
+            score_ec57(tmp_path / "r", test, reference=reference, start="0:00")
+        assert option in caught.value.line
+        assert "--annotator" not in caught.value.line

@@ -208,6 +208,16 @@ def test_several_samples_a_frame_are_averaged_and_their_checksum_holds(tmp_path:
     np.testing.assert_allclose(read_recording(tmp_path / "m", ("V1",)).signal_mv, slow, atol=1e-9)
 
 
+def test_frames_that_are_too_slow_are_no_fault_of_the_header(tmp_path: Path) -> None:
+    """At 62.5 frames a second with the ECG four times in each, as in MIMIC's multi-frequency records."""
+    lines = "m.dat 16x4 1000/mV 16 0 0 0 0 II\nm.dat 16 1000/mV 16 0 0 0 0 RESP\n"
+    for rate, action in (("62.5", "as WFDB's 'xform -H' does"), ("10", "correct the header")):
+        (tmp_path / "m.hea").write_text(f"m 2 {rate} 1000\n" + lines)
+        with pytest.raises(RecordError, match=f"sampling frequency {rate} Hz; expected 100 to .*{action}") as caught:
+            read_recording(tmp_path / "m", ("II",))
+        assert ("write it at 250 Hz first" in caught.value.line) == ("correct" not in caught.value.line)
+
+
 @pytest.mark.parametrize("fmt", ["16", "24", "32", "80", "212", "516"])
 def test_every_format_reads_as_wfdb_reads_it_gaps_too(tmp_path: Path, fmt: str) -> None:
     signal = np.round(np.stack([np.sin(np.arange(500) / 20), np.cos(np.arange(500) / 20)], axis=1), 2)

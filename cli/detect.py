@@ -58,4 +58,5 @@ def detect_command(
         return
     for one in found.records:
         note(f"{one.record}: {len(one.sample):,} beats on {one.lead}, {one.file}", quiet=quiet)
-    note(f"{len(found.records)} records in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+    count = len(found.records)
+    note(f"{count} record{'s' * (count != 1)} in {seconds(time.perf_counter() - started)}.", quiet=quiet)

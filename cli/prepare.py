@@ -124,7 +124,10 @@ def folder(
     ] = None,
     formats: Annotated[
         str,
-        typer.Option("--format", help="wfdb, edf, csv, numpy: which recordings to take; default: the one there is."),
+        typer.Option(
+            "--format",
+            help="wfdb, edf, csv, numpy, dicom, aecg, scp, ishne: which recordings to take; default: the one there is.",
+        ),
     ] = "",
     fs: FsOption = None,
     units: UnitsOption = None,

@@ -25,6 +25,7 @@ from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_nam
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
+from ecgfed.signal.size import Size, lead_size
 
 #: Says whom to tell how many samples of a recording have been looked at.
 Watching = Callable[[AnyRecording], Told | None] | None
@@ -108,6 +109,11 @@ class RecordingBeats:
             rr_version=self.rr_version,
             void=self._void,
         )
+
+    @property
+    def size(self) -> Size | None:
+        """How high the QRS of the lead in use is."""
+        return lead_size(self.recording, self.recording.lead, self.r_samples, self.quality.spans())
 
     @property
     def _void(self) -> list[tuple[int, int]]:

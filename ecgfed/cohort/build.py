@@ -29,6 +29,7 @@ from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.record.recording import LongRecording, spans
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
+from ecgfed.signal.size import too_large
 
 Progress = Callable[[str, int, int], None]
 #: Beats of a long recording that are written at once.
@@ -151,6 +152,8 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
         # a file's name may be a person's, and its digest finds it again
         "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
     }
+    for large in too_large([cut.size]):  # said only where it is amiss
+        about["too_large_mv"] = round(large.mv, 1)
     if cut.detected:
         about["peaks_without_annotation"], about["annotations_without_peak"] = found.unmatched
     removed = _removed(cut) if options.anonymous else ()

@@ -52,7 +52,7 @@ class Comparison:
         counts: (7, 7) int64, reference classes down and test classes across, both in the order of ``CLASSES``.
         offset_ms: (pairs,) float64, test beat minus reference beat.
         rr_error_ms: (steps,) float64, reference minus test RR interval at each step where both are defined.
-        shutdown_s: how long the test annotator was shut down.
+        shutdown_s: how long the test annotator was shut down, before the start too: ``bxb`` adds these up as it reads.
         flutter: how well the reference's flutter and fibrillation were found.
         mapping: which symbol counted as which class, a name from ``MAPPINGS``.
     """

@@ -30,6 +30,10 @@ class Alike(IntEnum):
     EXACT = 4
 
 
+class NoLeadError(RecordError):
+    """None of the leads that are asked for is in a recording: for who would then take another one."""
+
+
 class Found(NamedTuple):
     """Leads that answer for what was asked.
 
@@ -136,13 +140,14 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
         units: the channels' units, as far as they are known; ``""`` is unknown.
 
     Raises:
-        RecordError: none is there, two are that nothing tells apart, or none is an ECG; the line lists those present.
+        NoLeadError: none of ``leads`` is there; the line lists those present.
+        RecordError: two are there that nothing tells apart, or none is an ECG; likewise.
     """
     listed = ", ".join(present)
     if leads:
         found = find_lead(present, leads)
         if found is None:
-            raise RecordError(
+            raise NoLeadError(
                 where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead"
             )
         if len(found.at) > 1:

@@ -65,4 +65,4 @@ def open_every_lead(
     path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None, least: int | None = None
 ) -> AnyRecording:
     """Open all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
-    return preferring(open_recording(path, (), every_lead=True, how=how, least=least), preferred)
+    return preferring(lambda leads: open_recording(path, leads, every_lead=True, how=how, least=least), preferred)

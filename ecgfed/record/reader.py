@@ -1,8 +1,7 @@
 """The front door: a recording and its annotation, whatever their format."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +15,7 @@ from ecgfed.record.dicom_files import dicom_comments, read_dicom
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
 from ecgfed.record.groups import Wanted
 from ecgfed.record.ishne_files import MAGIC, ishne_comments, read_ishne
-from ecgfed.record.leads import are_ecg, find_lead, lead_list, other_name
+from ecgfed.record.leads import NoLeadError, are_ecg, lead_list
 from ecgfed.record.numpy_files import read_numpy
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, Recording, read_options
 from ecgfed.record.scp_files import read_scp, scp_comments
@@ -123,14 +122,19 @@ def read_recording(
 
 def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
     """Read all leads; the chosen one is the first of ``preferred`` that is there, else the recording's first ECG."""
-    return preferring(read_recording(path, (), every_lead=True, how=how), preferred)
+    return preferring(lambda leads: read_recording(path, leads, every_lead=True, how=how), preferred)
 
 
-def preferring(recording: _Read, preferred: tuple[str, ...]) -> _Read:
-    """Return a recording with another lead in use: the first of ``preferred`` that is there, else the one it has."""
-    found = find_lead(recording.leads, preferred)
-    lead = recording.lead if found is None else recording.leads[found.at[0]]
-    return replace(recording, lead=lead, stands_for=other_name(preferred, lead))
+def preferring(read: Callable[[tuple[str, ...]], _Read], preferred: tuple[str, ...]) -> _Read:
+    """Return what ``read`` makes of the preferred leads, of none where the file has none of them.
+
+    They are asked for first: the chosen lead decides what is read beside it, so a file's first ECG may hide them.
+    What else is wrong with a preferred lead is an error here too, as for who asks for it by name.
+    """
+    try:
+        return read(preferred)
+    except NoLeadError:
+        return read(())
 
 
 def ecg_alone(recording: AnyRecording) -> AnyRecording:

@@ -18,6 +18,7 @@ from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.quality import runs
+from ecgfed.signal.size import lead_size, said_of, too_large
 from ecgfed.signal.spans import Spans
 
 #: Leads in which the QRS points up in most hearts.
@@ -71,8 +72,8 @@ class Finding:
     """One thing to know about a recording.
 
     Attributes:
-        kind: ``missing-lead``, ``no-beats``, ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``,
-            ``limb-leads``, ``arm-electrodes`` or ``paced``.
+        kind: ``missing-lead``, ``no-ecg``, ``units``, ``no-beats``, ``heart-rate``, ``sampling-frequency``,
+            ``inverted``, ``biphasic``, ``limb-leads``, ``arm-electrodes`` or ``paced``.
         lead: the lead it concerns, or None for the whole recording.
         text: one sentence.
         evidence: the numbers behind it.
@@ -116,10 +117,11 @@ def record_findings(
         bad: where each lead is bad, (leads, samples) bool or stretches; what lies there is left out.
         annotation: the recording's reference annotation.
     """
-    paced = _paced(recording, annotation)
+    paced, places = _paced(recording, annotation), [_spans(one) for one in bad]
+    units = _units(recording, peaks, places)
     if len(peaks) < MIN_BEATS:
-        return [_no_beats(recording, len(peaks)), *paced]
-    fs_hz, places = recording.fs_hz, [_spans(one) for one in bad]
+        return [*units, _no_beats(recording, len(peaks)), *paced]
+    fs_hz = recording.fs_hz
     bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
     signals: _Signals = {
         lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, places, strict=True)
@@ -127,7 +129,7 @@ def record_findings(
     lost = signals[recording.lead][1]
     own = _usual_names(recording.leads)
     signals = {usual: signals[name] for usual, name in own.items()}
-    findings = _rate(recording, peaks, lost)
+    findings = units + _rate(recording, peaks, lost)
     if not paced:  # a pacing spike is steeper than any QRS: 104's
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
@@ -191,6 +193,15 @@ def missing_lead(recording: AnyRecording, wanted: tuple[str, ...]) -> list[Findi
     has = ", ".join(recording.leads)
     text = f"There is no lead {' or '.join(wanted)}; it has {has}, and {recording.lead} was looked at."
     return [Finding("missing-lead", None, text, {"wanted": list(wanted), "present": list(recording.leads)})]
+
+
+def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Spans]) -> list[Finding]:
+    sizes = [lead_size(recording, lead, peaks, lost) for lead, lost in zip(recording.leads, bad, strict=True)]
+    large = too_large(sizes)
+    if not large:
+        return []
+    said, evidence = said_of(large), {one.lead: round(one.mv, 1) for one in large}
+    return [Finding("units", large[0].lead, f"{said[0].upper()}{said[1:]}", {"mv": evidence})]
 
 
 def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
-from ecgfed.record.leads import choose_lead, lead_list, other_name
+from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, record_path
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.long_peaks import find_peaks
-from ecgfed.tasks.records import record_paths
+from ecgfed.tasks.records import no_ecg, record_paths, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
@@ -157,6 +157,8 @@ def detect(
     for number, one in enumerate(asked):
         recording = _opened(one, wanted, read_options(how))
         read += recording.files
+        if amiss := no_ecg(recording):
+            watch.warn(f"{recording.name}: {amiss}")
         before_s = sum(other.duration_s for other in found)
         told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
         at = find_peaks(recording, detector=found_by, mains_hz=mains_hz, told=told)
@@ -190,8 +192,7 @@ def _opened(one: AnyRecording | Path, leads: tuple[str, ...] | None, how: ReadOp
     if isinstance(one, AnyRecording):
         if leads is None:
             return ecg_alone(one)
-        lead = one.leads[choose_lead(one.leads, one.path, leads)]
-        return ecg_alone(replace(one, lead=lead, stands_for=other_name(leads, lead)))
+        return ecg_alone(with_lead(one, leads))
     if leads is None:
         return open_every_lead(one, DEFAULT_LEADS, how=how)
     return open_recording(one, leads, every_lead=True, how=how)

@@ -4,7 +4,7 @@ import contextlib
 import html
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
-from ecgfed.record.leads import choose_lead, lead_list, other_name
+from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
@@ -23,7 +23,7 @@ from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_fin
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality, Stretch
-from ecgfed.tasks.records import seconds_of
+from ecgfed.tasks.records import no_ecg, seconds_of, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
@@ -56,7 +56,8 @@ class Inspection:
     def __repr__(self) -> str:
         rate = "no heart rate" if self.heart_rate_per_min is None else f"{self.heart_rate_per_min:.0f}/min"
         lead, usable = self.recording.lead, usable_percent(self.quality[self.recording.lead])
-        what = f"{shortened(lead, 20)} {usable:g}% usable, {rate}, {len(self.findings)} findings"
+        count = len(self.findings)
+        what = f"{shortened(lead, 20)} {usable:g}% usable, {rate}, {count} finding{'s' * (count != 1)}"
         return f"Inspection({shortened(self.recording.name, 60)!r}: {what})"
 
     def to_dict(self) -> dict[str, object]:
@@ -207,8 +208,7 @@ def _read(
     if isinstance(recording, AnyRecording):
         if leads is None:
             return ecg_alone(recording), (recording.lead,)
-        chosen = recording.leads[choose_lead(recording.leads, recording.path, wanted)]
-        return ecg_alone(replace(recording, lead=chosen, stands_for=other_name(wanted, chosen))), wanted
+        return ecg_alone(with_lead(recording, wanted)), wanted
     if leads is None:
         return open_every_lead(recording, wanted, how=how), wanted
     return open_recording(recording, wanted, every_lead=True, how=how), wanted
@@ -272,6 +272,8 @@ def _judge(
     """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
     bad = {name: found.spans() for name, found in quality.items()}
     findings = missing_lead(recording, wanted)
+    if amiss := no_ecg(recording):
+        findings.append(Finding("no-ecg", recording.lead, f"{amiss[0].upper()}{amiss[1:]}."))
     annotation = None
     if has_annotation(recording, annotator):
         annotation, unreadable = _annotation(recording, annotator)

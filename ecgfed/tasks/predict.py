@@ -22,8 +22,10 @@ from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
-from ecgfed.signal.quality import Reason
+from ecgfed.signal.quality import NO_SIGNAL, Reason
+from ecgfed.signal.size import said_of, too_large
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
+from ecgfed.tasks.records import no_ecg
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
@@ -218,7 +220,10 @@ def predict(
     require_marks(beats, options)
     found = classifier.classify_blocks(_told(beats, watch))
     found = replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz)
+    if amiss := no_ecg(recording):
+        watch.warn(amiss)
     _tell_of_the_lead(recording.lead, opened.leads, watch)
+    _tell_of_the_signal(beats, watch)
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -242,6 +247,19 @@ def _tell_of_the_lead(lead: str, trained: tuple[str, ...], watch: Watch) -> None
         watch.note(f"The model was trained on lead {places[0]} of its recordings, whatever its name; this is {lead}.")
     else:
         watch.warn(f"lead {lead} is not {' or '.join(trained)}, which the model was trained on")
+
+
+def _tell_of_the_signal(beats: RecordingBeats, watch: Watch) -> None:
+    """Warn of a lead that is too large to be in millivolt, and of windows that show nothing."""
+    recording, count = beats.recording, len(beats.r_samples)
+    if large := too_large([beats.size]):
+        watch.warn(said_of(large))
+    start, stop = (np.clip(edge, 0, recording.samples) for edge in window_spans(recording.fs_hz, beats.r_samples))
+    lost = beats.quality.spans(NO_SIGNAL)
+    empty = int((lost.before(stop) - lost.before(start) >= stop - start).sum())
+    if empty and 2 * empty >= count:
+        what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
+        watch.warn(f"{what}: their class says nothing of them")
 
 
 def _opened(bundle: Bundle | Path | str, trusted: Path | str | Sequence[Path | str] | None) -> Bundle:

@@ -100,6 +100,7 @@ def prepare_mitbih(
         require("wfdb", "reading the records")  # before they are fetched
         download_mitbih(source, base_url=url or PHYSIONET, progress=telling(watch, "download"))
     sources, without = mitbih_sources(source, options, by)
+    _tell_of_the_same_person({one.id for one in sources}, options.holdout, watch)
     check = count_check(sources, options)
     key = None if key is None else Path(key)
     plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
@@ -122,6 +123,16 @@ def prepare_mitbih(
     if altered := wrong_files(read):
         watch.warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}")
     return _packed(cohort, pack, watch)
+
+
+def _tell_of_the_same_person(clients: set[str], holdout: Sequence[str], watch: Watch) -> None:
+    """Warn of a record that is held out while another one of its person is trained on."""
+    from ecgfed.cohort.mitbih import SAME_PATIENT
+
+    for one, other in SAME_PATIENT.items():
+        if {one, other} <= clients and (one in holdout) != (other in holdout):
+            held, trained = (one, other) if one in holdout else (other, one)
+            watch.warn(f"{held} is held out, and {trained} is trained on: both are of the same person")
 
 
 def prepare_folder(
@@ -149,7 +160,7 @@ def prepare_folder(
     workers: int | None = None,
     watch: Watch = NOBODY,
 ) -> Cohort:
-    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV or NumPy.
+    """Make a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or of hospitals.
 
     Args:
         directory: folder of recordings, sub-folders included.
@@ -157,7 +168,8 @@ def prepare_folder(
         patients: CSV with columns record and patient.
         patient_comment: regular expression, one group, that finds the patient in a header's comments. What it finds
             says whose a recording is and is not written down: the clients are called ``p0001``, ``p0002``, ...
-        formats: ``wfdb``, ``edf``, ``csv``, ``numpy``: which recordings to take; default the one there is.
+        formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which recordings
+            to take; default the one there is.
         how: what CSV and NumPy files leave open.
         annotator: suffix of the annotation files.
         split: as in ``prepare_mitbih``; so are all arguments from here on.
@@ -324,6 +336,14 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
 
 def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
+    """Return the cohort, packed too where that is asked for; warn of recordings that are too large to be in mV."""
+    large = {str(one["name"]): float(one["too_large_mv"]) for one in cohort.meta["records"] if "too_large_mv" in one}
+    if large:
+        first = max(large, key=lambda name: large[name])
+        watch.warn(
+            f"the QRS of {len(large)} of {len(cohort.meta['records'])} recordings is higher than any electrode gives, "
+            f"{large[first]:,.0f} mV in {first}: are the units right?"
+        )
     if file is not None:
         from ecgfed.cohort.pack import pack_cohort
 

@@ -1,11 +1,14 @@
-"""Which records a verb was given: paths of records, or folders of them; and times in them, as a person writes these."""
+"""Which records a verb was given, which lead of them is meant, and times in them, as a person writes these."""
 
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
+from ecgfed.record.leads import are_ecg, by_place, choose_lead, other_name
+from ecgfed.record.recording import AnyRecording
 from ecgfed.record.wfdb_header import record_base, segment_names
 
 #: ``300``, ``5:07.3`` or ``1:05:00``.
@@ -32,6 +35,33 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
             raise RecordError(path, "holds no record", "WFDB headers (RECORD.hea)", "check the folder, or name files")
         found += inside
     return list(dict.fromkeys(found))
+
+
+def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
+    """Return a recording that has been read, with another lead in use.
+
+    Args:
+        recording: it.
+        leads: lead names in order of preference.
+
+    Raises:
+        OptionError: a place, ``#2``, where it is not known: places count the channels of a file, and not all of them
+            were read.
+        RecordError: none of the leads is there, or two are that nothing tells apart.
+    """
+    places = [one for one in leads if by_place(one) is not None]
+    if places and recording.files and (recording.left_out or len(recording.leads) == 1):
+        read = f"{places[0]} of a recording of which not every channel was read"
+        names = f"a name among {', '.join(recording.leads)}"
+        raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
+    lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
+    return replace(recording, lead=lead, stands_for=other_name(leads, lead))
+
+
+def no_ecg(recording: AnyRecording) -> str:
+    """Say that the lead in use is no ECG by its name, in one sentence, or ``""``: a place asks for any channel."""
+    at = recording.leads.index(recording.lead)
+    return "" if are_ecg(recording.leads)[at] else f"lead {recording.lead} is no ECG by its name"
 
 
 def seconds_of(moment: float | str, option: str, expected: str) -> float:

@@ -48,6 +48,12 @@ def test_detect_then_score(ecgfed: Command, recorded: Path, tmp_path: Path) -> N
     assert scores["gross"]["scores"]["veb_se"]["percent"] == 0  # a detector says N to all
 
 
+def test_detect_counts_one_record_as_one(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
+    said = ecgfed("detect", recorded / "r1", "--out", tmp_path / "peaks")
+    assert "\n1 record in " in said.out + said.err
+    assert "\n2 records in " in (said := ecgfed("detect", recorded, "--out", tmp_path / "two")).out + said.err
+
+
 def test_detect_reads_every_format(ecgfed: Command, recorded: Path, tmp_path: Path) -> None:
     signals = wfdb.rdrecord(str(recorded / "r1")).p_signal
     np.savetxt(tmp_path / "r1.csv", signals, fmt="%.3f", delimiter=",", header="MLII (mV),V1 (mV)", comments="")

@@ -14,6 +14,8 @@ import pytest
 from conftest import PATIENTS, Said, write_record
 from record_files import END, copy_record, cut, edit, flip_byte, mark
 
+from ecgfed.record.reader import FORMATS
+
 Run = Callable[..., Said]
 SERIAL = ("--workers", 1)
 
@@ -73,6 +75,11 @@ def test_json_says_the_same_to_a_script(ecgfed: Run, records: Path, tmp_path: Pa
     assert value["left_out"] == {}
     assert value["without_beats"] == []
     assert value["cohort"] == str(tmp_path / "c")
+
+
+def test_help_names_every_format(ecgfed: Run) -> None:
+    said = " ".join(ecgfed("prepare", "folder", "--help").out.replace("│", " ").split())
+    assert f"{', '.join(FORMATS)}: which recordings to take" in said
 
 
 def test_quiet_says_nothing(ecgfed: Run, records: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ecgfed.cohort.mitbih import count_check, mitbih_sources, published_sha256, 
 from ecgfed.cohort.split import TEST, TRAIN, VALID
 from ecgfed.cohort.summary import summarise
 from ecgfed.errors import CohortError, OptionError
+from ecgfed.tasks.prepare import prepare_mitbih
 
 #: Beats of each class on the 46 records with MLII.
 PUBLISHED = {
@@ -147,6 +149,25 @@ def test_by_record_they_stay_apart_and_lead_v5_takes_others(mitdb: Path) -> None
     assert without == ["102", "104"]
     v5, _ = mitbih_sources(mitdb, PrepareOptions(BeatOptions(("V5",), "annotated")))
     assert [source.id for source in v5] == ["100", "102", "104", "114", "123"]
+
+
+@pytest.mark.mitdb
+def test_a_person_on_both_sides_of_the_holdout_is_said(mitdb: Path, tmp_path: Path) -> None:
+    for name in ("100", "201", "202"):
+        copy_record(mitdb / name, tmp_path)
+
+    def told(*holdout: str, by: str = "record") -> list[str]:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            prepare_mitbih(tmp_path, tmp_path / "c", by=by, holdout=holdout, overwrite=True, workers=1)
+        return [str(one.message) for one in said]
+
+    assert told("201") == ["201 is held out, and 202 is trained on: both are of the same person"]
+    assert told("202") == ["202 is held out, and 201 is trained on: both are of the same person"]
+    assert told("201", "202") == told("100") == told("201", by="patient") == []
+    for file in tmp_path.glob("202.*"):
+        file.unlink()
+    assert told("201") == []
 
 
 @pytest.mark.mitdb

@@ -160,6 +160,16 @@ def test_shutdown_is_x_and_counts_like_o() -> None:
     assert counted(marks((100, "N"), (500, "~"), subtype={500: 0x10}), test)["Ov"] == 1
 
 
+def test_a_shutdown_before_the_start_has_its_seconds_and_no_beats() -> None:
+    """As ``bxb``, which adds up the seconds as it reads, and looks for a start in the pairing alone."""
+    noise = {-20_000: 0x30, -16_400: 0}
+    test = marks((-20_000, "~"), (-16_400, "~"), (100, "N"), (1800, "N"), subtype=noise)
+    found = compare(marks((-18_000, "N"), (100, "N"), (1800, "N")), test, FS_HZ, samples=START + 100_000)
+    assert found.shutdown_s == pytest.approx(10)
+    share = found.missed_in_shutdown["all"]
+    assert (share.part, share.whole) == (0, 2)
+
+
 def test_a_single_shutdown_mark_as_in_the_aha_database() -> None:
     """From 150 ms after the beat before it to 150 ms before the mark after it."""
     reference = marks((100, "N"), (1000, "~"), (2000, "N"), subtype={1000: 0x30})

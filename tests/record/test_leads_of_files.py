@@ -211,7 +211,8 @@ def test_the_detector_never_sees_a_respiration() -> None:
     found = [ecgfed.detect(one).records[0].sample.tolist() for one in (alone, both)]
     assert found[0] == found[1]
     assert list(ecgfed.inspect_recording(both).quality) == ["MLII"]
-    asked = ecgfed.detect(both, leads="RESP")
+    with pytest.warns(ecgfed.EcgfedWarning, match="lead RESP is no ECG by its name"):
+        asked = ecgfed.detect(both, leads="RESP")
     assert asked.records[0].lead == "RESP"
 
 

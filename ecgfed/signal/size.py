@@ -1,0 +1,76 @@
+"""How high the QRS of a lead is: what says that a file's units are wrong, a thousandfold as a rule.
+
+Nothing is refused for it: who reads a file of another amplifier knows better. docs/quality.md says what is measured.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.record.recording import AnyRecording
+from ecgfed.signal.spans import Spans
+
+#: No electrode gives a QRS so high: the highest of MIT-BIH's 96 leads is 4.0 mV (116's MLII).
+LARGEST_MV = 20.0
+#: The QRS is measured this far around an R peak; where there are no beats, stretches of so many seconds.
+QRS_S, STRETCH_S = 0.06, 2.0
+#: Fewer beats say nothing; more than so many are not looked at, spread over the recording.
+MIN_BEATS, LOOKED_AT = 5, 200
+#: Leads that a sentence names.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Size:
+    """How far a lead goes, from its lowest to its highest value.
+
+    Attributes:
+        lead: its name.
+        mv: the median, in millivolt.
+        of_beats: it is of QRS complexes; otherwise of stretches of ``STRETCH_S``.
+    """
+
+    lead: str
+    mv: float
+    of_beats: bool
+
+
+def lead_size(recording: AnyRecording, lead: str, peaks: NDArray[np.int64], bad: Spans) -> Size | None:
+    """Measure a lead as it was recorded, of a long recording some blocks of it.
+
+    Args:
+        recording: in memory or on the disk.
+        lead: one of its leads.
+        peaks: (beats,) int64 R peaks.
+        bad: where the lead is bad: beats there are left out.
+
+    Returns:
+        The size, or None where no sample is a number.
+    """
+    row, peaks = recording.leads.index(lead), peaks[~bad.inside(peaks)]
+    of_beats = len(peaks) >= MIN_BEATS
+    half = max(1, round((QRS_S if of_beats else STRETCH_S / 2) * recording.fs_hz))
+    at = peaks if of_beats else np.arange(half, max(recording.samples, half + 1), 2 * half)
+    some = np.unique(np.linspace(0, len(at) - 1, min(len(at), LOOKED_AT)).round().astype(np.int64))
+    found = []
+    for middle in at[some].tolist():
+        signal = recording.read(max(middle - half, 0), min(middle + half + 1, recording.samples), [row])[0]
+        held = signal[np.isfinite(signal)]
+        if len(held):
+            found.append(float(np.ptp(held)))
+    return Size(lead, float(np.median(found)), of_beats) if found else None
+
+
+def too_large(sizes: list[Size | None]) -> list[Size]:
+    """Return the leads that are larger than any electrode's, the largest first."""
+    return sorted((one for one in sizes if one is not None and one.mv > LARGEST_MV), key=lambda one: -one.mv)
+
+
+def said_of(large: list[Size]) -> str:
+    """Return one sentence about leads that are too large."""
+    first, names = large[0], [one.lead for one in large[1 : 1 + _NAMED]]
+    names += [f"{len(large) - 1 - _NAMED} more"] * (len(large) - 1 > _NAMED)
+    others = f" (and too high in {', '.join(names)})" if names else ""
+    what = f"the {'QRS' if first.of_beats else 'usual excursion'} of {first.lead} is {first.mv:,.0f} mV{others}"
+    return f"{what}, and no electrode gives {LARGEST_MV:g}: are the units right?"

@@ -55,10 +55,14 @@ def qrs(detector: str, *keys: str) -> Way:
     return ("results", {"detector": detector}, *keys)
 
 
+def qrs_of(detector: str) -> Any:
+    (one,) = [one for one in results_of("qrs/results.json")["results"] if one["detector"] == detector]
+    return one
+
+
 def qrs_row(detector: str) -> dict[str, tuple[Way, ...]]:
     """A row of the detectors; the records named in it are those of the file too."""
-    (one,) = [one for one in results_of("qrs/results.json")["results"] if one["detector"] == detector]
-    worst = tuple(one["all"]["worst"])
+    worst = tuple(qrs_of(detector)["all"]["worst"])
     text = ", ".join(f"{record} {{1}}" for record in worst)
     text = f"| {detector} | {{2}} | {{2}} | {{2}} | {{2}} | {{2}} | {{0}} ({{1}}; {{1}}) | {text} | {{2}} |"
     every = [qrs(detector, "all", key) for key in ("se", "ppv", "f1")]
@@ -66,6 +70,15 @@ def qrs_row(detector: str) -> dict[str, tuple[Way, ...]]:
     sets = [qrs(detector, name, "f1") for name in ("DS1", "DS2")]
     records = [qrs(detector, "all", "worst", record) for record in worst]
     return {text: (*every, *sets, *offset, *records, qrs(detector, "cpu_s_per_record"))}
+
+
+def placed_row(kind: str) -> dict[str, tuple[Way, ...]]:
+    """A row of how near R peaks are put, by beat type; none for a type of fewer than 20 beats."""
+    if qrs_of("ecgfed")["placed"][kind]["beats"] < 20:
+        return {}
+    within = tuple(qrs(name, "placed", kind, "within_25_ms") for name in ("ecgfed", "ecgfed-1"))
+    label = kind if kind == "all" else f"`{kind}`"
+    return {f"| {label} | {{0}} | {{2}} | {{2}} |": (qrs("ecgfed", "placed", kind, "beats"), *within)}
 
 
 def stress_row(row: str) -> dict[str, tuple[Way, ...]]:

@@ -9,6 +9,7 @@ from figure_ways import (
     gemm,
     method_row,
     newcomer,
+    placed_row,
     qrs,
     qrs_row,
     results_of,
@@ -96,8 +97,8 @@ QRS = [
         {
             "All {0} records, {0} beats from 5:00 on": (("records",), qrs("ecgfed", "all", "beats")),
             "DS2 without 202 has F1 {2}% with both leads": (qrs("ecgfed", "DS2 without 202", "f1"),),
-            "better than ours with both leads** ({2}%): pantompkins1985 {2}%, gqrs {2}%. With channel 0 alone ours has "
-            "{2}%": tuple(qrs(name, "DS2", "f1") for name in ("ecgfed", "pantompkins1985", "gqrs", "ecgfed-1")),
+            "better than ours with both leads** ({2}%): pantompkins1985 {2}%. With channel 0 alone ours has "
+            "{2}%": tuple(qrs(name, "DS2", "f1") for name in ("ecgfed", "pantompkins1985", "ecgfed-1")),
             "{1} ms at the median without the paced records and {1} ms over all their beats": tuple(
                 qrs("ecgfed", "all but paced", key) for key in ("record_sd_ms", "pooled_sd_ms")
             ),
@@ -118,6 +119,12 @@ QRS = [
         one
         for row in results_of("qrs/results.json")["results"]
         for one in figures("benchmarks/qrs/README.md", "qrs/results.json", qrs_row(row["detector"]))
+    ),
+    *(
+        one
+        for kind in results_of("qrs/results.json")["results"][0]["placed"]
+        if placed_row(kind)
+        for one in figures("benchmarks/qrs/README.md", "qrs/results.json", placed_row(kind))
     ),
     *(
         one

@@ -333,9 +333,18 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     check_labels(leads, "lead", where, CohortError)
     check_labels(names, "class", where, CohortError)
     check_labels(records, "record", where, CohortError)
+    for record in meta.get("records", ()):
+        if not _counts(record.get("left_out", {})):
+            found = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
+            raise CohortError(where, found, "symbols with their numbers of beats", again)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
         raise CohortError(where, "its label map names other classes than it has", "each class once", again)
     return layout, count, drawn, clients, labels
+
+
+def _counts(value: object) -> bool:
+    """Whether a value of a JSON file counts something by name."""
+    return isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values())
 
 
 def _client(index: int, told: tuple[Any, Any, Any, Any], where: Path) -> Client:

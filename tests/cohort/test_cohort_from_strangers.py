@@ -40,6 +40,16 @@ def test_a_name_that_cannot_be_a_files_is_refused(cohort_path: Path, tmp_path: P
         open_cohort(cohort)
 
 
+@pytest.mark.parametrize("left_out", ["MLII", ["V"], {"V": "2"}, {"V": -1}, {"V": True}])
+def test_what_was_left_out_of_a_record_is_counts_by_symbol(cohort_path: Path, tmp_path: Path, left_out: object) -> None:
+    cohort = copied(cohort_path, tmp_path / "c")
+    meta = json.loads((cohort / "cohort.json").read_text())
+    meta["records"][0]["left_out"] = left_out
+    (cohort / "cohort.json").write_text(json.dumps(meta))
+    with pytest.raises(CohortError, match=r"left_out of record .* expected symbols with their numbers of beats"):
+        open_cohort(cohort)
+
+
 def test_export_writes_nothing_outside(ecgfed: Command, cohort_path: Path, fedavg_run: Path, tmp_path: Path) -> None:
     cohort = copied(cohort_path, tmp_path / "c")
     changed_client(cohort, id="../../../x/y")

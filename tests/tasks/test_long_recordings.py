@@ -280,7 +280,10 @@ def test_two_weeks_take_less_than_500_mb(tmp_path: Path, verb: str) -> None:
         while left:
             out.write(part[:left].tobytes())
             left -= len(part[:left])
-    (tmp_path / "r.hea").write_text(f"r 1 250 {samples}\nr.dat 16 200/mV 16 0 0\n")
+    whole, rest = divmod(samples, len(part))
+    checksum = int(part.sum(dtype=np.int64)) * whole + int(part[:rest].sum(dtype=np.int64))
+    checksum = (checksum + 2**15) % 2**16 - 2**15
+    (tmp_path / "r.hea").write_text(f"r 1 250 {samples}\nr.dat 16 200/mV 16 0 {part[0]} {checksum} 0 MLII\n")
     work = f"ecgfed.detect({str(tmp_path / 'r')!r}, {str(tmp_path / 'out')!r}).records[0].sample"
     if verb == "predict":
         work = f"(p := ecgfed.predict({str(BUNDLE)!r}, {str(tmp_path / 'r')!r})).save({str(tmp_path / 'out')!r}), p"

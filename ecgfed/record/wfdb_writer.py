@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError, StorageError
 from ecgfed.extras import require
 from ecgfed.record.recording import Annotation, Recording, spans
-from ecgfed.record.wfdb_files import read_recording
+from ecgfed.record.wfdb_files import read_annotation_file, read_recording
 from ecgfed.text import safe_text
 
 #: The largest value of format 16 beside -32768, which stands for a gap (signal(5)).
@@ -164,13 +164,32 @@ def record_bytes(
             folder = Path(temporary)
             written = _write(recording, name, folder)
             files = {suffix: (folder / f"{name}.{suffix}").read_bytes() for suffix in ("hea", "dat")}
+            if annotation is not None:
+                files["atr"] = _annotation_read_back(annotation, recording, folder / f"{name}.atr")
     except (OSError, ValueError) as problem:
         raise StorageError(
             recording.path, f"no copy could be made ({problem})", action="free space in TMPDIR"
         ) from None
-    if annotation is not None:
-        files["atr"] = annotation_bytes(annotation, recording.fs_hz)
     return files, written
+
+
+def _annotation_read_back(annotation: Annotation, recording: Recording, file: Path) -> bytes:
+    """Write an annotation file, and compare the marks that read back with what was meant; return its bytes."""
+    written = annotation_bytes(annotation, recording.fs_hz)
+    file.write_bytes(written)
+    symbols = [symbol if symbol in _CODES else _COMMENT for symbol in annotation.symbol.tolist()]
+    try:
+        back = read_annotation_file(file, fs_hz=recording.fs_hz, samples=recording.samples)
+        same = np.array_equal(back.sample, annotation.sample) and back.symbol.tolist() == symbols
+    except RecordError:
+        same = False
+    if not same:  # the WFDB library takes such notes at sample 0 for its own
+        found, expected = (
+            "its annotation does not read back as it was written",
+            "no note at sample 0 that begins with ##",
+        )
+        raise RecordError(recording.path, found, expected, "take the note out")
+    return written
 
 
 def annotation_bytes(annotation: Annotation, fs_hz: float) -> bytes:

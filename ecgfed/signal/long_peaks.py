@@ -111,6 +111,7 @@ class _Change:
         self.one_at_a_time = Lock()
 
     def look_at(self, block: NDArray[np.float64]) -> None:
+        """Take (leads, samples) millivolt in, NaN where there is no sample."""
         if self.found:
             return
         held = np.isfinite(block)

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import END, mark, skip
 
+from ecgfed.errors import RecordError
 from ecgfed.record.annotations import OTHER_SYMBOLS
-from ecgfed.record.recording import BEAT_SYMBOLS, Annotation
+from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, Recording
 from ecgfed.record.wfdb_files import read_annotation_file
-from ecgfed.record.wfdb_writer import annotation_bytes
+from ecgfed.record.wfdb_writer import annotation_bytes, record_bytes
 
 #: A mark: samples since the one before, symbol, subtype, note.
 MARK = st.tuples(
@@ -64,3 +65,15 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
 
 def test_no_mark_is_an_end_mark_alone() -> None:
     assert annotation_bytes(Annotation(np.empty(0, np.int64), np.empty(0, "<U1")), 360.0) == END
+
+
+@pytest.mark.parametrize("note", ["## x", "## time resolution: 7"])
+def test_a_note_that_wfdb_would_take_for_its_own_is_refused(note: str) -> None:
+    """Behind it, rdann loses the mark or never ends."""
+    signal = np.sin(np.arange(3600) / 20)[None]
+    recording = Recording("r", Path("r"), "MLII", ("MLII",), 360.0, signal, (), files=())
+    lost = Annotation(np.array([0, 180]), np.array(['"', "N"]), (note, ""))
+    with pytest.raises(RecordError, match="does not read back as it was written"):
+        record_bytes(recording, "r", lost)
+    later = Annotation(np.array([90, 180]), np.array(['"', "N"]), (note, ""))
+    assert set(record_bytes(recording, "r", later)[0]) == {"hea", "dat", "atr"}

@@ -1,5 +1,6 @@
 """What a power cut leaves: every state a disk may be in, from the calls that were made, is opened and gone on with."""
 
+import filecmp
 import json
 import os
 import shutil
@@ -275,6 +276,23 @@ def loop_mount() -> Iterator[Callable[[Path, Path], None]]:
         subprocess.run(["umount", place], check=True)
 
 
+def _copy_at_a_moment(image: Path, copy: Path) -> None:
+    """Copy an image that is being written to, as it was at one moment.
+
+    A copy takes a while: its first blocks may be older than its last ones, which no power cut does to a disk. Two
+    copies that are equal, one after the other, show the state at the end of the first.
+    """
+    shutil.copyfile(image, copy)
+    again = copy.with_suffix(".again")
+    for _ in range(200):
+        shutil.copyfile(image, again)
+        if filecmp.cmp(copy, again, shallow=False):
+            again.unlink()
+            return
+        again.replace(copy)
+    raise AssertionError("the image is never at rest for the time of two copies")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(bool(_loop_mounts()), reason=_loop_mounts() or "mounts")
 def test_snapshots_of_a_live_ext4_image_are_gone_on_with(
@@ -293,7 +311,7 @@ def test_snapshots_of_a_live_ext4_image_are_gone_on_with(
         def progress(self, what: str, done: int, total: int | None, about: str = "", **more: object) -> None:
             promised = CheckpointStore(place / "run").rounds()
             copy = tmp_path / f"copy{done}.img"
-            shutil.copyfile(image, copy)
+            _copy_at_a_moment(image, copy)
             copies.append((copy, promised))
 
     _train(cohort_path, place / "run", rounds=8, watch=Heard())

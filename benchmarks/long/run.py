@@ -4,7 +4,7 @@
 
 Makes records of an hour, a day and two weeks out of MIT-BIH (``records.py``): two leads at 250 Hz, WFDB format 16 and
 212, EDF. Each verb runs in a process of its own, imports included, and says its seconds, its processor time and its
-peak memory (``ru_maxrss``). ``predict`` takes the bundle ``--bundle``. Beside them on the same hour and day: wfdb's
+peak memory (``VmHWM``: ``ru_maxrss`` would begin at what this program had). ``predict`` takes the bundle ``--bundle``. Beside them on the same hour and day: wfdb's
 ``gqrs`` (Python) and sleepecg, one lead, signal read before the clock starts and without the process's start, which
 flatters them; gqrs on the hour alone, because it takes minutes for it.
 
@@ -35,21 +35,23 @@ PEERS = {
     "gqrs": "from wfdb.processing import gqrs_detect as find\nlook = lambda: find(sig=signal, fs=250)",
     "sleepecg": "from sleepecg import detect_heartbeats as find\nlook = lambda: find(signal, 250)",
 }
-_VERB = """
+_PEAK = "(peak,) = (int(line.split()[1]) for line in open('/proc/self/status') if line.startswith('VmHWM:'))"
+_VERB = f"""
 import time; begun = time.perf_counter()
-import json, resource, ecgfed
-{work}
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(json.dumps([time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, made]))
+import json, ecgfed
+{{work}}
+{_PEAK}
+print(json.dumps([time.perf_counter() - begun, time.process_time(), peak * 1024, made]))
 """
-_PEER = """
-import json, resource, time, ecgfed
-signal = ecgfed.read_recording({record!r}).signal_mv
-{work}
+_PEER = f"""
+import json, time, ecgfed
+signal = ecgfed.read_recording({{record!r}}).signal_mv
+{{work}}
 begun, before = time.perf_counter(), time.process_time()
 made = len(look())
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps([time.perf_counter() - begun, time.process_time() - before, peak, made]))
+spent = [time.perf_counter() - begun, time.process_time() - before]
+{_PEAK}
+print(json.dumps([*spent, peak * 1024, made]))
 """
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import LeaveOutOption, MethodOption, MovedCohortOption, ProtocolOption, ScoredSplitOption
+from .options import LeaveOutOption, MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, ScoredSplitOption
 from .output import (
     JsonOption,
     OverwriteOption,
@@ -41,6 +41,7 @@ def evaluate_command(
         ),
     ] = True,
     leave_out: LeaveOutOption = "nothing",
+    personal: PersonalOption = None,
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the files; default RUN/evaluation-SPLIT, made anew each time.")
@@ -63,6 +64,7 @@ def evaluate_command(
             protocol=protocol,
             local_models=local,
             leave_out=leave_out,
+            personal=personal,
             out=out,
             overwrite=overwrite,
             method=method,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import MethodOption, MovedCohortOption, ProtocolOption, RunArgument, SignOption
+from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .watch import watching
 
@@ -17,6 +17,7 @@ def export_command(
     out: Annotated[Path, typer.Option("--out", help="The bundle folder to make.")],
     cohort_path: MovedCohortOption = None,
     protocol: ProtocolOption = "ensemble",
+    personal: PersonalOption = None,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -33,6 +34,7 @@ def export_command(
             out,
             cohort=cohort_path,
             protocol=protocol,
+            personal=personal,
             sign=sign,
             overwrite=overwrite,
             method=method,

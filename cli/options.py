@@ -30,6 +30,15 @@ ProtocolOption = Annotated[
         autocompletion=choices("ensemble", "average"),
     ),
 ]
+PersonalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--personal",
+        help="Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, "
+        "kernel, finetune, probe, gated; default what the method is made for.",
+        autocompletion=choices("method", "masked", "prior", "head", "kernel", "finetune", "probe", "gated"),
+    ),
+]
 MethodOption = Annotated[
     str | None,
     typer.Option(

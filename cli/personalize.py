@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .complete import detector_names
-from .options import MethodOption, MovedCohortOption, RunArgument, SignOption
+from .options import MethodOption, MovedCohortOption, PersonalOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     AnnotatorOption,
@@ -40,6 +40,7 @@ def personalize_command(
         ),
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the first minutes' beats.")] = 10,
+    personal: PersonalOption = None,
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
     lead: Annotated[str | None, lead_option("the cohort's")] = None,
     detector: Annotated[
@@ -72,6 +73,7 @@ def personalize_command(
             minutes=minutes,
             class_mix=class_mix,
             epochs=epochs,
+            personal=personal,
             patient=patient,
             leads=None if lead is None else lead_names(lead),
             detector=None if detector is None else named_detector(detector),

@@ -44,6 +44,10 @@ def train_command(
     ] = None,
     norm: Annotated[str | None, typer.Option(help="group, batch or none; default by net.")] = None,
     width: Annotated[float | None, typer.Option(help="Scales the net's channels; default 1.")] = None,
+    window_share: Annotated[
+        float | None,
+        typer.Option(help="How much the window counts beside RR features; 0.1 suits patients who take no part."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Decides everything random; default 0.")] = None,
     seeds: Annotated[
         str | None, typer.Option(help="Several seeds, such as 0,1,2: a run each, in OUT/seed-0 and so on.")
@@ -97,6 +101,7 @@ def train_command(
         "net": net,
         "norm": norm,
         "width": width,
+        "window_share": window_share,
         "settings": _settings(set_ or []),
         "config": config,
         "leave_out": leave_out,

@@ -4,9 +4,9 @@
 
 Makes records of an hour, a day and two weeks out of MIT-BIH (``records.py``): two leads at 250 Hz, WFDB format 16 and
 212, EDF. Each verb runs in a process of its own, imports included, and says its seconds, its processor time and its
-peak memory (``VmHWM``: ``ru_maxrss`` would begin at what this program had). ``predict`` takes the bundle ``--bundle``. Beside them on the same hour and day: wfdb's
-``gqrs`` (Python) and sleepecg, one lead, signal read before the clock starts and without the process's start, which
-flatters them; gqrs on the hour alone, because it takes minutes for it.
+peak memory (``VmHWM``: ``ru_maxrss`` would begin at what this program had). ``predict`` takes the bundle ``--bundle``.
+Beside them on the same hour and day: wfdb's ``gqrs`` (Python) and sleepecg, one lead, signal read before the clock
+starts and without the process's start, which flatters them; gqrs on the hour alone, because it takes minutes for it.
 
 Prints a table and writes ``results.json`` (or ``--results``). Two weeks need 1 GB below ``--work`` while it runs.
 """
@@ -14,6 +14,7 @@ Prints a table and writes ``results.json`` (or ``--results``). Two weeks need 1 
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ PEERS = {
     "gqrs": "from wfdb.processing import gqrs_detect as find\nlook = lambda: find(sig=signal, fs=250)",
     "sleepecg": "from sleepecg import detect_heartbeats as find\nlook = lambda: find(signal, 250)",
 }
+#: What each is imported from.
+PACKAGES = {"gqrs": "wfdb", "sleepecg": "sleepecg"}
 _PEAK = "(peak,) = (int(line.split()[1]) for line in open('/proc/self/status') if line.startswith('VmHWM:'))"
 _VERB = f"""
 import time; begun = time.perf_counter()
@@ -77,7 +80,9 @@ def main() -> None:
     rows = [about(name, verb, file, given) for name, file in files.items() for verb in ("detect", "predict", "inspect")]
     for name, file in list(files.items())[:2]:
         for peer, program in PEERS.items():
-            if peer != "gqrs" or name == "1 h":
+            if find_spec(PACKAGES[peer]) is None:
+                print(f"left out: {peer}, because {PACKAGES[peer]} is not installed", flush=True)
+            elif peer != "gqrs" or name == "1 h":
                 found = measured(_PEER.format(record=str(file), work=program))
                 rows.append({"record": name, "what": f"{peer}, one lead, once read", **found})
     if given.days:

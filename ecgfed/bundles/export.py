@@ -24,10 +24,13 @@ from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST, NORMALISATION, RR_AB
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
 from ecgfed.evaluation.predict import chain_logits
+from ecgfed.federation.data import training_data
 from ecgfed.federation.state import State
 from ecgfed.files import read_json, replacing_folder, write_bytes, write_json
 from ecgfed.methods.answers import Answer, Chain, Ensemble
 from ecgfed.nets.net import Inputs, Net
+from ecgfed.personal.apply import PersonalAnswers, chosen_name
+from ecgfed.personal.registry import METHODS_OWN, personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
 
@@ -46,6 +49,7 @@ def export_bundle(
     out: Path,
     *,
     protocol: str = "ensemble",
+    personal: str | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -58,6 +62,8 @@ def export_bundle(
         state: its checkpoint.
         out: folder to make.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        personal: the personal answers, a name of ``ecgfed.personal`` or ``method``; default what the method is made
+            for.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
         progress: called with patients done and all.
@@ -68,19 +74,34 @@ def export_bundle(
     Raises:
         BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
     """
-    method, clients = run.method, cohort.federation
-    scores = _scores(run, state, protocol)
+    clients, how = cohort.federation, chosen_name(run, personal)
+    answers = PersonalAnswers(
+        run,
+        state,
+        personal_by_name(how),
+        lambda: training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out),
+    )
+    scores = _scores(run, state, protocol, how)
 
     def patients() -> Iterator[PatientModel]:
         for i, client in enumerate(clients):
-            chain = method.personal_answer(state.server, run.kept(state, client.index))
+            chain = answers.of(client.index)
             inputs = _some_inputs(cohort, _some_rows(cohort, client), run.net)
             yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id))
             if progress:
                 progress(i + 1, len(clients))
 
     return write_bundle(
-        run, cohort, state, out, patients(), scores.get(""), protocol=protocol, signer=signer, overwrite=overwrite
+        run,
+        cohort,
+        state,
+        out,
+        patients(),
+        scores.get(""),
+        protocol=protocol,
+        personal=how,
+        signer=signer,
+        overwrite=overwrite,
     )
 
 
@@ -112,6 +133,7 @@ def write_bundle(
     scores: dict[str, Any] | None,
     *,
     protocol: str = "ensemble",
+    personal: str = METHODS_OWN,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -125,6 +147,7 @@ def write_bundle(
         patients: the personal models.
         scores: of the run, for the manifest, or None.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        personal: what the personal models are, for the manifest.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
 
@@ -161,6 +184,7 @@ def write_bundle(
             "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files,
             "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
+            "personal": personal,
             "weights": weights,
             "scores": scores,
             "parity": parity.report(),
@@ -250,12 +274,13 @@ def _properties(run: Run, cohort: Cohort, bound: str) -> dict[str, str]:
     return {**plain, **{name: json.dumps(value, ensure_ascii=False) for name, value in values.items()}}
 
 
-def _scores(run: Run, state: State, protocol: str) -> dict[str, dict[str, Any]]:
+def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, dict[str, Any]]:
     """Return test scores by client id (and of the run under ``""``), where 'ecgfed evaluate' has made them.
 
     Scores of another round are left out, and T_g where it is that of another global answer than the exported one.
     """
-    path = run.path / "evaluation-test" / "scores.json"
+    other = "" if personal == run.method.personal else f"-{personal}"
+    path = run.path / f"evaluation-test{other}" / "scores.json"
     if not path.is_file():
         return {}
     result = read_json(path, BundleError)

@@ -35,8 +35,10 @@ class _Traced(torch.nn.Module):
 
 def input_shapes(net: Net, role: str) -> dict[str, tuple[int, ...]]:
     """Return the shape of each input of a role for one beat."""
-    if role == "head":
+    if role in ("head", "linear"):
         return {"features": (net.features,)}
+    if role in ("kernel", "gated"):
+        return {"features": (net.described,)}
     shapes = {net.input_name: net.input_shape}
     if net.spec.rr:
         shapes["rr"] = (net.spec.rr_count,)
@@ -48,14 +50,14 @@ class GraphTemplate:
 
     Args:
         net: the net.
-        role: ``model``, ``extractor`` or ``head``.
+        role: one of the net's ``roles``.
         params: parameters of the shapes to expect; values do not matter.
     """
 
     def __init__(self, net: Net, role: str, params: Params) -> None:
         self.names = tuple(sorted(params))  # a checkpoint's order is any; a run's bytes shall be the same
         shapes = input_shapes(net, role)
-        self.output = "features" if role == "extractor" else "logits"
+        self.output = "features" if role in ("extractor", "describer") else "logits"
         types = {net.input_name: net.input_type}
         examples = {n: torch.zeros(2, *shape, dtype=types.get(n, torch.float32)) for n, shape in shapes.items()}
         batch = torch.export.Dim("beats")

@@ -49,7 +49,15 @@ NORMALISATION = {
 #: The longest name of a class, in characters.
 MOST_CLASS_NAME = 4096
 #: Chains of graphs by their roles.
-CHAINS = (["model"], ["ensemble"], ["extractor", "head"], ["decoupled"])
+CHAINS = (
+    ["model"],
+    ["ensemble"],
+    ["extractor", "head"],
+    ["extractor", "linear"],
+    ["describer", "kernel"],
+    ["describer", "gated"],
+    ["decoupled"],
+)
 #: What only a bundle has whose manifest carries a digest; a graph that says it asks its manifest for one.
 BOUND = "run"
 _AGAIN = "export it again"

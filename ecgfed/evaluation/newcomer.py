@@ -24,6 +24,8 @@ from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import client_work
 from ecgfed.methods.answers import Answer, Chain
 from ecgfed.nets.net import Inputs
+from ecgfed.personal.apply import PersonalAnswers
+from ecgfed.personal.base import Personal
 from ecgfed.runs.run import Run
 
 
@@ -112,6 +114,16 @@ def adapted(run: Run, cohort: Cohort, state: State, patient: FirstBeats, epochs:
     personal = run.method.personal_answer(state.server, result.kept)
     local = run.method.local_answer(result.returned)
     return local if local is not None and all(part.shared for part in personal.parts) else personal
+
+
+def from_beats(run: Run, cohort: Cohort, state: State, patient: FirstBeats, how: Personal) -> Chain:
+    """Return a new patient's answer made from the global model and the first beats.
+
+    Raises:
+        RunError: the method has no global model.
+    """
+    answers = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=run.net.spec.rr))
+    return answers.made_from(patient.data.batch(patient.data.rows[0]), None, len(cohort.clients))
 
 
 def inputs_of(cohort: Cohort, count: int, *, rr: bool) -> Inputs:

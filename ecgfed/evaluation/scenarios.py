@@ -17,6 +17,8 @@ from ecgfed.evaluation.scores import class_table, confusion, harmonic_mean, macr
 from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.federation.state import State
 from ecgfed.methods.answers import Chain
+from ecgfed.personal.apply import PersonalAnswers
+from ecgfed.personal.base import Personal
 from ecgfed.runs.run import Run
 
 PROTOCOLS = ("ensemble", "average")
@@ -82,6 +84,7 @@ def evaluate(
     workers: int = 1,
     local: bool = True,
     leave_out: str = "nothing",
+    personal: Personal | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Score a run on one split of its cohort.
@@ -101,6 +104,7 @@ def evaluate(
             takes the time of a round.
         progress: called with patients done and all.
         leave_out: beats that are not scored, ``nothing`` or ``poor-quality``.
+        personal: how each patient's answer is made from the global model; None: the method's own.
 
     Returns:
         JSON-ready: ``scores`` and ``scores_truth`` (T_g, T_p, T_r, T_l, T_l_clients, and T_p_global: the global
@@ -111,23 +115,25 @@ def evaluate(
 
     Raises:
         CohortError: the split has no beats.
+        RunError: ``personal`` needs a global model and the method has none.
     """
     pool = _open_pool(run, cohort, state, split, protocol, workers, leave_out)
     patients: list[PatientScores] = []
     variants: dict[str, list[float]] = {}
     generic: list[Client] = []
+    answers = PersonalAnswers(run, state, personal, lambda: pool.data)
     for i, client in enumerate(cohort.federation):
         kept = run.kept(state, client.index)
-        personal = run.method.personal_answer(state.server, kept)
-        scores = pool.scores(client, personal)
+        answer = answers.of(client.index)
+        scores = pool.scores(client, answer)
         if progress:
             progress(i + 1, len(cohort.federation))
         if not scores.own.sum():
             continue
         patients.append(scores)
-        if all(part.shared for part in personal.parts):
+        if all(part.shared for part in answer.parts):
             generic.append(client)
-        for name, chain in run.method.personal_variants(state.server, kept).items():
+        for name, chain in ({} if personal else run.method.personal_variants(state.server, kept)).items():
             own = pool.own(client)
             labels = Predictor(run.net, pool.data, pool.rows[own], 1).labels(chain)
             matrix = confusion(pool.truth[own], labels, len(cohort.classes))

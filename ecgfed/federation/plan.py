@@ -72,16 +72,22 @@ class TrainPlan:
             return self.local_steps * min(self.batch_size, train_examples)
         return int(self.local_epochs or 0) * train_examples
 
-    def rounds_for_passes(self, passes: float, train_examples: NDArray[np.int64]) -> int:
-        """Return the rounds after which clients have gone through all training beats ``passes`` times on average."""
-        per_round = float(sum(self.examples_for(int(n)) for n in train_examples))
+    def rounds_for_passes(self, passes: float, train_examples: NDArray[np.int64], per_step: int = 1) -> int:
+        """Return the rounds after which clients have gone through all training beats ``passes`` times on average.
+
+        Args:
+            passes: how often.
+            train_examples: (M,) each client's training beats.
+            per_step: batches that the method reads in a step (``Needs.batches_per_step``).
+        """
+        per_round = per_step * float(sum(self.examples_for(int(n)) for n in train_examples))
         if self.clients_per_round:
             per_round *= min(self.clients_per_round, len(train_examples)) / len(train_examples)
         return max(1, round(passes * int(train_examples.sum()) / per_round))
 
-    def with_passes(self, passes: float, train_examples: NDArray[np.int64]) -> "TrainPlan":
+    def with_passes(self, passes: float, train_examples: NDArray[np.int64], per_step: int = 1) -> "TrainPlan":
         """Return the plan with as many rounds as ``rounds_for_passes`` says."""
-        return replace(self, rounds=self.rounds_for_passes(passes, train_examples))
+        return replace(self, rounds=self.rounds_for_passes(passes, train_examples, per_step))
 
 
 def check_passes(passes: float) -> float:

@@ -7,7 +7,8 @@ r"""AFL (Mohri, Sivek, Suresh, ICML 2019, arXiv 1902.00146), Stochastic-AFL: the
 with :math:`\Pi_\Delta` the Euclidean projection onto the simplex; every client takes part in every round. ``afl`` is
 exact with ``--local-steps 1`` and momentum 0 and answers with the average of w over the rounds. With more local steps
 it becomes FedAvg weighted by lambda, which is what the GRP-FED comparison implies: ``afl-fedavg``, answering with the
-last w. F_i is the loss over all of a client's training beats at the received w.
+last w; its server may step on with an optimizer of its own (``server_optimizer``). F_i is the loss over all of a
+client's training beats at the received w.
 """
 
 from collections.abc import Iterable
@@ -22,14 +23,14 @@ from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Needs, Returned, Tree, weighted_mean
 from ecgfed.methods.card import Card
 from ecgfed.methods.fedavg import LossFirst
-from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 
 
 @dataclass(frozen=True)
-class AflSettings(SgdSettings):
+class AflSettings(FederatedSgdSettings):
     """Settings of AFL.
 
     Attributes:
@@ -59,16 +60,19 @@ class AflFedAvg(LossFirst):
     needs = Needs(survey=True, all_clients=True)
 
     def server_start(self, initial: Params) -> Tree:
-        return {"model": initial, "rounds": torch.zeros((), dtype=torch.float64), "mean": initial}
+        return {**server_start(initial, self.settings), "rounds": torch.zeros((), dtype=torch.float64), "mean": initial}
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         m = len(returned.clients)
         mixture = server.get("lambda", torch.full((m,), 1.0 / m, dtype=torch.float64))
-        model = weighted_mean(returned.tree["model"], mixture)
+        aggregated = weighted_mean(returned.tree["model"], mixture)
+        moved = server_step(server, aggregated, self.settings, returned.progress)
         rounds = server["rounds"] + 1
-        mean = {name: torch.lerp(old, model[name], 1.0 / float(rounds)) for name, old in server["mean"].items()}
+        mean = {
+            name: torch.lerp(old, moved["model"][name], 1.0 / float(rounds)) for name, old in server["mean"].items()
+        }
         return {
-            "model": model,
+            **moved,
             "mean": mean,
             "rounds": rounds,
             "lambda": onto_simplex(mixture + self.settings.lambda_lr * returned.tree["loss"]),

@@ -140,6 +140,8 @@ class Method(ABC):
     card: ClassVar[Card]
     needs: Needs = Needs()
     has_global_model: ClassVar[bool] = True
+    #: the personal answer it is made for (``ecgfed.personal``): ``method`` is its own
+    personal: ClassVar[str] = "method"
     settings_type: ClassVar[type]
 
     def __init__(self, net: Net, settings: Any) -> None:

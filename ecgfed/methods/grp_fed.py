@@ -17,6 +17,7 @@ What the paper leaves open, and what was changed so that it learns on 46 real pa
 docs/grp-fed.md gives each its reason. ``grp-fed-printed`` is the algorithm as printed.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -26,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, row_mean, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Needs, Returned, Tree, row_mean, weighted_mean
 from ecgfed.methods.card import Card, Keeps, Reports, Travels
 from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
@@ -34,12 +35,17 @@ from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
 from ecgfed.nets.layers import Params
+from ecgfed.nets.net import Net
 from ecgfed.nets.parts import extractor_of, head_of
 
 #: A loss below this counts as this, so that its logarithm is finite.
 SMALLEST_LOSS = 1e-8
 #: The discriminator's own seed; every client starts from the same one.
 DISCRIMINATOR_SEED = 20210712
+#: What q may follow.
+DRIVERS = ("spread", "relative", "worst-tenth")
+#: Condition on the settings under which a client's loss on its validation beats travels.
+ON_VALIDATION = ("driver=worst-tenth",)
 #: Conditions on the settings under which there is a personal part.
 PERSONAL = ("personalise=true", "personal_start<1")
 
@@ -53,6 +59,10 @@ class GrpFedSettings(FederatedSgdSettings):
         beta: weight of the personal cross-entropy against the regulariser L_R (beta).
         q0: loss power before the first round.
         eta_q: how fast q follows the spread of the losses (eta_q).
+        driver: what q follows: ``spread`` (sigma, the losses' standard deviation, as printed), ``relative`` (sigma over
+            their mean, which does not fall because all losses fall) or ``worst-tenth`` (the worst tenth's mean loss on
+            validation beats over everybody's; one number more travels).
+        q_floor: q never falls below this; below 0 the best served would be favoured.
         share_mix: 0 weights clients by equation 3 alone, 1 by data share alone.
         loss_memory: 0 takes L_m from this round; else L_m = memory * old + (1 - memory) * new, kept by the client.
         discriminator_loss: ``printed`` (L_D above, unbounded below) or ``bce`` (binary cross-entropy).
@@ -78,6 +88,8 @@ class GrpFedSettings(FederatedSgdSettings):
     beta: float = ranged(0.5, 0, 1)
     q0: float = ranged(1.0, 0, 100)
     eta_q: float = ranged(0.5, 0, 100)
+    driver: str = choice("spread", DRIVERS)
+    q_floor: float = ranged(0.0, -1000, 100)
     share_mix: float = ranged(0.0, 0, 1)
     loss_memory: float = ranged(0.5, 0, 0.9999)
     discriminator_loss: str = choice("bce", ("printed", "bce"))
@@ -96,6 +108,15 @@ def next_power(q: Tensor, sigma: Tensor, sigma_before: Tensor, eta_q: float) -> 
     total = sigma + sigma_before
     change = torch.where(total > 0, 2 * (sigma - sigma_before) / total.clamp_min(1e-300), torch.zeros_like(total))
     return q + eta_q * change
+
+
+def unevenness(losses: Tensor, driver: str) -> Tensor:
+    """What q follows, for clients' losses (m,): sigma, sigma over the mean, or the worst tenth over the mean; 0-d."""
+    if driver == "worst-tenth":
+        worst = losses.topk(math.ceil(len(losses) / 10)).values
+        return worst.mean() / losses.mean().clamp_min(SMALLEST_LOSS)
+    sigma = losses.std(correction=0)
+    return sigma if driver == "spread" else sigma / losses.mean().clamp_min(SMALLEST_LOSS)
 
 
 def loss_weights(losses: Tensor, q: Tensor) -> Tensor:
@@ -133,7 +154,11 @@ class GrpFed(Method):
         "GRP-FED",
         "Chou et al., 2021",
         down=(Travels("model", "global model"),),
-        up=(Travels("model", "local model"), Travels("loss", "its loss", "number")),
+        up=(
+            Travels("model", "local model"),
+            Travels("loss", "its loss", "number"),
+            Travels("valid_loss", "its loss on validation beats", "number", when=ON_VALIDATION),
+        ),
         keeps=(
             Keeps("loss", "its loss", "as it is"),
             Keeps("local", "personal extractor, discriminator", when=PERSONAL),
@@ -145,6 +170,10 @@ class GrpFed(Method):
         ),
     )
     settings_type: ClassVar[type] = GrpFedSettings
+
+    def __init__(self, net: Net, settings: GrpFedSettings) -> None:
+        super().__init__(net, settings)
+        self.needs = Needs(validation=settings.driver == "worst-tenth")
 
     def server_start(self, initial: Params) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
@@ -171,9 +200,18 @@ class GrpFed(Method):
             "loss_sum": zero,
             "steps": zero,
         }
+        if self.needs.validation:
+            state["valid_loss"] = self._validation_loss(shared["model"], info)
         if self.settings.personalise and info.progress >= self.settings.personal_start:
             state["local"] = self._local_start(extractor_of(shared["model"]), kept.get("local"))
         return state
+
+    def _validation_loss(self, received: Params, info: ClientInfo) -> Tensor:
+        """Return the received model's loss on the client's validation beats, -1 where it has none; 0-d float64."""
+        if info.validation is None:
+            return torch.full((), -1.0, dtype=torch.float64)
+        with torch.no_grad():
+            return risk(self.net.logits(received, info.validation.inputs), info.validation, self.settings).double()
 
     def _local_start(self, received: Params, kept: Tree | None) -> Tree:
         """Return the patient's own part of the state at the start of a round."""
@@ -253,13 +291,18 @@ class GrpFed(Method):
         if "local" in state:
             head = head_of(state["received" if self.settings.head == "received" else "model"])
             kept["local"] = {**state["local"], "head": head}
-        return {"model": state["model"], "loss": loss}, kept
+        returned: Tree = {"model": state["model"], "loss": loss}
+        if "valid_loss" in state:
+            returned["valid_loss"] = state["valid_loss"]
+        return returned, kept
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
-        losses = returned.tree["loss"]
-        sigma = losses.std(correction=0)
+        losses: Tensor = returned.tree["loss"]
+        driving: Tensor = returned.tree.get("valid_loss", losses)
+        sigma = unevenness(torch.where(driving < 0, losses, driving), self.settings.driver)
         first = server["sigma"] < 0
         q = torch.where(first, server["q"], next_power(server["q"], sigma, server["sigma"], self.settings.eta_q))
+        q = q.clamp_min(self.settings.q_floor)
         mix = self.settings.share_mix
         weights = (1 - mix) * loss_weights(losses, q) + mix * returned.data_share
         mean = weighted_mean(returned.tree["model"], weights)
@@ -296,6 +339,7 @@ class PrintedSettings(GrpFedSettings):
     server_schedule: str = "constant"
     beta: float = 0.5
     q0: float = 10.0
+    q_floor: float = -1000.0
     loss_memory: float = 0.0
     gradient_penalty: float = 0.0
     personal_start: float = 0.0

@@ -11,6 +11,7 @@ F_i is the loss over all of a client's training beats at the received w, before 
 
 L is 1/eta for plain SGD. Momentum m makes :math:`w - w_i` up to 1/(1 - m) times longer than eta times the gradients, so
 L is (1 - m)/eta. Running statistics are no direction to step along: they are averaged with weights u.
+The server may take the step with an optimizer of its own (``server_optimizer``).
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from ecgfed.methods.algebra import plus
 from ecgfed.methods.base import Returned, Tree, weighted_mean
 from ecgfed.methods.card import Card
 from ecgfed.methods.fedavg import LossFirst
-from ecgfed.methods.local_sgd import SgdSettings
+from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
@@ -31,7 +32,7 @@ SMALLEST_LOSS = 1e-8
 
 
 @dataclass(frozen=True)
-class QFflSettings(SgdSettings):
+class QFflSettings(FederatedSgdSettings):
     """Settings of q-FFL.
 
     Attributes:
@@ -50,7 +51,7 @@ class QFfl(LossFirst):
     settings_type: ClassVar[type] = QFflSettings
 
     def server_start(self, initial: Params) -> Tree:
-        return {"model": initial}
+        return server_start(initial, self.settings)
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         settings, w = self.settings, server["model"]
@@ -64,4 +65,4 @@ class QFfl(LossFirst):
         total = (u * (settings.q * lengths / losses + lipschitz)).sum()
         moved = plus(trainable(w), weighted_mean(g, u), -1.0 / float(total))
         averaged = weighted_mean({name: value for name, value in models.items() if is_buffer(name)}, u)
-        return {"model": {**w, **averaged, **moved}}
+        return server_step(server, {**w, **averaged, **moved}, settings, returned.progress)

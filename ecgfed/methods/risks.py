@@ -56,7 +56,8 @@ def balanced_logits(logits: Tensor, label: Tensor, counts: Tensor, settings: Ris
     """The logits (B, classes) that cross-entropy is taken of; ``counts`` (classes,) training beats N_c."""
     n, gamma = counts.to(logits.dtype), settings.gamma
     if settings.risk == "bsm":
-        return logits + gamma * n.log()
+        # gamma 0 is plain cross-entropy: 0 * log 0 is nothing, not a class taken out
+        return logits + gamma * n.log() if gamma else logits
     if settings.risk == "cdt":
         return logits * (n / n.max()) ** gamma
     if settings.risk == "ldam":

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
+from ecgfed.nets.own_head import gated_logits, kernel_logits, linear_logits
 
 #: More than there are annotation codes, and few enough that a head of a stranger's run has a place in memory.
 MAX_CLASSES = 10_000
@@ -34,6 +35,8 @@ class NetSpec:
         rr: whether RR features are a second input; ECG only.
         width: scales all channels (to a multiple of 8).
         rr_version: of the RR features, a key of ``RR_COUNT``.
+        window_share: how much the window counts beside RR features of version 2, above 0 to 1. A tenth serves patients
+            who took no part better, 1 those who did (docs/decisions/0035).
     """
 
     classes: int
@@ -42,6 +45,7 @@ class NetSpec:
     rr: bool = False
     width: float = 1.0
     rr_version: int = 1
+    window_share: float = 1.0
 
     def __post_init__(self) -> None:
         architectures = [architecture for of_modality in NETS.values() for architecture in of_modality]
@@ -57,6 +61,14 @@ class NetSpec:
             raise OptionError("--rr", f"{self.rr!r:.40}", "true or false")
         if isinstance(self.rr_version, bool) or self.rr_version not in RR_COUNT:
             raise OptionError("--rr-version", f"{self.rr_version!r:.40}", " or ".join(map(str, RR_COUNT)))
+        share = self.window_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise OptionError("--window-share", f"{share!r:.40}", "above 0, at most 1")
+        if share != 1 and not (self.rr and self.rr_version == 2):
+            found = f"{share:g} for a net without RR features of version 2"
+            raise OptionError(
+                "--window-share", found, "a cohort of --rr-version 2, and a net with them", "leave it out"
+            )
         if self.rr and self.modality != "ecg":
             found = f"given for {self.architecture}, a net for images"
             raise OptionError("--rr", found, "a net for ECG", "leave it out")
@@ -76,10 +88,12 @@ class NetSpec:
         return max(GROUPS, round(channels * self.width / GROUPS) * GROUPS)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; version 1 of the RR features goes without saying, as it did before."""
+        """Return the fields as JSON values; what runs of version 0.1 do not have goes without saying."""
         values = asdict(self)
         if self.rr_version == 1:
             del values["rr_version"]
+        if self.window_share == 1:
+            del values["window_share"]
         return values
 
     @classmethod
@@ -98,6 +112,7 @@ def net_spec(
     rr: bool | None = None,
     width: float = 1.0,
     rr_version: int = 1,
+    window_share: float = 1.0,
 ) -> NetSpec:
     """Choose a net for a cohort; what is None is the modality's default.
 
@@ -115,7 +130,7 @@ def net_spec(
                 f"the cohort holds {_WHAT[modality]}",
             )
     rr = (modality == "ecg") if rr is None else rr
-    return NetSpec(classes, chosen, norm or usual, rr, width, rr_version if rr else 1)
+    return NetSpec(classes, chosen, norm or usual, rr, width, rr_version if rr else 1, window_share)
 
 
 _WHAT = {"ecg": "ECG beats", "image": "images"}
@@ -143,8 +158,10 @@ class Net(ABC):
 
     The parts of a net, by role: ``extractor`` (Inputs -> features (B, features)), ``head`` (features -> logits
     (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
-    the generic one, Fed-RoD). A subclass says the extractor; ``features``, and ``hidden``, the hidden features of the
-    two-layer head or 0 for a head of one layer.
+    the generic one, Fed-RoD); of a patient's own answer on frozen features (``ecgfed.nets.own_head``) ``describer``
+    (Inputs -> descriptions (B, described)), ``linear`` (features -> logits), ``kernel`` and ``gated`` (descriptions ->
+    logits). A subclass says the extractor; ``features``, ``shape`` where there is one, and ``hidden``, the hidden
+    features of the two-layer head or 0 for a head of one layer.
     """
 
     #: name, shape and type of one row of the first input, as an exported graph has them
@@ -159,6 +176,10 @@ class Net(ABC):
             "head": self.classify,
             "model": self.logits,
             "decoupled": self.decoupled_logits,
+            "describer": self.describe,
+            "linear": linear_logits,
+            "kernel": kernel_logits,
+            "gated": self.gated,
         }
 
     def initial(self, seed: int) -> Params:
@@ -187,6 +208,27 @@ class Net(ABC):
     def logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Logits (B, classes) of a batch, extractor and head in one."""
         return self.classify(params, self.extract(params, inputs, stats))
+
+    @property
+    def described(self) -> int:
+        """How many numbers describe a beat: features and shape."""
+        return self.features + self.shape_size
+
+    #: numbers that ``shape`` gives
+    shape_size: ClassVar[int] = 0
+
+    def shape(self, inputs: Inputs) -> Tensor | None:
+        """Return the shape of the examples themselves (B, shape_size), where that says whose they are."""
+        return None
+
+    def describe(self, params: Params, inputs: Inputs) -> Tensor:
+        """Descriptions (B, described): the features, and the shape beside them."""
+        features, shape = self.extract(params, inputs), self.shape(inputs)
+        return features if shape is None else torch.cat([features, shape], dim=1)
+
+    def gated(self, params: Params, described: Tensor) -> Tensor:
+        """Logits (B, classes) of descriptions (B, described): the patient's kernel machine, or the global head."""
+        return gated_logits(params, described, self.classify(params, described[:, : self.features]))
 
     def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""

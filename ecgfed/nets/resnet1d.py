@@ -34,9 +34,8 @@ RR_LIMIT = 5.0
 #: Those of version 2 come centred and clipped. These bring them to a deviation of about one over the DS1 patients (in
 #: the order of ``ecgfed.beats.context.FEATURES``): the rules are rarely anything but 0, and would be learned last.
 CONTEXT_SCALE = (1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 1.7, 1.3, 3.0, 3.0, 5.5, 1.3, 2.0, 2.0, 2.0, 5.0)
-#: How much the window's features count beside the features of version 2, which say what a beat is among the patient's
-#: own. At 1 the net learns each training patient's window first and misses other patients' ectopic beats.
-WINDOW_SHARE = 0.1
+#: Samples of a window that one number of its shape is the mean of: what was filtered to 40 Hz needs 90 Hz at most.
+SHAPE_STEP = 4
 
 
 class ResNet1d(Net):
@@ -45,6 +44,7 @@ class ResNet1d(Net):
     input_name: ClassVar[str] = "window"
     input_shape: ClassVar[tuple[int, ...]] = (1, 256)
     input_type: ClassVar[torch.dtype] = torch.float32
+    shape_size: ClassVar[int] = input_shape[1] // SHAPE_STEP
 
     def __init__(self, spec: NetSpec) -> None:
         architecture = ARCHITECTURES[spec.architecture]
@@ -82,10 +82,15 @@ class ResNet1d(Net):
         if self.spec.rr:
             if inputs.rr is None:
                 raise ValueError("this net was built with RR features and needs them as input")
-            if self.spec.rr_version != 1:
-                features = WINDOW_SHARE * features
+            if self.spec.window_share != 1:
+                features = self.spec.window_share * features
             features = features + linear(params, "extractor.rr", self._scaled(inputs.rr))
         return features
+
+    def shape(self, inputs: Inputs) -> Tensor:
+        """The standardised window in steps of 4 samples (11 ms), (B, 64)."""
+        window = standardise(inputs.examples)
+        return window.reshape(-1, self.shape_size, SHAPE_STEP).mean(2)
 
     def _scaled(self, rr: Tensor) -> Tensor:
         """RR features as the net takes them in; only version 1 is of seconds."""

@@ -16,6 +16,8 @@ from ecgfed.evaluation.scenarios import evaluate as score
 from ecgfed.federation.plan import worker_count
 from ecgfed.files import check_new_folder, replacing_file, replacing_folder, write_json, write_text
 from ecgfed.locks import locked
+from ecgfed.personal.apply import chosen_name
+from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.document import read_document
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
@@ -43,6 +45,7 @@ def evaluate(
     protocol: str = "ensemble",
     local_models: bool = True,
     leave_out: str = "nothing",
+    personal: str | None = None,
     out: Path | str | None = None,
     overwrite: bool = False,
     workers: int | None = None,
@@ -58,7 +61,10 @@ def evaluate(
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         local_models: score each client's model after local training too, where the global model is everybody's.
         leave_out: ``nothing`` or ``poor-quality``: beats that are not scored.
-        out: a new folder for the files; default ``RUN/evaluation-SPLIT``, made anew each time.
+        personal: how each patient's answer is made from the global model, a name of ``ecgfed.personal``, or ``method``
+            for what the method keeps; default what the method is made for.
+        out: a new folder for the files; default ``RUN/evaluation-SPLIT`` (with another answer than the method's usual
+            one its name behind it), made anew each time.
         overwrite: replace ``out`` where it exists.
         workers: threads; default one a core.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
@@ -80,6 +86,8 @@ def evaluate(
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
     if leave_out not in LEAVE_OUT:
         raise OptionError("--leave-out", f"{leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
+    if personal is not None:
+        personal_by_name(personal)
     runs = every_run(run, method, watch)
     check_same(runs)
     if out is not None:
@@ -87,7 +95,7 @@ def evaluate(
     results = []
     for one in runs:
         with _kept_from_changing(one) if out is None else nullcontext():
-            opened, state = cohort_of(one, cohort), one.state()
+            opened, state, answer = cohort_of(one, cohort), one.state(), chosen_name(one, personal)
             found = score(
                 one,
                 opened,
@@ -97,6 +105,7 @@ def evaluate(
                 workers=worker_count(workers),
                 local=local_models,
                 leave_out=leave_out,
+                personal=personal_by_name(answer),
                 progress=lambda done, total: watch.progress("patients", done, total),
             )
             result = {
@@ -108,9 +117,10 @@ def evaluate(
                 "round": state.round,
                 "protocol": protocol,
                 "leave_out": leave_out,
+                "personal": answer,
                 **found,
             }
-            folder = _folder(one, split, leave_out) if out is None else Path(out)
+            folder = _folder(one, split, leave_out, answer) if out is None else Path(out)
             if out is not None and len(runs) > 1:
                 folder = folder / one.path.name
             _write(folder, one, result, watch)
@@ -133,8 +143,10 @@ def _kept_from_changing(run: Run) -> Iterator[None]:
         yield
 
 
-def _folder(run: Run, split: str, leave_out: str) -> Path:
-    return run.path / (f"evaluation-{split}" + ("" if leave_out == "nothing" else f"-without-{leave_out}"))
+def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
+    without = "" if leave_out == "nothing" else f"-without-{leave_out}"
+    other = "" if personal == run.method.personal else f"-{personal}"
+    return run.path / f"evaluation-{split}{without}{other}"
 
 
 def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> None:

@@ -8,6 +8,7 @@ from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.scenarios import PROTOCOLS
+from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
@@ -20,6 +21,7 @@ def export(
     *,
     cohort: Cohort | Path | str | None = None,
     protocol: str = "ensemble",
+    personal: str | None = None,
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
@@ -32,6 +34,8 @@ def export(
         out: the bundle folder to make.
         cohort: the run's cohort, where it has moved.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
+        personal: the personal answers, a name of ``ecgfed.personal``, or ``method`` for what the method keeps; default
+            what the method is made for.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
@@ -48,6 +52,8 @@ def export(
     """
     if protocol not in PROTOCOLS:
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
+    if personal is not None:
+        personal_by_name(personal)
     signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     export_bundle(
@@ -56,6 +62,7 @@ def export(
         opened.state(),
         Path(out),
         protocol=protocol,
+        personal=personal,
         signer=signer,
         overwrite=overwrite,
         progress=lambda done, total: watch.progress("patients", done, total),

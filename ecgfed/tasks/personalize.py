@@ -16,11 +16,13 @@ from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
-from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_class_mix, inputs_of
+from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_beats, from_class_mix, inputs_of
 from ecgfed.federation.state import State
 from ecgfed.files import check_new_folder, sha256
 from ecgfed.gate import MAX_TOML_BYTES, name_fault, parse_json, read_bounded
 from ecgfed.methods.answers import Chain
+from ecgfed.personal.apply import chosen_name
+from ecgfed.personal.registry import METHODS_OWN, personal_by_name
 from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import record_path
 from ecgfed.record.recording import ReadOptions, read_options
@@ -87,6 +89,7 @@ def personalize(
     minutes: float | None = None,
     class_mix: Mapping[str, float] | Path | str | None = None,
     epochs: int = DEFAULT_EPOCHS,
+    personal: str | None = None,
     patient: str | None = None,
     leads: str | Sequence[str] | None = None,
     detector: str | Detector | None = None,
@@ -106,7 +109,9 @@ def personalize(
         record: the new patient's recording, with its annotation.
         minutes: learn from the first minutes' beats; default 5.
         class_mix: learn from no beat but from how often each class occurs: numbers by class, or a JSON or CSV file.
-        epochs: passes over the first minutes' beats.
+        epochs: passes over the first minutes' beats, where the method trains on them.
+        personal: how the answer is made from the global model and these beats, a name of ``ecgfed.personal``; or
+            ``method``: by a round of the method's own. Default what the method is made for.
         patient: name of the personal model; default the record's.
         leads: lead names in order of preference; default the cohort's.
         detector: who finds the R peaks where the cohort's were detected; default the cohort's own.
@@ -133,13 +138,18 @@ def personalize(
     out = Path(out)
     record = None if record is None else Path(record)
     name = _check(record, minutes, class_mix is not None, epochs, patient)
+    if personal is not None:
+        personal_by_name(personal)
+        if class_mix is not None:
+            raise OptionError("--personal and --class-mix", "both given", "one of them")
     check_new_folder(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     federation = cohort_of(opened, cohort)
     if record is not None and federation.modality != "ecg":
         raise OptionError("--record", "a run on images", "a run on ECG beats", "name one with the patient's leads")
-    state = opened.state()
+    state, answer = opened.state(), METHODS_OWN if class_mix is not None else chosen_name(opened, personal)
+    made = personal_by_name(answer)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
     first, known = None, name if name in {client.id for client in federation.federation} else None
@@ -153,15 +163,19 @@ def personalize(
         chain = _from_class_mix(opened, state, mix)
     else:
         assert first is not None
-        chain = adapted(opened, federation, state, first, epochs)
+        chain = (
+            adapted(opened, federation, state, first, epochs)
+            if made is None
+            else from_beats(opened, federation, state, first, made)
+        )
     scores: dict[str, Any] = {"beats": 0} if first is None else _scores(opened, federation, state, first, chain)
     own = {"minutes": length, "beats": scores["beats"], **scores.get("personal", {})}
     model = _model(name, chain, federation, first, own, rr=opened.net.spec.rr)
-    write_bundle(opened, federation, state, out, [model], None, signer=signer, overwrite=overwrite)
+    write_bundle(opened, federation, state, out, [model], None, personal=answer, signer=signer, overwrite=overwrite)
     return PersonalModel(
         name,
         open_bundle(out),
-        _learned_from(first, federation, length, epochs, mix),
+        _learned_from(first, federation, length, None if made else epochs, mix),
         scores,
         str(opened.path),
         opened.method.name,
@@ -260,7 +274,7 @@ def _model(
 
 
 def _learned_from(
-    first: FirstBeats | None, cohort: Cohort, minutes: float, epochs: int, mix: NDArray[np.float64] | None
+    first: FirstBeats | None, cohort: Cohort, minutes: float, epochs: int | None, mix: NDArray[np.float64] | None
 ) -> dict[str, Any]:
     if mix is not None:
         shares = {name: float(n) for name, n in zip(cohort.classes, mix / mix.sum(), strict=True) if n}
@@ -268,7 +282,8 @@ def _learned_from(
     assert first is not None
     counts = first.data.class_counts(0).tolist()
     classes = {name: n for name, n in zip(cohort.classes, counts, strict=True) if n}
-    return {"minutes": minutes, "epochs": epochs, "beats": sum(counts), "classes": classes}
+    trained = {} if epochs is None else {"epochs": epochs}
+    return {"minutes": minutes, **trained, "beats": sum(counts), "classes": classes}
 
 
 def read_class_mix(source: Mapping[str, float] | Path | str, classes: tuple[str, ...]) -> NDArray[np.float64]:

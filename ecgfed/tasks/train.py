@@ -38,6 +38,7 @@ def train(
     net: str | None = None,
     norm: str | None = None,
     width: float | None = None,
+    window_share: float | None = None,
     seed: int | None = None,
     settings: Mapping[str, SettingValue] | None = None,
     config: Path | str | None = None,
@@ -72,6 +73,8 @@ def train(
         net: a net's name; default by modality.
         norm: ``group``, ``batch`` or ``none``; default by net.
         width: scales the net's channels; default 1.
+        window_share: how much the window counts beside RR features of version 2; default 1. A tenth is better for
+            patients who take no part.
         seed: decides everything random; default 0.
         settings: of the method, by name.
         config: TOML file with these names and a table ``[set]``; what is given here wins.
@@ -112,6 +115,7 @@ def train(
         "net": net,
         "norm": norm,
         "width": width,
+        "window_share": window_share,
         "device": device,
         "engine": engine,
         "slots": slots,
@@ -219,9 +223,10 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
         rr=options["rr"],
         width=1.0 if options["width"] is None else options["width"],
         rr_version=cohort.rr_version if cohort.modality == "ecg" else 1,
+        window_share=1.0 if options["window_share"] is None else options["window_share"],
     )
-    plan = _plan(options, cohort, kind, rr=spec.rr)
     method = kind(make_net(spec), made)
+    plan = _plan(options, cohort, method)
     every = options["eval_every"]
     about = {
         "device": device,
@@ -232,11 +237,11 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
     return place.create(lambda path: create_run(path, cohort, method, plan, about))
 
 
-def _plan(options: Wish, cohort: Cohort, kind: type[Method], *, rr: bool) -> TrainPlan:
+def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
     """Return the plan a wish comes to on a cohort, checked before anything is written."""
     epochs, steps = options["local_epochs"], options["local_steps"]
     if epochs is None and steps is None:
-        steps = 1 if kind.needs.one_step else RECIPE["local_steps"]
+        steps = 1 if method.needs.one_step else RECIPE["local_steps"]
     plan = TrainPlan(
         rounds=1 if options["rounds"] is None else options["rounds"],
         local_epochs=epochs,
@@ -246,12 +251,12 @@ def _plan(options: Wish, cohort: Cohort, kind: type[Method], *, rr: bool) -> Tra
         seed=options["seed"] or 0,
         leave_out=options["leave_out"] or "nothing",
     )
-    data = training_data(cohort, rr=rr, leave_out=plan.leave_out)
+    data = training_data(cohort, rr=method.net.spec.rr, leave_out=plan.leave_out)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are
     if options["rounds"] is None:
         passes = RECIPE["passes"] if options["passes"] is None else options["passes"]
-        plan = plan.with_passes(check_passes(passes), data.train_examples)
-    check_needs(kind.needs, plan, len(data.clients))
+        plan = plan.with_passes(check_passes(passes), data.train_examples, method.needs.batches_per_step)
+    check_needs(method.needs, plan, len(data.clients))
     return plan
 
 
@@ -267,6 +272,7 @@ def _resume(
         "norm": run.net.spec.norm,
         "rr": run.net.spec.rr,
         "width": run.net.spec.width,
+        "window_share": run.net.spec.window_share,
         "net": run.net.spec.architecture,
         "eval_every": run.meta.get("eval_every", 0),
     }
@@ -284,6 +290,6 @@ def _resume(
     passes, rounds = wish.get("passes"), wish.get("rounds")
     if passes is not None:
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
-        plan = plan.with_passes(check_passes(passes), data.train_examples)
+        plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.needs.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
     return (extend_run(run, rounds) if rounds != run.plan.rounds else run), cohort

@@ -28,6 +28,7 @@ class Wish(TypedDict, total=False):
     net: str | None
     norm: str | None
     width: float | None
+    window_share: float | None
     device: str | None
     engine: str | None
     slots: int | None
@@ -57,6 +58,7 @@ DEFAULTS: Wish = {
     "net": None,
     "norm": None,
     "width": 1.0,
+    "window_share": 1.0,
     "device": "auto",
     "engine": "auto",
     "slots": None,
@@ -77,6 +79,7 @@ _TYPES: dict[str, type] = {
     "net": str,
     "norm": str,
     "width": float,
+    "window_share": float,
     "device": str,
     "engine": str,
     "slots": int,

@@ -1,0 +1,221 @@
+"""Personal answers from a global model: each against its formula, or scikit-learn."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from ecgfed.errors import OptionError
+from ecgfed.evaluation.predict import chain_logits
+from ecgfed.methods.answers import Chain
+from ecgfed.methods.base import Batch
+from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.own_head import gated_logits, kernel_logits, squared_distances
+from ecgfed.nets.parts import extractor_of, head_of
+from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.personal import gated, kernel
+from ecgfed.personal.base import OwnBeats
+from ecgfed.personal.finetune import Stopping, batches, loss_on, train_on
+from ecgfed.personal.registry import personal_answers, personal_by_name
+from ecgfed.personal.softmax_fit import fit_softmax
+
+CLASSES, HAS = 5, (0, 2, 3)
+NET = ResNet1d(NetSpec(CLASSES, width=0.35, rr=True, rr_version=2))
+MODEL = NET.initial(3)
+
+
+def beats(count: int, seed: int, has: tuple[int, ...] = HAS) -> Batch:
+    """Beats whose classes differ in shape and in RR features."""
+    rng = np.random.default_rng(seed)
+    label = np.array([has[i % len(has)] for i in range(count)])
+    time = np.linspace(0, 1, 256)
+    window = np.stack([np.sin(2 * np.pi * (2 + c) * time) for c in label]) + rng.normal(0, 0.3, (count, 256))
+    rr = rng.normal(0, 0.5, (count, 16)) + label[:, None] * 0.1
+    inputs = Inputs(torch.tensor(window[:, None], dtype=torch.float32), torch.tensor(rr, dtype=torch.float32))
+    return Batch(inputs, torch.from_numpy(label))
+
+
+OWN = OwnBeats(beats(90, 0), beats(30, 1), torch.tensor([0.5, 0.2, 0.1, 0.1, 0.1]), (0, 4))
+OTHERS = beats(40, 2, (1, 4))
+
+
+def logits(chain: Chain, batch: Batch) -> Tensor:
+    with torch.inference_mode():
+        return chain_logits(NET, chain, batch.inputs)
+
+
+def global_logits(batch: Batch) -> Tensor:
+    with torch.inference_mode():
+        return NET.logits(MODEL, batch.inputs)
+
+
+@pytest.mark.parametrize("name", list(personal_answers()))
+def test_an_answer_shares_what_it_can_and_gives_the_same_bits_again(name: str) -> None:
+    before = {key: value.clone() for key, value in MODEL.items()}
+    first, again = (personal_answers()[name].fit(NET, MODEL, OWN) for _ in range(2))
+    assert torch.equal(logits(first, OWN.train), logits(again, OWN.train))
+    assert torch.isfinite(logits(first, OTHERS)).all()
+    for part in first.parts:
+        if part.shared:
+            assert all(value is MODEL[key] for key, value in part.params.items())
+    assert all(torch.equal(MODEL[key], value) for key, value in before.items())
+    shapes = [{key: value.shape for key, value in part.params.items()} for part in first.parts]
+    few = OwnBeats(beats(2, 5, (3,)), None, OWN.everyone)  # two beats of one class: the same graph, no error
+    other = personal_answers()[name].fit(NET, MODEL, few)
+    assert [{key: value.shape for key, value in part.params.items()} for part in other.parts] == shapes
+    assert torch.isfinite(logits(other, OWN.train)).all()
+
+
+def test_masked_answers_with_the_patients_classes_only() -> None:
+    chain = personal_answers()["masked"].fit(NET, MODEL, OWN)
+    found, plain = logits(chain, OTHERS), global_logits(OTHERS)
+    torch.testing.assert_close(found[:, list(HAS)], plain[:, list(HAS)])
+    assert set(found.argmax(1).tolist()) <= set(HAS)
+
+
+def test_prior_moves_the_class_shares_by_bayes() -> None:
+    """p_m(c|x) = p(c|x) P_m(c)/P(c), normalised; 30 beats of each class it has, one added to all five."""
+    found = logits(personal_answers()["prior"].fit(NET, MODEL, OWN), OTHERS).softmax(1)
+    ratio = torch.tensor([31, 1, 31, 31, 1]) / 95 / OWN.everyone
+    expected = global_logits(OTHERS).softmax(1) * ratio
+    torch.testing.assert_close(found, expected / expected.sum(1, keepdim=True))
+
+
+def test_a_class_that_nobody_has_is_left_where_it_is() -> None:
+    none_of_1 = OwnBeats(OWN.train, None, torch.tensor([0.6, 0.0, 0.2, 0.1, 0.1]))
+    found = logits(personal_answers()["prior"].fit(NET, MODEL, none_of_1), OTHERS) - global_logits(OTHERS)
+    assert found[:, 1].abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("evenness", [0.0, 0.5, 1.0])
+def test_the_logistic_fit_is_scikit_learns(evenness: float) -> None:
+    rng = np.random.default_rng(0)
+    label = np.repeat([0, 2, 3], [60, 25, 8])
+    x = rng.normal(size=(len(label), 6)) + label[:, None] * 0.5
+    ridge = 1e-2
+    weight, bias = fit_softmax(torch.tensor(x), torch.from_numpy(label), 5, ridge=ridge, evenness=evenness)
+    counts = np.bincount(label)
+    each = counts[label] ** -evenness
+    theirs = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=5000)
+    theirs.fit(x, label, sample_weight=each / each.sum())
+    found = F.linear(torch.tensor(x), weight.double(), bias.double()).softmax(1).numpy()
+    assert found[:, [0, 2, 3]] == pytest.approx(theirs.predict_proba(x), abs=2e-4)
+    assert (found[:, [1, 4]] == 0).all()
+
+
+def test_head_is_logistic_regression_on_the_features_as_they_come() -> None:
+    chain = personal_answers()["head"].fit(NET, MODEL, OWN)
+    assert [part.role for part in chain.parts] == ["extractor", "linear"]
+    accuracy = (logits(chain, OWN.train).argmax(1) == OWN.train.label).float().mean()
+    assert accuracy > 0.9
+
+
+def test_points_far_apart_on_a_line() -> None:
+    line = torch.tensor([[0.0], [1.0], [4.0], [5.0], [9.0]])  # mean 3.8
+    assert kernel.far_apart(line, 4).tolist() == [2, 4, 0, 1]  # 4, then 9 (5 off), 0 (4 off), 1 and 5 tie: the first
+
+
+def test_kept_beats_by_the_root_of_a_class() -> None:
+    label = torch.tensor([0] * 100 + [1] * 4 + [2])
+    points = torch.randn(105, 3, generator=torch.Generator().manual_seed(0))
+    chosen = label[kernel.kept_beats(points, label, kept=13)]
+    # roots 10, 2, 1 of 13: ten, two (its quota), and all one of the last
+    assert torch.bincount(chosen).tolist() == [10, 2, 1]
+
+
+def test_the_kernel_machine_by_hand() -> None:
+    chain = personal_answers()["kernel"].fit(NET, MODEL, OWN)
+    params = chain.parts[1].params
+    with torch.inference_mode():
+        described = NET.describe(chain.parts[0].params, OWN.train.inputs)
+    x = ((described - params["own.shift"]) * params["own.scale"]).double().numpy()
+    kept = params["own.kept"].double().numpy()
+    real = np.abs(kept).max(1) < 100
+    square = ((x[:, None] - kept[real][None]) ** 2).sum(2)
+    expected = np.exp(-square) @ params["own.weight"].double().numpy()[:, real].T + params["own.bias"].double().numpy()
+    found = kernel_logits(params, described).numpy()
+    assert found[:, list(HAS)] == pytest.approx(expected[:, list(HAS)], abs=2e-3)
+    assert (found.argmax(1) == OWN.train.label.numpy()).mean() > 0.98
+    assert not params["own.weight"][:, ~torch.from_numpy(real)].any()
+    # gamma="scale" of scikit-learn: 1 over the sum of the variances
+    assert x.var(0).sum() == pytest.approx(1.0, rel=1e-3)
+
+
+def test_shape_is_the_standardised_window_in_steps_of_four() -> None:
+    window = OWN.train.inputs.examples[:3, 0].double().numpy()
+    centred = window - window.mean(1, keepdims=True)
+    expected = (centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-4)).reshape(3, 64, 4).mean(2)
+    assert NET.shape(OWN.train.inputs)[:3].numpy() == pytest.approx(expected, abs=1e-5)
+    assert NET.described == NET.features + 64
+
+
+def test_the_gate_by_hand() -> None:
+    chain = personal_answers()["gated"].fit(NET, MODEL, OWN)
+    params = chain.parts[1].params
+    batch = Batch(Inputs(torch.cat([OWN.train.inputs.examples, OTHERS.inputs.examples]),
+                         torch.cat([OWN.train.inputs.rr, OTHERS.inputs.rr])), torch.zeros(130))  # type: ignore[list-item]  # fmt: skip
+    with torch.inference_mode():
+        described = NET.describe(chain.parts[0].params, batch.inputs)
+        others = NET.classify(head_of(MODEL), described[:, : NET.features])
+    own = kernel_logits(params, described).softmax(1).double().numpy()
+    g = (others - params["gate.reserve"]).double().numpy()
+    d2 = squared_distances(params, described).amin(1).double().numpy()
+    far = np.log(np.sqrt(np.maximum(d2 / float(params["gate.reach"]), 0.0625)))
+    against = g.max(1) - (own * g).sum(1)
+    s = 1 / (1 + np.exp(-(6.0 * far + 0.5 * against - 2.5)))[:, None]
+    of_g = np.exp(g - g.max(1, keepdims=True))
+    expected = (1 - s) * own + s * of_g / of_g.sum(1, keepdims=True)
+    found = logits(chain, batch)
+    assert found.exp().numpy() == pytest.approx(expected + 1e-3, abs=1e-4)
+    assert found.exp().sum(1).numpy() == pytest.approx(np.full(130, 1 + CLASSES * 1e-3), abs=1e-4)
+
+
+def test_reach_and_reserve_by_hand() -> None:
+    assert gated.reach(torch.tensor([1.0, 2.0, torch.inf, 3.0])) == pytest.approx(2.9)  # 95% between 2 and 3
+    assert gated.reach(torch.tensor([torch.inf])) == pytest.approx(0.1)
+    known = torch.tensor([True, False, False])
+    logits_ = torch.tensor([[2.0, 1.0, 5.0], [4.0, 4.5, 0.0]])  # class 1 exceeds by .5 at most, class 2 by 3
+    assert gated.reserve(logits_, known).tolist() == pytest.approx([0.0, 0.5, 3.0])
+
+
+def test_near_its_own_beats_the_kernel_machine_answers_far_from_them_the_global_model() -> None:
+    chain = personal_answers()["gated"].fit(NET, MODEL, OWN)
+    params, others = chain.parts[1].params, torch.tensor([[0.0, 30.0, 0.0, 0.0, 0.0]]).repeat(2, 1)
+    kept = params["own.kept"][:1] / params["own.scale"] + params["own.shift"]
+    there = torch.cat([kept, kept + 100.0])
+    quiet = {**params, "gate.reserve": torch.zeros(CLASSES), "gate.trust": torch.zeros(1)}
+    near, far = gated_logits(quiet, there, others).argmax(1).tolist()
+    assert near in HAS
+    assert far == 1
+
+
+def test_finetuning_is_no_worse_on_validation_than_where_it_began() -> None:
+    assert OWN.valid is not None
+    tuned = train_on(NET, MODEL, OWN, Stopping(steps=50, every=10), dict)
+    assert loss_on(NET, tuned, OWN.valid) < loss_on(NET, MODEL, OWN.valid)
+    headed = train_on(NET, MODEL, OWN, Stopping(steps=50, every=10), head_of)
+    assert all(headed[name] is MODEL[name] for name in extractor_of(MODEL))
+    wild = train_on(NET, MODEL, OWN, Stopping(lr=100.0, steps=20, every=5), dict)
+    assert loss_on(NET, wild, OWN.valid) <= loss_on(NET, MODEL, OWN.valid)
+    none = train_on(NET, MODEL, OWN, Stopping(steps=0), dict)
+    assert none is MODEL
+
+
+def test_batches_go_through_all_beats_epoch_after_epoch() -> None:
+    numbered = Batch(Inputs(torch.arange(90.0)[:, None, None]), torch.arange(90))
+    own = OwnBeats(numbered, None, OWN.everyone, (1, 2))
+    drawn = torch.cat([batch.label for batch in batches(own, 45)])
+    assert len(drawn) == 45 * 64
+    assert torch.bincount(drawn).min() == 2880 // 90  # 32 epochs, all of every one
+    assert math.isclose(float(torch.bincount(drawn).max()), 32)
+
+
+def test_names_are_found_and_others_refused_with_the_nearest() -> None:
+    assert personal_by_name("method") is None
+    assert personal_by_name("GATED") is personal_answers()["gated"]
+    with pytest.raises(OptionError, match=r"^personal: .*did you mean finetune"):
+        personal_by_name("finetun")

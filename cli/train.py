@@ -28,14 +28,14 @@ def train_command(
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Communication rounds, in place of passes.")] = None,
     passes: Annotated[
-        float | None, typer.Option(help="Passes over all training beats, on average; default 60.")
+        float | None, typer.Option(help="Passes over all training beats, on average; default 20, over images 60.")
     ] = None,
     local_epochs: Annotated[
         int | None, typer.Option(help="A client's passes over its beats in a round, in place of steps.")
     ] = None,
     local_steps: Annotated[int | None, typer.Option(help="A client's optimizer steps in a round; default 4.")] = None,
     clients_per_round: Annotated[int | None, typer.Option(help="Participants of a round; default all.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Beats of a step; default 64.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Beats of a step; default 16, of images 64.")] = None,
     rr: Annotated[
         bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on for ECG.")
     ] = None,

@@ -50,7 +50,7 @@ def main() -> int:
     print(f"  strip    {out / 'predictions' / (PATIENT + '.png')}")
     print("The same on real recordings (fetched from PhysioNet, 94 MB):")
     print("  ecgfed prepare mitbih --download --source mitdb --out cohort")
-    print("  ecgfed train cohort --method grp-fed --local-steps 4 --passes 60 --out run")
+    print("  ecgfed train cohort --out run")
     return 0
 
 

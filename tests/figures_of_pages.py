@@ -38,7 +38,7 @@ README = [
         "README.md",
         "default/results.json",
         {
-            "T_g {2}, T_p {2} and T_r {2} (one seed), after {1} minutes on two cores": (
+            "T_g {2}, T_p {2} and T_r {2}\n(one seed), after {1} minutes on two cores": (
                 *(("test", score) for score in SCENARIOS[:3]),
                 ("minutes",),
             )
@@ -217,6 +217,8 @@ ELSEWHERE = (
         "printed, not kept in a file",
     ),
     ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
+    ("docs/decisions/0036-personal-answers-after-training.md", "| gate |", "printed, not kept in a file"),
+    ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
     ("docs/grp-fed.md", "| local work | server | weights |", "no results file was kept"),
     ("docs/grp-fed.md", "| beta | gradient penalty |", "printed, not kept in a file"),
     ("benchmarks/throughput/README.md", "| changed in the plain loop |", "printed, not kept in a file"),

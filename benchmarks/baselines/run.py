@@ -40,7 +40,15 @@ def main() -> None:
 def one(given: argparse.Namespace, cohort: Path, method: str, work: dict[str, int], norm: str) -> dict[str, Any]:
     (kind, amount), *_ = work.items()
     run = given.work / f"{method}-{kind}-{amount}-{norm}-seed{given.seed}"
-    options = {"method": method, "passes": given.passes, "norm": norm, "seed": given.seed, "rr": False, **work}
+    options = {
+        "method": method,
+        "passes": given.passes,
+        "norm": norm,
+        "seed": given.seed,
+        "rr": False,
+        "batch_size": 64,
+        **work,
+    }
     done = run / "benchmark.json"
     if done.is_file():
         return dict(json.loads(done.read_text()))

@@ -29,7 +29,8 @@ WITHOUT = ("202", "232")
 
 def predictions(method: str, cohort: Cohort, given: argparse.Namespace) -> Path:
     """Train a method and annotate the DS2 records with its global model; return the annotations' folder."""
-    plan = {"local_steps": 4, "passes": given.passes, "eval_every": 0, "seed": 0, "rr": True, "window_share": 0.1}
+    plan = {"local_steps": 4, "batch_size": 64, "passes": given.passes, "eval_every": 0, "seed": 0}
+    plan |= {"rr": True, "window_share": 0.1}
     run = trained(cohort, given.work / method, method=method, settings=METHODS[method], **plan)
     bundle = export(run, given.work / f"{method}-bundle", overwrite=True)
     out = given.work / f"{method}-{given.peaks}"

@@ -65,7 +65,14 @@ def train(run: Path, name: str, seed: int, given: argparse.Namespace) -> str:
     """Train and evaluate; return why it stopped by itself, or an empty text."""
     cohort = prepared(given.source, given.work, by="record")
     method, settings = RUNS[name]
-    plan = {"local_steps": 4, "passes": given.passes, "rr": False, "seed": seed, "checkpoint_every": 20}
+    plan = {
+        "local_steps": 4,
+        "batch_size": 64,
+        "passes": given.passes,
+        "rr": False,
+        "seed": seed,
+        "checkpoint_every": 20,
+    }
     try:
         done = trained(cohort, run, method=method, settings=settings, **plan)
         for split in ("valid", "test"):

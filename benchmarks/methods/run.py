@@ -38,7 +38,7 @@ MORE: dict[str, tuple[str, Settings]] = {
 def measured(run: Path, cohort: Cohort, name: str, settings: Settings, given: argparse.Namespace) -> dict[str, Any]:
     """Train and evaluate one method; return its test scores."""
     steps = 1 if method_by_name(name).needs.one_step else given.local_steps
-    plan = {"rounds": given.rounds, "local_steps": steps, "rr": False, "eval_every": 0, "seed": 0}
+    plan = {"rounds": given.rounds, "local_steps": steps, "batch_size": 64, "rr": False, "eval_every": 0, "seed": 0}
     done = trained(cohort, run, method=name, settings=settings, **plan)
     scores, last = scored(done), done.last_record()
     row = {"settings": settings, "loss_mean": last["loss_mean"], "loss_max": last["loss_max"]}

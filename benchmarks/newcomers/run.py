@@ -90,7 +90,7 @@ def main() -> None:
     cohort = prepared(given.source, given.work, by="record", holdout=(*TUNE, *REPORT))
     results: dict[str, Any] = {}
     for name, settings in METHODS.items():
-        plan = {"local_steps": 4, "passes": given.passes, "rr": True, "eval_every": 0, "seed": 0}
+        plan = {"local_steps": 4, "batch_size": 64, "passes": given.passes, "rr": True, "eval_every": 0, "seed": 0}
         run = trained(cohort, given.work / name, method=name, settings=settings, **plan)
         results[name] = {"settings": settings, **measured(run, cohort, given.source)}
         row = results[name]["report"]

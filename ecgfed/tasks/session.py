@@ -161,13 +161,13 @@ def lessons(run: Run) -> list[str]:
 
 
 def _to_try(run: Run, passes: float, missing: bool) -> list[str]:
-    from ecgfed.tasks.train_options import RECIPE
+    from ecgfed.tasks.train_options import RECIPES
 
-    tries = []
-    if passes < RECIPE["passes"] / 2:
-        tries.append(f"this was short, a smoke test; the recipe takes --passes {RECIPE['passes']:g}")
+    tries, recipe = [], RECIPES[run.net.spec.modality]
+    if passes < recipe["passes"] / 2:
+        tries.append(f"this was short, a smoke test; the recipe takes --passes {recipe['passes']:g}")
     if run.plan.local_steps is None and len(run.meta.get("clients", ())) > 1:
-        tries.append(f"few local steps keep clients from drifting apart: --local-steps {RECIPE['local_steps']}")
+        tries.append(f"few local steps keep clients from drifting apart: --local-steps {recipe['local_steps']}")
     if missing and not tries:
         tries.append("a balanced risk (--set risk=bsm) or more --passes, for the classes never predicted")
     return [f"To try: {'; '.join(tries)}."] if tries else []

@@ -19,7 +19,7 @@ from ecgfed.runs.seeds import seed_folder
 from ecgfed.tasks.opening import told
 from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
-from ecgfed.tasks.train_options import DEFAULTS, RECIPE, SettingValue, Wish, default_out, wish_of
+from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, Wish, default_out, wish_of
 from ecgfed.tasks.watch import NOBODY, Watch
 
 
@@ -64,11 +64,11 @@ def train(
         out: the run folder to make; default ``runs/COHORT-METHOD-sSEED``.
         method: a name from ``ecgfed methods``, or your own as ``FILE.py:CLASS``; default ``grp-fed``.
         rounds: communication rounds, in place of ``passes``.
-        passes: passes over all training beats, on average; default 60.
+        passes: passes over all training beats, on average; default 20, over images 60.
         local_epochs: a client's passes over its beats in a round, in place of ``local_steps``.
         local_steps: a client's optimizer steps in a round; default 4.
         clients_per_round: participants of a round; default all.
-        batch_size: beats of a step; default 64.
+        batch_size: beats of a step; default 16, of images 64.
         rr: feed RR intervals to the net; default on for ECG.
         net: a net's name; default by modality.
         norm: ``group``, ``batch`` or ``none``; default by net.
@@ -239,22 +239,22 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
 
 def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
     """Return the plan a wish comes to on a cohort, checked before anything is written."""
-    epochs, steps = options["local_epochs"], options["local_steps"]
+    epochs, steps, recipe = options["local_epochs"], options["local_steps"], RECIPES[cohort.modality]
     if epochs is None and steps is None:
-        steps = 1 if method.needs.one_step else RECIPE["local_steps"]
+        steps = 1 if method.needs.one_step else recipe["local_steps"]
     plan = TrainPlan(
         rounds=1 if options["rounds"] is None else options["rounds"],
         local_epochs=epochs,
         local_steps=steps,
         clients_per_round=options["clients_per_round"],
-        batch_size=64 if options["batch_size"] is None else options["batch_size"],
+        batch_size=recipe["batch_size"] if options["batch_size"] is None else options["batch_size"],
         seed=options["seed"] or 0,
         leave_out=options["leave_out"] or "nothing",
     )
     data = training_data(cohort, rr=method.net.spec.rr, leave_out=plan.leave_out)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are
     if options["rounds"] is None:
-        passes = RECIPE["passes"] if options["passes"] is None else options["passes"]
+        passes = recipe["passes"] if options["passes"] is None else options["passes"]
         plan = plan.with_passes(check_passes(passes), data.train_examples, method.needs.batches_per_step)
     check_needs(method.needs, plan, len(data.clients))
     return plan

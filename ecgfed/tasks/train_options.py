@@ -41,10 +41,14 @@ class Recipe(TypedDict):
 
     local_steps: int
     passes: float
+    batch_size: int
 
 
-#: GRP-FED's published recipe (docs/grp-fed.md), and the same amount of work for every other method.
-RECIPE: Recipe = {"local_steps": 4, "passes": 60.0}
+#: By modality: what learns in the fewest seconds (docs/decisions/0037), and the same amount of work for every method.
+RECIPES: dict[str, Recipe] = {
+    "ecg": {"local_steps": 4, "passes": 20.0, "batch_size": 16},
+    "image": {"local_steps": 4, "passes": 60.0, "batch_size": 64},
+}
 DEFAULTS: Wish = {
     "method": "grp-fed",
     "rounds": None,
@@ -52,7 +56,7 @@ DEFAULTS: Wish = {
     "local_epochs": None,
     "local_steps": None,
     "clients_per_round": None,
-    "batch_size": 64,
+    "batch_size": None,
     "seed": 0,
     "rr": None,
     "net": None,

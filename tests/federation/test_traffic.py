@@ -30,6 +30,7 @@ from ecgfed.nets.resnet1d import ResNet1d
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 #: Settings that change what travels or stays, with a method that has them.
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("grp-fed", {"driver": "worst-tenth"}),
     ("mtl", {"relation": "learned"}),
     ("fed-rod", {"generic": "scaffold", "momentum": 0}),
     ("fed-rod", {"generic": "feddyn"}),

@@ -10,7 +10,7 @@ import ecgfed
 from ecgfed.errors import OptionError, RunError
 from ecgfed.runs.run import open_run
 from ecgfed.runs.seeds import open_one_run, run_folders
-from ecgfed.tasks.train_options import RECIPE
+from ecgfed.tasks.train_options import RECIPES
 
 SHORT = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 1}
 
@@ -34,16 +34,16 @@ class Heard(ecgfed.Watch):
 def test_with_nothing_else_it_is_the_published_recipe(
     cohort_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan only: the training is stopped after its first round. 60 passes in rounds of 4 steps of 64 beats."""
+    """The plan only: the training is stopped after its first round. 20 passes in rounds of 4 steps of 16 beats."""
     monkeypatch.chdir(tmp_path)
     run = ecgfed.train(cohort_path, should_stop=lambda: True)
     assert run.path == Path("runs") / f"{cohort_path.name}-grp-fed-s0"
     assert (run.method.name, run.plan.local_steps, run.net.spec.rr) == ("grp-fed", 4, True)
     cohort = ecgfed.open_cohort(cohort_path)
     counts = [int(cohort.class_counts(client).sum()) for client in cohort.federation]
-    per_round = sum(4 * min(64, count) for count in counts)
-    assert run.plan.rounds == round(60 * sum(counts) / per_round)
-    assert RECIPE["passes"] == 60
+    per_round = sum(4 * min(16, count) for count in counts)
+    assert run.plan.rounds == round(20 * sum(counts) / per_round)
+    assert RECIPES["ecg"]["passes"] == 20
 
 
 def test_it_says_its_cost_first_and_what_there_is_to_know_last(cohort_path: Path, tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""Which rule serves the patients served worst, and what it costs the others: eight rules, one server step.
+
+    python benchmarks/fairness/run.py --source MITDB --work DIR [--stage tune] [--workers 1]
+
+On the 46 MIT-BIH clients by record, the recipe's local work, Adam at the server with each rule's own step. Stages:
+
+- ``tune``: 8 passes, seed 0, three steps of the server for each rule; the one whose worst tenth of patients is served
+  best on *validation* beats is the rule's;
+- ``factorial``: 20 passes, seed 0, each rule with its step, on validation beats;
+- ``final``: the four rules best there, five seeds, 20 passes, on test beats, read once.
+
+The worst tenth is that of macro-F1 (classes in truth or prediction) of the global model on each patient's beats. Every
+finished run is written into ``runs.json`` beside this file at once; what is there is not run again, and a stage goes on
+where it was stopped. Uniform weights are q fixed at 0, so they are one rule here.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import parser, prepared, print_table, save, scored, script, trained
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import RunError
+from ecgfed.files import read_json, write_json
+
+SERVER = {"lr": 0.02, "server_optimizer": "adam", "server_momentum": 0.9, "server_schedule": "cosine"}
+GLOBAL = {"personalise": False}
+#: rule -> method and its settings
+RULES: dict[str, tuple[str, dict[str, Any]]] = {
+    "adaptive q, sigma": ("grp-fed", {**GLOBAL, "driver": "spread"}),
+    "adaptive q, sigma / mean": ("grp-fed", {**GLOBAL, "driver": "relative"}),
+    "adaptive q, worst tenth on validation": ("grp-fed", {**GLOBAL, "driver": "worst-tenth"}),
+    "q fixed at 1": ("grp-fed", {**GLOBAL, "eta_q": 0.0}),
+    "uniform (q = 0)": ("grp-fed", {**GLOBAL, "q0": 0.0, "eta_q": 0.0}),
+    "data share": ("fedavg", {}),
+    "AFL": ("afl-fedavg", {"lambda_lr": 0.01}),
+    "q-FFL, q = 1": ("q-ffl", {"q": 1.0}),
+}
+STEPS = (0.003, 0.01, 0.03)
+PASSES = {"tune": 8.0, "factorial": 20.0, "final": 20.0}
+FINALISTS, SEEDS = 4, (0, 1, 2, 3, 4)
+RUNS = Path(__file__).with_name("runs.json")
+
+
+def measured(
+    cohort: Cohort, given: argparse.Namespace, stage: str, rule: str, step: float, seed: int
+) -> dict[str, Any]:
+    """Train one run, or read what is known of it; test beats are scored in the last stage alone."""
+    known = read_json(RUNS, RunError) if RUNS.is_file() else {}
+    name = f"{stage}/{rule}/{step:g}/{seed}"
+    if name not in known:
+        method, own = RULES[rule]
+        settings = {**SERVER, "server_lr": step, **own}
+        run = trained(
+            cohort,
+            given.work / name.replace(" ", "-").replace("/", "_"),
+            method=method,
+            settings=settings,
+            seed=seed,
+            passes=PASSES[stage],
+            eval_every=0,
+            workers=given.workers,
+        )
+        split = "test" if stage == "final" else "valid"
+        scores, last = scored(run, split, local_models=False, workers=given.workers), run.last_record()
+        known[name] = {
+            "split": split,
+            "rounds": run.plan.rounds,
+            "T_g": scores["scores"]["T_g"],
+            "loss_max": last["loss_max"],
+            "loss_mean": last["loss_mean"],
+            **{key: scores["fairness"]["global_f1"][key] for key in ("mean", "std", "worst_decile", "worst")},
+            "patients": {row["client"]: row["global_f1"] for row in scores["per_patient"]},
+        }
+        write_json(RUNS, known)
+        print(name, {key: value for key, value in known[name].items() if key != "patients"}, flush=True)
+    found: dict[str, Any] = known[name]
+    return found
+
+
+def main() -> None:
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--stage", choices=tuple(PASSES), default="final", help="the last stage to run")
+    arguments.add_argument("--workers", type=int, default=1)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work, by="record")
+    tuned = {
+        rule: max(STEPS, key=lambda step: measured(cohort, given, "tune", rule, step, 0)["worst_decile"])
+        for rule in RULES
+    }
+    results: dict[str, Any] = {"server_lr": tuned}
+    if given.stage != "tune":
+        factorial = {rule: measured(cohort, given, "factorial", rule, tuned[rule], 0) for rule in RULES}
+        results["factorial"] = factorial
+        best = sorted(RULES, key=lambda rule: -factorial[rule]["worst_decile"])[:FINALISTS]
+        if given.stage == "final":
+            results["final"] = {
+                rule: [measured(cohort, given, "final", rule, tuned[rule], seed) for seed in SEEDS] for rule in best
+            }
+        print_table(
+            ("rule", "server step", "T_g", "worst tenth", "sd over patients", "largest loss"),
+            [
+                (rule, tuned[rule], *(f"{row[key]:.3f}" for key in ("T_g", "worst_decile", "std", "loss_max")))
+                for rule, row in factorial.items()
+            ],
+        )
+    save(given, results)
+
+
+if __name__ == "__main__":
+    script(main)

@@ -123,8 +123,8 @@ def evaluate(
     generic: list[Client] = []
     answers = PersonalAnswers(run, state, personal, lambda: pool.data)
     for i, client in enumerate(cohort.federation):
-        kept = run.kept(state, client.index)
-        answer = answers.of(client.index)
+        kept = None if personal else run.kept(state, client.index)
+        answer = answers.of(client.index, kept)
         scores = pool.scores(client, answer)
         if progress:
             progress(i + 1, len(cohort.federation))
@@ -133,7 +133,8 @@ def evaluate(
         patients.append(scores)
         if all(part.shared for part in answer.parts):
             generic.append(client)
-        for name, chain in ({} if personal else run.method.personal_variants(state.server, kept)).items():
+        variants_of = {} if kept is None else run.method.personal_variants(state.server, kept)
+        for name, chain in variants_of.items():
             own = pool.own(client)
             labels = Predictor(run.net, pool.data, pool.rows[own], 1).labels(chain)
             matrix = confusion(pool.truth[own], labels, len(cohort.classes))

@@ -12,7 +12,7 @@ from ecgfed.federation.data import TrainingData
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.state import State
 from ecgfed.methods.answers import Chain
-from ecgfed.methods.base import Batch
+from ecgfed.methods.base import Batch, Tree
 from ecgfed.nets.layers import Params
 from ecgfed.personal.base import OwnBeats, Personal
 from ecgfed.personal.registry import METHODS_OWN
@@ -70,14 +70,19 @@ class PersonalAnswers:
         counts = sum((self._beats.class_counts(int(c)) for c in self._beats.clients), torch.zeros(self._beats.classes))
         return counts / counts.sum()
 
-    def of(self, client: int) -> Chain:
+    def of(self, client: int, kept: Tree | None = None) -> Chain:
         """Return one patient's answer; the method's own where the patient has no training beats.
+
+        Args:
+            client: the patient's number.
+            kept: what the patient keeps, where it has been read already.
 
         Raises:
             RunError: the method has no global model.
         """
         if self.how is None or client not in self._beats.rows:
-            return self.run.method.personal_answer(self.state.server, self.run.kept(self.state, client))
+            kept = self.run.kept(self.state, client) if kept is None else kept
+            return self.run.method.personal_answer(self.state.server, kept)
         valid = self._beats.valid_rows.get(client)
         own = self._beats.batch(self._beats.rows[client])
         return self.made_from(own, None if valid is None else self._beats.batch(valid), client)

@@ -30,6 +30,7 @@ FIELDS = {
     "schema_version",
     "tool_version",
     "intended_use",
+    "personal",
     "method",
     "settings",
     "rounds",

@@ -80,7 +80,7 @@ def test_show(ecgfed: Command, folder: Path) -> None:
     assert list(about["valid"]) == ["1", "2"]
     timing = [json.loads(line) for line in (folder / "b" / "timing.jsonl").read_text().splitlines()]
     owner, split = (np.load(folder / "cohort" / f"{name}.npy") for name in ("client", "split"))
-    one_step = sum(min(64, int(n)) for n in np.bincount(owner[split == 0]))
+    one_step = sum(min(16, int(n)) for n in np.bincount(owner[split == 0]))
     assert [line["examples"] for line in timing] == [one_step, one_step]
     seconds = [line["seconds"] for line in timing]
     assert about["speed"]["rounds_timed"] == 2

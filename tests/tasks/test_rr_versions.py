@@ -39,9 +39,12 @@ def made(request: pytest.FixtureRequest, records: Path, tmp_path_factory: pytest
     return version, folder
 
 
-def test_what_a_net_of_version_2_makes_of_its_inputs() -> None:
-    """Features of the window count a tenth; the others are scaled, each by its own; version 1 is as it was."""
-    spec = NetSpec(classes=3, rr=True, rr_version=2)
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_what_a_net_of_version_2_makes_of_its_inputs(share: float) -> None:
+    """Features of the window count as much as asked; the others are scaled, each by its own; version 1 is as it was."""
+    spec = NetSpec(classes=3, rr=True, rr_version=2, window_share=share)
+    assert NetSpec.from_json(spec.as_json()) == spec
+    assert ("window_share" in spec.as_json()) == (share != 1)
     net, windows_only = ResNet1d(spec), ResNet1d(NetSpec(classes=3))
     params = net.initial(0)
     rng = np.random.default_rng(0)
@@ -49,9 +52,17 @@ def test_what_a_net_of_version_2_makes_of_its_inputs() -> None:
     rr = rng.standard_normal((4, RR_COUNT[2])).astype(np.float32)
     found = net.extract(params, Inputs(window, torch.from_numpy(rr)))
     weight, bias = (params[f"extractor.rr.{name}"].numpy() for name in ("weight", "bias"))
-    by_hand = 0.1 * windows_only.extract(params, Inputs(window)).numpy() + (rr * CONTEXT_SCALE) @ weight.T + bias
+    by_hand = share * windows_only.extract(params, Inputs(window)).numpy() + (rr * CONTEXT_SCALE) @ weight.T + bias
     np.testing.assert_allclose(found.numpy(), by_hand, rtol=1e-4, atol=1e-5)
     assert len(CONTEXT_SCALE) == len(FEATURES) == RR_COUNT[2]
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1.5, True, float("nan")])
+def test_a_share_of_the_window_that_cannot_be_is_refused(share: float) -> None:
+    with pytest.raises(OptionError, match=r"^window_share: .*above 0"):
+        NetSpec(classes=3, rr=True, rr_version=2, window_share=share)
+    with pytest.raises(OptionError, match=r"^window_share: .*RR features of version 2"):
+        NetSpec(classes=3, rr=True, window_share=0.5)
 
 
 def test_nets_know_as_many_features_as_there_are() -> None:

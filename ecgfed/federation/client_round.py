@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ecgfed.errors import RunError
 from ecgfed.federation.data import TrainingData, local_batches
@@ -15,6 +17,8 @@ from ecgfed.methods.base import ClientInfo, Method, Tree
 
 #: Beats of a survey's batch; no gradient is kept, so they may be many.
 SURVEY_BATCH = 512
+#: The golden ratio's fraction: its multiples leave no gap on the circle for long.
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
         validation = replace(data.batch(data.valid_rows[info.index]), counts=info.class_counts).to(device)
         info = replace(info, validation=validation)
     if method.needs.survey:
-        rows = data.rows[info.index]
+        rows = surveyed_rows(data.rows[info.index], method.needs.survey_beats, info.round)
         sums: dict[str, torch.Tensor] = {}
         with torch.no_grad():
             for start in range(0, len(rows), SURVEY_BATCH):
@@ -104,6 +108,17 @@ def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch
                     sums[name] = value.double() * len(batch.label) + sums.get(name, 0.0)
         info = replace(info, survey={name: value / len(rows) for name, value in sums.items()})
     return replace(work, info=info)
+
+
+def surveyed_rows(rows: NDArray[np.int64], most: int, round_number: int) -> NDArray[np.int64]:
+    """Return the rows of a round's survey: all, or ``most`` of them, evenly spread in time.
+
+    Where they begin moves on with the golden ratio, so that a few rounds see every stretch of the recording.
+    """
+    if not most or len(rows) <= most:
+        return rows
+    begin = round_number * GOLDEN % 1.0
+    return rows[((np.arange(most) + begin) * (len(rows) / most)).astype(np.int64)]
 
 
 def close_client(

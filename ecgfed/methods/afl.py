@@ -8,7 +8,7 @@ with :math:`\Pi_\Delta` the Euclidean projection onto the simplex; every client 
 exact with ``--local-steps 1`` and momentum 0 and answers with the average of w over the rounds. With more local steps
 it becomes FedAvg weighted by lambda, which is what the GRP-FED comparison implies: ``afl-fedavg``, answering with the
 last w; its server may step on with an optimizer of its own (``server_optimizer``). F_i is the loss over all of a
-client's training beats at the received w.
+client's training beats at the received w, or over ``survey_beats`` of them, as stochastic AFL estimates it.
 """
 
 from collections.abc import Iterable
@@ -22,15 +22,15 @@ from ecgfed.errors import OptionError
 from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.base import Needs, Returned, Tree, weighted_mean
 from ecgfed.methods.card import Card
-from ecgfed.methods.fedavg import LossFirst
-from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
+from ecgfed.methods.fedavg import LossFirst, LossFirstSettings
+from ecgfed.methods.server_sgd import server_start, server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 
 
 @dataclass(frozen=True)
-class AflSettings(FederatedSgdSettings):
+class AflSettings(LossFirstSettings):
     """Settings of AFL.
 
     Attributes:

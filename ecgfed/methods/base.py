@@ -63,7 +63,7 @@ class ClientInfo:
         class_counts: (classes,) int64 training beats per class.
         steps: local steps planned in this round.
         progress: share of the run's rounds that were finished before this one, 0 to below 1, for phases.
-        survey: means of ``survey`` over all the client's training beats, 0-d float64; empty unless the method needs it.
+        survey: means of ``survey`` over the client's training beats, 0-d float64; empty unless the method needs it.
         validation: the client's validation beats; None unless the method needs them, or where it has none.
         seed: the run's, for choices a method draws itself.
     """
@@ -116,6 +116,7 @@ class Needs:
     Attributes:
         batches_per_step: independent batches that ``step`` receives each time.
         survey: whether ``survey`` is taken over the training beats before ``begin``.
+        survey_beats: over how many of them at most, evenly spread and moving on from round to round; 0 is all.
         validation: whether ``begin`` is given the client's validation beats.
         one_step: whether the method is defined for one local step a round only.
         all_clients: whether every client has to take part in every round.
@@ -123,6 +124,7 @@ class Needs:
 
     batches_per_step: int = 1
     survey: bool = False
+    survey_beats: int = 0
     validation: bool = False
     one_step: bool = False
     all_clients: bool = False

@@ -8,19 +8,21 @@ with :math:`p_i` client i's share of the participants' training beats (``fedavg`
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Needs, Returned, Tree, weighted_mean
+from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Returned, Tree, weighted_mean
 from ecgfed.methods.card import Card, Travels
 from ecgfed.methods.local_sgd import train_whole_model, zeros_like
 from ecgfed.methods.risks import risk
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
+from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
+from ecgfed.nets.net import Net
 
 
 class FedAvg(Method):
@@ -85,15 +87,30 @@ class FedAvgUniform(FedAvg):
         return torch.full_like(returned.train_examples, 1.0 / len(returned.train_examples))
 
 
+@dataclass(frozen=True)
+class LossFirstSettings(FederatedSgdSettings):
+    """Settings of methods that ask for a loss before training.
+
+    Attributes:
+        survey_beats: over how many training beats at most that loss is taken, others in each round; 0 takes all.
+    """
+
+    survey_beats: int = ranged(0, 0, 1_000_000_000)
+
+
 class LossFirst(FedAvg):
-    """FedAvg whose clients return, with their model, the loss over all their training beats at the received one.
+    """FedAvg whose clients return, with their model, the loss over their training beats at the received one.
 
     What fair aggregations weigh by (q-FFL, AFL); not a method of its own.
     """
 
     name: ClassVar[str] = ""
     card: ClassVar[Card] = replace(FedAvg.card, up=(*FedAvg.card.up, Travels("loss", "loss before training", "number")))
-    needs = Needs(survey=True)
+    settings_type: ClassVar[type] = LossFirstSettings
+
+    def __init__(self, net: Net, settings: LossFirstSettings) -> None:
+        super().__init__(net, settings)
+        self.needs = replace(self.needs, survey=True, survey_beats=settings.survey_beats)
 
     def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
         return {**super().begin(shared, kept, info), "loss_before": info.survey["loss"]}

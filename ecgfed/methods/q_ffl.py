@@ -5,7 +5,8 @@ r"""q-FFL, solved by q-FedAvg (Li et al., ICLR 2020, arXiv 1905.10497), Algorith
     \Delta_i = F_i^q g_i, \qquad h_i = q F_i^{q-1} \lVert g_i \rVert^2 + L F_i^q, \qquad
     w \leftarrow w - \frac{\sum \Delta_i}{\sum h_i}
 
-F_i is the loss over all of a client's training beats at the received w, before it trains. Dividing both sums by
+F_i is the loss over all of a client's training beats at the received w, before it trains (with ``survey_beats``, an
+estimate of it over so many, for rounds that are short beside it). Dividing both sums by
 :math:`\sum F_i^q` leaves :math:`u = \operatorname{softmax}(q \log F)`, which is stable at q = 10:
 :math:`w \leftarrow w - \sum u_i g_i / \sum u_i (q \lVert g_i \rVert^2 / F_i + L)`.
 
@@ -22,8 +23,8 @@ import torch
 from ecgfed.methods.algebra import plus
 from ecgfed.methods.base import Returned, Tree, weighted_mean
 from ecgfed.methods.card import Card
-from ecgfed.methods.fedavg import LossFirst
-from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
+from ecgfed.methods.fedavg import LossFirst, LossFirstSettings
+from ecgfed.methods.server_sgd import server_start, server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params, is_buffer, trainable
 
@@ -32,7 +33,7 @@ SMALLEST_LOSS = 1e-8
 
 
 @dataclass(frozen=True)
-class QFflSettings(FederatedSgdSettings):
+class QFflSettings(LossFirstSettings):
     """Settings of q-FFL.
 
     Attributes:

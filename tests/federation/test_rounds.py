@@ -10,6 +10,7 @@ import torch
 
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.errors import OptionError, RunError, StorageError
+from ecgfed.federation.client_round import surveyed_rows
 from ecgfed.federation.data import TrainingData, local_batches, training_data
 from ecgfed.federation.plan import TrainPlan, participants
 from ecgfed.federation.state import State
@@ -247,3 +248,19 @@ def test_the_first_loss_is_what_the_untrained_net_gives(cohort_path: Path, tmp_p
     assert line["loss_mean"] == pytest.approx(np.mean(line["losses"]["loss"]))
     assert line["loss_max"] == max(line["losses"]["loss"])
     assert line["passes"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("most", [1, 7, 64])
+def test_a_survey_of_some_beats_is_spread_over_the_recording_and_moves_on(most: int) -> None:
+    rows = np.arange(1000, 1300)
+    assert np.array_equal(surveyed_rows(rows, 0, 5), rows)
+    assert np.array_equal(surveyed_rows(rows, 300, 5), rows)
+    seen: set[int] = set()
+    for number in range(1, 200):
+        some = surveyed_rows(rows, most, number)
+        assert len(set(some.tolist())) == most
+        assert np.isin(some, rows).all()
+        gaps = np.diff(np.append(some, some[0] + 300))
+        assert gaps.max() - gaps.min() <= 1  # as even as whole numbers allow
+        seen |= set(some.tolist())
+    assert len(seen) >= min(300, 199 * most) * 0.6

@@ -1,0 +1,83 @@
+"""What table 1 compares: each method's settings, its three trials, and what the paper found."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Settings = dict[str, Any]
+
+#: The server's step of every method that has one of its own: FedAdam, whose length does not depend on the weights.
+SERVER: Settings = {
+    "lr": 0.02,
+    "server_optimizer": "adam",
+    "server_momentum": 0.9,
+    "server_lr": 0.01,
+    "server_schedule": "cosine",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method of the table.
+
+    Attributes:
+        method: its name in the registry.
+        settings: what every trial has.
+        trials: three choices of a learning rate and of one parameter of its own.
+        work: gradients a beat, beside FedAvg's one: what it costs to read a beat once.
+        paper: T_g, T_p, T_r, T_l of the paper's table 1 on MIT-BIH.
+    """
+
+    method: str
+    trials: tuple[Settings, Settings, Settings]
+    work: float
+    paper: tuple[float, float, float, float] | None = None
+    settings: Settings = field(default_factory=dict)
+
+
+#: AFL and q-FFL take losses over as many beats as a round trains on, forward only: a third of a gradient's work more.
+SURVEYED: Settings = {**SERVER, "survey_beats": 64}
+ROWS = {
+    "Local": Row(
+        "local", ({"lr": 0.02}, {"lr": 0.005}, {"lr": 0.02, "weight_decay": 1e-3}), 1, (0.075, 0.933, 0.076, 0.140)
+    ),
+    "FedAvg": Row(
+        "fedavg",
+        (SERVER, {**SERVER, "server_lr": 0.02}, {"lr": 0.02, "server_optimizer": "sgd"}),
+        1,
+        (0.334, 0.684, 0.334, 0.407),
+    ),
+    "AFL": Row(
+        "afl-fedavg",
+        ({"lambda_lr": 0.01}, {"lambda_lr": 0.01, "server_lr": 0.02}, {"lambda_lr": 0.1}),
+        4 / 3,
+        (0.506, 0.606, 0.506, 0.503),
+        SURVEYED,
+    ),
+    "q-FFL": Row(
+        "q-ffl", ({"q": 1.0}, {"q": 1.0, "server_lr": 0.02}, {"q": 0.3}), 4 / 3, (0.551, 0.602, 0.551, 0.534), SURVEYED
+    ),
+    "per-FedAvg": Row(
+        "per-fedavg",
+        ({"alpha": 0.01}, {"alpha": 0.01, "server_lr": 0.02}, {"alpha": 0.05}),
+        1,
+        (0.378, 0.799, 0.310, 0.424),
+        SERVER,
+    ),
+    "pFedMe": Row(
+        "pfedme",
+        (
+            {"lr": 0.02, "personal_lr": 0.02},
+            {"lr": 0.02, "personal_lr": 0.05},
+            {"lr": 0.02, "personal_lr": 0.02, "lam": 30.0},
+        ),
+        3,
+        (0.290, 0.850, 0.178, 0.288),
+        {"inner_steps": 3},
+    ),
+    "LG-FedAvg": Row(
+        "lg-fedavg", ({"lr": 0.02}, {"lr": 0.005}, {"lr": 0.02, "warm_start": 0.8}), 1, (0.343, 0.964, 0.169, 0.286)
+    ),
+    "GRP-FED": Row("grp-fed", ({}, {"server_lr": 0.02}, {"beta": 0.9}), 2, (0.569, 0.864, 0.424, 0.553)),
+}
+#: From FedAvg's global model, without any federation of something personal.
+PERSONAL = ("masked", "prior", "head", "kernel", "finetune", "probe", "gated")

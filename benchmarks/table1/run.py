@@ -1,0 +1,156 @@
+"""Table 1 of GRP-FED on the 46 MIT-BIH clients: eight methods and simple personal answers, tuned alike, three seeds.
+
+    python benchmarks/table1/run.py --source MITDB --work DIR [--stage tune] [--workers 1]
+
+By record, 12 classes, the recipe's local work (4 steps of 16 beats). Stages:
+
+- ``tune``: 5 passes, seed 0, three trials of each method; the one with the best T_l on *validation* beats is its own;
+- ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats read once;
+- ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats.
+
+The simple personal answers are made from each of FedAvg's models. Every finished run is written into ``runs.json``
+beside this file at once; what is there is not run again, and a stage goes on where it was stopped.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import parser, prepared, print_table, save, scored, script, trained
+from methods import PERSONAL, ROWS, Settings
+
+import ecgfed
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import RunError
+from ecgfed.files import read_json, write_json
+
+STAGES = ("tune", "passes", "work")
+PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0}
+MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
+SCORES = ("T_g", "T_p", "T_r", "T_l")
+RUNS = Path(__file__).with_name("runs.json")
+
+
+def known() -> dict[str, Any]:
+    """What was measured before."""
+    return read_json(RUNS, RunError) if RUNS.is_file() else {}
+
+
+def measured(
+    cohort: Cohort, given: argparse.Namespace, stage: str, name: str, settings: Settings, seed: int
+) -> dict[str, Any]:
+    """Train and score one run, or read what is known of it."""
+    row, trial = ROWS[name], ROWS[name].trials.index(settings)
+    key = f"{stage}/{name}/{trial}/{seed}"
+    found = known()
+    if key not in found:
+        passes = PASSES[stage] / (row.work if stage == "work" else 1)
+        began = time.perf_counter()
+        run = trained(
+            cohort,
+            given.work / key.replace("/", "_"),
+            method=row.method,
+            settings={**row.settings, **settings},
+            seed=seed,
+            passes=passes,
+            eval_every=0,
+            workers=given.workers,
+        )
+        seconds = time.perf_counter() - began
+        found = {**known(), key: {"passes": passes, "settings": settings, **scores_of(run, stage, name, given)}}
+        found[key]["train_s"] = round(seconds)
+        write_json(RUNS, found)
+        print(key, found[key]["scores"], f"{seconds:.0f} s", flush=True)
+    return dict(found[key])
+
+
+def scores_of(run: ecgfed.Run, stage: str, name: str, given: argparse.Namespace) -> dict[str, Any]:
+    """A run's scores: on validation beats while tuning, on test beats else; FedAvg's personal answers with it."""
+    split = "valid" if stage == "tune" else "test"
+    plain = scored(run, split, local_models=False, workers=given.workers)
+    found = summary(plain)
+    if name == "FedAvg" and stage == "passes":
+        found["personal"] = {}
+        for personal in PERSONAL:
+            answer = ecgfed.evaluate(run, split=split, personal=personal, local_models=False, workers=given.workers)
+            found["personal"][personal] = summary(answer.to_dict())
+    return found
+
+
+def summary(scores: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of an evaluation."""
+    return {
+        "scores": {key: scores["scores"][key] for key in SCORES},
+        "scores_truth": {key: scores["scores_truth"][key] for key in SCORES},
+        "personal_f1": {key: scores["fairness"]["personal_f1"][key] for key in ("std", "worst_decile", "worst")},
+        "patients": {row["client"]: row["personal_f1"] for row in scores["per_patient"]},
+    }
+
+
+def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings:
+    """The trial with the best T_l on validation beats."""
+    trials = ROWS[name].trials
+    found = [measured(cohort, given, "tune", name, trial, 0)["scores"]["T_l"] for trial in trials]
+    return trials[found.index(max(found))]
+
+
+def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dict[str, Any]]:
+    """Rows of the table: one for each method, and in ``passes`` one for each simple personal answer."""
+    for name, row in ROWS.items():
+        if stage == "work" and row.work == 1:
+            continue
+        settings = tuned(cohort, given, name)
+        seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
+        runs = [measured(cohort, given, stage, name, settings, seed) for seed in seeds]
+        yield {"name": name, "settings": settings, "paper": row.paper, **spread(runs)}
+        if stage == "passes" and name == "FedAvg":
+            for personal in PERSONAL:
+                answers = [run["personal"][personal] for run in runs]
+                yield {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, **spread(answers)}
+
+
+def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and standard deviation over seeds of every score."""
+
+    def of(values: list[float]) -> dict[str, float]:
+        return {"mean": statistics.fmean(values), "sd": statistics.stdev(values)}
+
+    return {
+        "seeds": len(runs),
+        "scores": {key: of([run["scores"][key] for run in runs]) for key in SCORES},
+        "scores_truth": {key: of([run["scores_truth"][key] for run in runs]) for key in SCORES},
+        "worst_decile": of([run["personal_f1"]["worst_decile"] for run in runs]),
+    }
+
+
+def main() -> None:
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--stage", choices=STAGES, default="work", help="the last stage to run")
+    arguments.add_argument("--workers", type=int, default=1)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work, by="record")
+    results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in ROWS}}
+    for stage in STAGES[1 : STAGES.index(given.stage) + 1]:
+        results[stage] = list(final(cohort, given, stage))
+        print_table(
+            ("method", "seeds", *SCORES, "worst tenth"),
+            [
+                (
+                    row["name"],
+                    row["seeds"],
+                    *(f"{row['scores'][key]['mean']:.3f} ± {row['scores'][key]['sd']:.3f}" for key in SCORES),
+                    f"{row['worst_decile']['mean']:.3f}",
+                )
+                for row in results[stage]
+            ],
+        )
+    save(given, results)
+
+
+if __name__ == "__main__":
+    script(main)

@@ -59,7 +59,8 @@ def measured(
             seed=seed,
             passes=passes,
             eval_every=0,
-            workers=given.workers,
+            engine="batched",
+            slots=23,
         )
         seconds = time.perf_counter() - began
         found = {**known(), key: {"passes": passes, "settings": settings, **scores_of(run, stage, name, given)}}

@@ -4,12 +4,13 @@ With x a beat's description (features, and the shape of the window where the net
 numbers, and c_k the patient's kept beats:
 
 .. math::
-    \text{kernel}: \quad o(x) = b + \sum_k a_k e^{-\lVert x - c_k \rVert^2}, \qquad p = \operatorname{softmax} o(x) \\
-    \text{gate}: \quad \tilde g = g(x) - r, \qquad
+    \text{kernel}: \quad o(x) = b + \sum_k a_k e^{-\lVert x - c_k \rVert^2} \\
+    \text{gate}: \quad p = \operatorname{softmax}(o(x) + \alpha g(x)), \qquad \tilde g = g(x) - r, \qquad
     s = \sigma\big(\kappa \ln \tfrac{d(x)}{\tau} + \lambda (\max_c \tilde g_c - \textstyle\sum_c p_c \tilde g_c)
       - \theta\big), \qquad (1 - s)\, p + s \operatorname{softmax} \tilde g
 
-g are the global head's logits, r what the patient's own beats ask of classes it has never had, d the distance to the
+g are the global head's logits, which back the personal answer by :math:`\alpha` among the patient's own classes (b shuts
+the others out), r what the patient's own beats ask of classes it has never had, d the distance to the
 nearest kept beat, :math:`\tau` how far its own beats lie. So the global model answers where the patient's own beats
 say nothing (d above :math:`\tau`) and where it has much against the personal answer. What a graph gives is the
 logarithm of the mixture, with a thousandth added to every class.
@@ -56,7 +57,7 @@ def kernel_logits(params: Params, described: Tensor) -> Tensor:
 def gated_logits(params: Params, described: Tensor, global_logits: Tensor) -> Tensor:
     """Logarithms (B, classes) of the mixture of kernel machine and global model, a thousandth added to each class."""
     square = squared_distances(params, described)
-    own = torch.softmax(_of_kernel(params, square), dim=1)
+    own = torch.softmax(_of_kernel(params, square) + params["gate.backing"] * global_logits, dim=1)
     others = global_logits - params["gate.reserve"]
     against = others.amax(1, keepdim=True) - (own * others).sum(1, keepdim=True)
     nearest = square.amin(1, keepdim=True) / params["gate.reach"]

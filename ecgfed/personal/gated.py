@@ -20,11 +20,13 @@ from ecgfed.personal.kernel import fit_kernel
 
 #: kappa, lambda and theta, chosen on validation beats with tau and reserve of training beats alone.
 SLOPE, TRUST, THRESHOLD = 6.0, 0.5, 2.5
+#: alpha: how far the global model's logits back the kernel machine among the patient's own classes.
+BACKING = 0.25
 #: tau is the distance that this share of the patient's own beats lie within.
 WITHIN = 0.95
-#: tau squared is at least this, in the unit in which the patient's beats have a variance of 1; measured on MIT-BIH: .14
-#: to 2.3. Below it rounding on a device would count.
-LEAST_REACH = 0.1
+#: tau squared is at least this, in the unit in which the patient's beats have a variance of 1; measured on MIT-BIH: .07
+#: to 1.2. Below it rounding on a device would count.
+LEAST_REACH = 0.05
 
 
 class Gated(Personal):
@@ -49,6 +51,7 @@ class Gated(Personal):
             "gate.reach": _one(reach(nearest)),
             "gate.slope": _one(SLOPE),
             "gate.trust": _one(TRUST),
+            "gate.backing": _one(BACKING),
             "gate.threshold": _one(THRESHOLD),
         }
         own_part = Part("gated", {**params, **head, **gate}, shared=False)

@@ -63,13 +63,13 @@ def kept_beats(points: Tensor, label: Tensor, kept: int = KEPT) -> Tensor:
 
 
 def fit_kernel(net: Net, described: Tensor, label: Tensor, classes: int) -> tuple[Params, Tensor]:
-    """Fit the machine to descriptions (beats, D); return its parameters, and (beats, kept) squared distances.
+    r"""Fit the machine to descriptions (beats, D); return its parameters, and (beats, kept) squared distances.
 
-    The kernel's width is the beats' own variance, as scikit-learn's ``gamma="scale"`` has it.
+    The kernel is :math:`e^{-d^2 / 2 \sigma^2}` with the beats' own variance.
     """
     shift, scale = scaling(net, described)
     points = (described - shift) * scale
-    width = float(points.var(0, correction=0).sum().clamp_min(_FLOOR)) ** 0.5
+    width = float(2 * points.var(0, correction=0).sum().clamp_min(_FLOOR)) ** 0.5
     points, scale = points / width, scale / width
     chosen = kept_beats(points, label)
     centres = points[chosen]

@@ -19,7 +19,7 @@ from ecgfed.personal.base import OwnBeats, Personal, descriptions_of
 from ecgfed.personal.kernel import fit_kernel
 
 #: kappa, lambda and theta, chosen on validation beats with tau and reserve of training beats alone.
-SLOPE, TRUST, THRESHOLD = 6.0, 0.5, 2.5
+SLOPE, TRUST, THRESHOLD = 3.0, 1.0, 4.0
 #: alpha: how far the global model's logits back the kernel machine among the patient's own classes.
 BACKING = 0.25
 #: tau is the distance that this share of the patient's own beats lie within.

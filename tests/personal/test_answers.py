@@ -141,8 +141,8 @@ def test_the_kernel_machine_by_hand() -> None:
     assert found[:, list(HAS)] == pytest.approx(expected[:, list(HAS)], abs=2e-3)
     assert (found.argmax(1) == OWN.train.label.numpy()).mean() > 0.98
     assert not params["own.weight"][:, ~torch.from_numpy(real)].any()
-    # gamma="scale" of scikit-learn: 1 over the sum of the variances
-    assert x.var(0).sum() == pytest.approx(1.0, rel=1e-3)
+    # e^(-d^2 / 2 sigma^2): the variances add up to a half
+    assert x.var(0).sum() == pytest.approx(0.5, rel=1e-3)
 
 
 def test_shape_is_the_standardised_window_in_steps_of_four() -> None:
@@ -161,12 +161,12 @@ def test_the_gate_by_hand() -> None:
     with torch.inference_mode():
         described = NET.describe(chain.parts[0].params, batch.inputs)
         others = NET.classify(head_of(MODEL), described[:, : NET.features])
-    own = kernel_logits(params, described).softmax(1).double().numpy()
+    own = (kernel_logits(params, described) + 0.25 * others).softmax(1).double().numpy()
     g = (others - params["gate.reserve"]).double().numpy()
     d2 = squared_distances(params, described).amin(1).double().numpy()
     far = np.log(np.sqrt(np.maximum(d2 / float(params["gate.reach"]), 0.0625)))
     against = g.max(1) - (own * g).sum(1)
-    s = 1 / (1 + np.exp(-(6.0 * far + 0.5 * against - 2.5)))[:, None]
+    s = 1 / (1 + np.exp(-(3.0 * far + 1.0 * against - 4.0)))[:, None]
     of_g = np.exp(g - g.max(1, keepdims=True))
     expected = (1 - s) * own + s * of_g / of_g.sum(1, keepdims=True)
     found = logits(chain, batch)
@@ -176,7 +176,7 @@ def test_the_gate_by_hand() -> None:
 
 def test_reach_and_reserve_by_hand() -> None:
     assert gated.reach(torch.tensor([1.0, 2.0, torch.inf, 3.0])) == pytest.approx(2.9)  # 95% between 2 and 3
-    assert gated.reach(torch.tensor([torch.inf])) == pytest.approx(0.1)
+    assert gated.reach(torch.tensor([torch.inf])) == pytest.approx(0.05)
     known = torch.tensor([True, False, False])
     logits_ = torch.tensor([[2.0, 1.0, 5.0], [4.0, 4.5, 0.0]])  # class 1 exceeds by .5 at most, class 2 by 3
     assert gated.reserve(logits_, known).tolist() == pytest.approx([0.0, 0.5, 3.0])
@@ -187,7 +187,7 @@ def test_near_its_own_beats_the_kernel_machine_answers_far_from_them_the_global_
     params, others = chain.parts[1].params, torch.tensor([[0.0, 30.0, 0.0, 0.0, 0.0]]).repeat(2, 1)
     kept = params["own.kept"][:1] / params["own.scale"] + params["own.shift"]
     there = torch.cat([kept, kept + 100.0])
-    quiet = {**params, "gate.reserve": torch.zeros(CLASSES), "gate.trust": torch.zeros(1)}
+    quiet = {**params, "gate.reserve": torch.zeros(CLASSES), "gate.trust": torch.zeros(1), "gate.backing": torch.zeros(1)}
     near, far = gated_logits(quiet, there, others).argmax(1).tolist()
     assert near in HAS
     assert far == 1

@@ -1,13 +1,16 @@
 """Many clients at once: their states stacked, one step of all of them as one call (``torch.func.vmap``).
 
 On a GPU a loop over clients is bound by kernel launches; stacked, a step costs a client's launches once. Clients of
-different sizes share slots: the largest start first, and a finished client's slot goes to the next. Arithmetic is the
-thread engine's to float tolerance (tests/federation/test_engines.py), not to the bit: kernels over more data sum in
+different sizes share slots: the largest start first, and a finished client's slot goes to the next. On a CPU the calls
+of small batches cost as much as their arithmetic, so it pays there too: a worker thread a core takes one stack after
+another. Which clients a stack holds does not depend on the number of workers, so the bits do not either. Arithmetic is
+the thread engine's to float tolerance (tests/federation/test_engines.py), not to the bit: kernels over more data sum in
 another order.
 """
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
@@ -19,14 +22,15 @@ from torch import Tensor
 
 from ecgfed.federation.client_round import ClientResult, ClientWork, close_client, prepared
 from ecgfed.federation.data import TrainingData, local_rows
+from ecgfed.federation.memory import keep_freed_memory
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.methods.base import Batch, Losses, Method, Tree
 from ecgfed.nets.layers import mapped_over_clients
 from ecgfed.nets.net import Inputs
 
-#: Slots where nothing else is asked for: enough for the 46 patients of MIT-BIH at once.
-DEFAULT_SLOTS = 64
+#: Slots where nothing else is asked for: on a GPU enough for the 46 patients of MIT-BIH at once, on a CPU four stacks.
+DEFAULT_SLOTS = {"cuda": 64, "cpu": 12}
 #: Parts of a slot's state: the method's own, and the class counts that go with its batches.
 METHOD, COUNTS = "method", "counts"
 
@@ -60,6 +64,29 @@ class ResidentBeats:
         """Windows, labels and RR features of positions (slots, batches, B), on the device."""
         found = {"examples": self.examples[places], "label": self.label[places]}
         return found if self.rr is None else {**found, "rr": self.rr[places]}
+
+
+class BeatsInPlace:
+    """The training beats where the cohort has them, for a CPU: nothing is held twice.
+
+    Args:
+        data: the training beats.
+    """
+
+    def __init__(self, data: TrainingData) -> None:
+        self.data = data
+
+    def place(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Row numbers of the cohort are positions."""
+        return rows
+
+    def gather(self, places: Tensor) -> dict[str, Tensor]:
+        """Windows, labels and RR features of positions (slots, batches, B)."""
+        batch = self.data.batch(places.flatten().numpy())
+        found = {"examples": batch.inputs.examples, "label": batch.label}
+        if batch.inputs.rr is not None:
+            found["rr"] = batch.inputs.rr
+        return {name: value.reshape(*places.shape, *value.shape[1:]) for name, value in found.items()}
 
 
 @dataclass
@@ -100,14 +127,24 @@ class BatchedEngine:
     Args:
         data: the training beats.
         plan: local work, batch size, seed.
-        device: ``cpu`` or ``cuda``; the beats of all clients are kept there.
-        slots: clients in flight; default ``DEFAULT_SLOTS``.
+        device: ``cpu`` or ``cuda``; a GPU keeps the beats of all clients.
+        slots: clients in flight, on a CPU in one stack; default ``DEFAULT_SLOTS``.
+        workers: threads of a CPU, a stack each.
     """
 
-    def __init__(self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None) -> None:
+    def __init__(
+        self, data: TrainingData, plan: TrainPlan, device: str = "cpu", slots: int | None = None, workers: int = 1
+    ) -> None:
         self.data, self.plan, self.device = data, plan, torch.device(device)
-        self.slots = DEFAULT_SLOTS if slots is None else slots
-        self.beats = ResidentBeats(data, self.device)
+        self.slots = DEFAULT_SLOTS[self.device.type] if slots is None else slots
+        self.beats: ResidentBeats | BeatsInPlace
+        self._pool: ThreadPoolExecutor | None = None
+        if self.device.type == "cpu":
+            keep_freed_memory()
+            self.beats = BeatsInPlace(data)
+            self._pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+        else:
+            self.beats = ResidentBeats(data, self.device)
 
     def __enter__(self) -> "BatchedEngine":
         return self
@@ -115,7 +152,8 @@ class BatchedEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to close."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
         """Run all clients of a round; results come in the order of ``work``, on the CPU.
@@ -123,8 +161,24 @@ class BatchedEngine:
         Raises:
             RunError: a loss or a parameter that is not finite, naming the client and the round.
         """
+        order = sorted(range(len(work)), key=lambda i: -work[i].info.steps)
+        if self._pool is None:
+            results = self._fly(method, work, order)
+        else:
+            stacks = [order[k : k + self.slots] for k in range(0, len(order), self.slots)]
+            futures = [self._pool.submit(self._fly, method, work, stack) for stack in stacks]
+            try:
+                results = {i: result for future in futures for i, result in future.result().items()}
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                raise
+        return [results[i] for i in range(len(work))]
+
+    def _fly(self, method: Method, work: Sequence[ClientWork], positions: Sequence[int]) -> dict[int, ClientResult]:
+        """Run the clients at ``positions`` of the round's work, in that order; their results by position."""
         move = _Mover(self.device)
-        waiting = deque(sorted(range(len(work)), key=lambda i: -work[i].info.steps))
+        waiting = deque(positions)
         results: dict[int, ClientResult] = {}
         first = [waiting.popleft() for _ in range(min(self.slots, len(waiting)))]
         slots: list[_Slot | None] = [self._open(method, i, work[i]) for i in first]
@@ -136,7 +190,7 @@ class BatchedEngine:
             if done:
                 results.update(self._close(method, slots, flight, done))
                 self._refill(method, move, work, waiting, slots, flight, done)
-        return [results[i] for i in range(len(work))]
+        return results
 
     def _open(self, method: Method, position: int, work: ClientWork) -> _Slot:
         rows = local_rows(self.data, self.plan, work.info.index, work.seen, method.needs.batches_per_step)

@@ -8,6 +8,8 @@ from ecgfed.federation.data import TrainingData
 from ecgfed.federation.plan import TrainPlan, available_cores
 from ecgfed.federation.threads import ThreadEngine
 
+#: With batches under this and this many clients, the calls cost a thread as much as the arithmetic.
+LARGE_BATCH, MANY_CLIENTS = 32, 8
 DEVICES, ENGINES = ("auto", "cpu", "cuda"), ("auto", "threads", "batched")
 
 
@@ -25,13 +27,17 @@ def choose_device(device: str) -> str:
     return "cuda" if there and device != "cpu" else "cpu"
 
 
-def choose_engine(device: str, engine: str, slots: int | None) -> tuple[str, str]:
+def choose_engine(
+    device: str, engine: str, slots: int | None, batch_size: int = LARGE_BATCH, clients: int = 1
+) -> tuple[str, str]:
     """Return the device (``cpu`` or ``cuda``) and the engine (``threads`` or ``batched``) that a wish comes to.
 
     Args:
         device: ``auto``, ``cpu`` or ``cuda``.
         engine: ``auto``, ``threads`` (CPU only) or ``batched``.
         slots: clients in flight of the batched engine, or None.
+        batch_size: of local training; ``auto`` takes many clients at once on a CPU too where batches are small
+        clients: and this many take part in a round.
 
     Raises:
         OptionError: an unknown name, or things that do not go together.
@@ -41,7 +47,8 @@ def choose_engine(device: str, engine: str, slots: int | None) -> tuple[str, str
         raise OptionError("--engine", f"{engine!r}", f"one of {', '.join(ENGINES)}")
     if engine == "threads" and chosen == "cuda":
         raise OptionError("--engine", "threads with a GPU", "batched", "or --device cpu")
-    kind = "batched" if engine == "batched" or chosen == "cuda" else "threads"
+    small = engine == "auto" and batch_size < LARGE_BATCH and clients >= MANY_CLIENTS
+    kind = "batched" if engine == "batched" or chosen == "cuda" or small else "threads"
     if slots is not None and kind == "threads":
         raise OptionError("--slots", "given for worker threads", "--engine batched", "leave --slots out")
     if slots is not None and slots < 1:
@@ -58,7 +65,7 @@ def open_engine(
     workers: int | None = None,
     slots: int | None = None,
 ) -> ThreadEngine | BatchedEngine:
-    """Make the engine of a run: worker threads on a CPU, many clients at once on a GPU, unless asked otherwise.
+    """Make the engine of a run: many clients at once on a GPU or where batches are small, else a client a thread.
 
     Args:
         data: the training beats.
@@ -71,7 +78,7 @@ def open_engine(
     Raises:
         OptionError: an unknown name, or things that do not go together.
     """
-    chosen, kind = choose_engine(device, engine, slots)
+    chosen, kind = choose_engine(device, engine, slots, plan.batch_size, plan.clients_per_round or len(data.clients))
     if kind == "batched":
-        return BatchedEngine(data, plan, chosen, slots)
+        return BatchedEngine(data, plan, chosen, slots, workers or available_cores())
     return ThreadEngine(data, plan, workers or available_cores())

@@ -9,9 +9,9 @@ numbers, and c_k the patient's kept beats:
     s = \sigma\big(\kappa \ln \tfrac{d(x)}{\tau} + \lambda (\max_c \tilde g_c - \textstyle\sum_c p_c \tilde g_c)
       - \theta\big), \qquad (1 - s)\, p + s \operatorname{softmax} \tilde g
 
-g are the global head's logits, which back the personal answer by :math:`\alpha` among the patient's own classes (b shuts
-the others out), r what the patient's own beats ask of classes it has never had, d the distance to the
-nearest kept beat, :math:`\tau` how far its own beats lie. So the global model answers where the patient's own beats
+g are the global head's logits, which back the personal answer by :math:`\alpha` among the patient's own classes (b
+shuts the others out), r what the patient's own beats ask of classes it has never had, d the distance to the nearest
+kept beat, :math:`\tau` how far its own beats lie. So the global model answers where the patient's own beats
 say nothing (d above :math:`\tau`) and where it has much against the personal answer. What a graph gives is the
 logarithm of the mixture, with a thousandth added to every class.
 """

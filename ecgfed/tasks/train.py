@@ -212,7 +212,6 @@ def _check_seeds(seeds: Sequence[int], out: Path, options: Mapping[str, object])
 
 def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[str, SettingValue]) -> Run:
     """Check everything, then make the run's folder."""
-    device, engine = choose_engine(options["device"] or "auto", options["engine"] or "auto", options["slots"])
     kind = method_by_name(options["method"] or "")
     made: object = make_settings(kind.settings_type, dict(settings))
     spec = net_spec(
@@ -227,6 +226,8 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
     )
     method = kind(make_net(spec), made)
     plan = _plan(options, cohort, method)
+    wished = options["device"] or "auto", options["engine"] or "auto", options["slots"]
+    device, engine = choose_engine(*wished, plan.batch_size, plan.clients_per_round or len(cohort.federation))
     every = options["eval_every"]
     about = {
         "device": device,

@@ -11,6 +11,7 @@ from ecgfed.federation.engine_choice import open_engine
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
+from ecgfed.federation.trees import flatten
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.net import NetSpec
@@ -47,13 +48,33 @@ def test_balanced_risks_mean_the_same_in_either_engine(risk: str) -> None:
 
 
 def test_the_engine_is_chosen_by_device_and_wish() -> None:
-    data, plan = federation(False), TrainPlan()
+    data, plan = federation(False), TrainPlan(batch_size=64)
     with open_engine(data, plan, device="cpu", workers=3) as engine:
         assert isinstance(engine, ThreadEngine)
         assert engine.workers == 3
     with open_engine(data, plan, device="cpu", engine="batched", slots=7) as engine:
         assert isinstance(engine, BatchedEngine)
         assert engine.slots == 7
+    with open_engine(data, TrainPlan(batch_size=16), device="cpu") as engine:
+        assert isinstance(engine, ThreadEngine)  # five clients
+    with open_engine(data, TrainPlan(batch_size=16, clients_per_round=8), device="cpu") as engine:
+        assert isinstance(engine, BatchedEngine)  # small batches: the calls cost as much as the arithmetic
+        assert engine.slots == 12
+    with open_engine(data, TrainPlan(batch_size=16), device="cpu", engine="threads") as engine:
+        assert isinstance(engine, ThreadEngine)
+
+
+@pytest.mark.parametrize("rr", [False, True])
+def test_stacks_in_threads_give_the_same_bits_as_one_after_another(rr: bool) -> None:
+    data, plan = federation(rr), TrainPlan(rounds=2, local_epochs=1, batch_size=8, seed=3)
+    kind = methods()["grp-fed"]
+    method = kind(ResNet1d(NetSpec(3, width=0.35, rr=rr)), make_settings(kind.settings_type, {"personal_start": 0.0}))
+    models = []
+    for workers in (1, 3):
+        with BatchedEngine(data, plan, "cpu", 2, workers) as engine:
+            state = train(method, data, plan, engine, initial_state(method, plan))
+            models.append({**state.server["model"], **flatten(state.kept[0])})
+    assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,12 @@ def test_near_its_own_beats_the_kernel_machine_answers_far_from_them_the_global_
     params, others = chain.parts[1].params, torch.tensor([[0.0, 30.0, 0.0, 0.0, 0.0]]).repeat(2, 1)
     kept = params["own.kept"][:1] / params["own.scale"] + params["own.shift"]
     there = torch.cat([kept, kept + 100.0])
-    quiet = {**params, "gate.reserve": torch.zeros(CLASSES), "gate.trust": torch.zeros(1), "gate.backing": torch.zeros(1)}
+    quiet = {
+        **params,
+        "gate.reserve": torch.zeros(CLASSES),
+        "gate.trust": torch.zeros(1),
+        "gate.backing": torch.zeros(1),
+    }
     near, far = gated_logits(quiet, there, others).argmax(1).tolist()
     assert near in HAS
     assert far == 1

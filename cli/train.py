@@ -65,7 +65,9 @@ def train_command(
     engine: Annotated[
         str | None, typer.Option(help="threads (a client a core) or batched (many at once); default by device.")
     ] = None,
-    slots: Annotated[int | None, typer.Option(help="Clients in flight of the batched engine; default 12, on a GPU 64.")] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="Clients in a stack of the batched engine; default 12, on a GPU 64.")
+    ] = None,
     eval_every: Annotated[
         int | None, typer.Option(min=0, help="Score the validation split every n rounds (0 never); default rounds/20.")
     ] = None,

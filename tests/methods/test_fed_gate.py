@@ -1,0 +1,51 @@
+"""FedGate: its round is GRP-FED's global one, by hand and beside it; its answer for a patient is the gated one."""
+
+from dataclasses import replace
+
+import pytest
+import tiny
+import torch
+
+from ecgfed.methods.base import Returned
+from ecgfed.methods.fed_gate import FedGate, FedGateSettings
+from ecgfed.methods.grp_fed import GrpFed
+from ecgfed.methods.registry import methods
+
+ADAM = {"server_optimizer": "adam", "server_lr": 0.1, "server_momentum": 0.5, "server_schedule": "cosine"}
+
+
+def test_its_rounds_are_grp_feds_global_ones_with_the_relative_spread() -> None:
+    plan = replace(tiny.PLAN, rounds=5)
+    ours = tiny.run(FedGate, plan, **ADAM, q0=0.5)
+    theirs = tiny.run(GrpFed, plan, **ADAM, q0=0.5, personalise=False, driver="relative")
+    assert (tiny.pair(ours.server["model"]) == tiny.pair(theirs.server["model"])).all()
+    assert float(ours.server["q"]) == float(theirs.server["q"])
+    assert ours.kept == theirs.kept
+
+
+def test_q_and_the_weights_by_hand() -> None:
+    """Losses 1 and 3 (uneven 1/2), then 1 and 4 (uneven 3/5): q goes from 1 to 1 + .5 * .1 / .55."""
+    plain = {"server_optimizer": "sgd", "server_momentum": 0.0, "server_schedule": "constant"}
+    method = FedGate(tiny.TinyNet(), FedGateSettings(server_lr=1.0, **plain))  # type: ignore[arg-type]
+    models = {
+        "extractor.w": torch.tensor([2.0, 10.0]).reshape(2, 1, 1),
+        "head.b": torch.tensor([0.0, 4.0]).reshape(2, 1),
+    }
+
+    def returned(*losses: float) -> Returned:
+        loss = torch.tensor(losses, dtype=torch.float64)
+        return Returned({"model": models, "loss": loss}, {}, torch.tensor([5.0, 5.0]), torch.arange(2))
+
+    first = method.aggregate(method.server_start(tiny.TinyNet().initial(0)), returned(1.0, 3.0))
+    assert tiny.pair(first["model"]) == pytest.approx([0.25 * 2 + 0.75 * 10, 0.75 * 4])
+    second = method.aggregate(first, returned(1.0, 4.0))
+    q = 1 + 0.5 * (0.6 - 0.5) / 0.55
+    assert float(second["q"]) == pytest.approx(q)
+    share = 4**q / (1 + 4**q)
+    assert tiny.pair(second["model"]) == pytest.approx([2 + 8 * share, 4 * share])
+    fallen = method.aggregate({**first, "q": torch.tensor(0.1, dtype=torch.float64)}, returned(1.0, 1.0))
+    assert float(fallen["q"]) == 0  # never below: the best served would be favoured
+
+
+def test_it_is_made_for_the_gated_answer() -> None:
+    assert methods()["fed-gate"].personal == "gated"

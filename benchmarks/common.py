@@ -117,6 +117,23 @@ def scored(run: ecgfed.Run, split: str = "test", **options: Any) -> dict[str, An
     return ecgfed.evaluate(run, split=split, **options).to_dict()
 
 
+def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what ``file`` says of ``key``; where it says nothing, what ``make`` gives, which is then kept there.
+
+    Args:
+        file: a JSON file of finished runs, or none yet.
+        key: the run.
+        make: trains and scores it.
+    """
+    known = read_json(file, RunError) if file.is_file() else {}
+    if key not in known:
+        made = json.loads(json.dumps(make()))
+        known = {**(read_json(file, RunError) if file.is_file() else {}), key: made}
+        write_json(file, known)
+        print(key, {name: value for name, value in made.items() if name != "patients"}, flush=True)
+    return dict(known[key])
+
+
 def compared(record: Path, marks: ecgfed.Annotation, **options: Any) -> "Comparison":
     """Compare annotations with a WFDB record's own, as EC57 has it.
 

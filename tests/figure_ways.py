@@ -91,14 +91,6 @@ def stress_row(row: str) -> dict[str, tuple[Way, ...]]:
     return {text: (("results", own[0], row, "beats"), *shown)}
 
 
-def method_row(name: str) -> dict[str, tuple[Way, ...]]:
-    kinds = ["T_g", "T_p", "T_p_local", "T_r", "T_l", "G_FL", "P_FL_split", "P_FL_expected", "drift"]
-    kinds += ["personal_f1_std", "personal_f1_worst_decile"]
-    row = results_of("methods/results.json")["methods"][name]
-    cells = " | ".join("-" if row[kind] is None else "{3}" for kind in kinds)
-    return {f"| {name} | {cells} |": tuple(("methods", name, kind) for kind in kinds if row[kind] is not None)}
-
-
 def newcomer(name: str, *asked: str) -> tuple[Way, ...]:
     """``before F``: of the answer before, macro-F1 over the classes in truth; ``f``: in truth or prediction."""
     answers = {"before": "global", "after": "personal", "mix": "class_mix_alone"}

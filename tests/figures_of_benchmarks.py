@@ -7,7 +7,6 @@ from figure_ways import (
     ec57,
     ec57_row,
     gemm,
-    method_row,
     newcomer,
     placed_row,
     qrs,
@@ -44,19 +43,6 @@ EC57 = [
                 for row, name in enumerate("NSVFQOX")
             },
         },
-    ),
-]
-
-METHODS = [
-    *figures(
-        "benchmarks/methods/README.md",
-        "methods/results.json",
-        {"T_g of {3} is the model that calls every beat N": (("methods", "fedrep", "T_g"),)},
-    ),
-    *(
-        one
-        for name in results_of("methods/results.json")["methods"]
-        for one in figures("benchmarks/methods/README.md", "methods/results.json", method_row(name))
     ),
 ]
 
@@ -215,4 +201,4 @@ THROUGHPUT = [
     ),
 ]
 
-OF_BENCHMARKS: list[Figures] = [*EC57, *METHODS, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]
+OF_BENCHMARKS: list[Figures] = [*EC57, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]

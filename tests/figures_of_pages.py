@@ -195,19 +195,7 @@ DECISIONS = [
     ),
 ]
 
-CIFAR = figures(
-    "docs/cifar10.md",
-    "cifar/results.json",
-    {
-        "on {0} images and {0} clients, `grp-fed`'s server step (Adam, 0.01) raised the mean loss from {2} to {2}": (
-            ("partition", "limit"),
-            ("partition", "clients"),
-            *(("methods", {"method": "grp-fed"}, "loss_mean_by_round", at) for at in (0, 1)),
-        )
-    },
-)
-
-FIGURES: list[Figures] = [*README, *GRP_FED, *QUALITY, *DECISIONS, *CIFAR, *OF_BENCHMARKS]
+FIGURES: list[Figures] = [*README, *GRP_FED, *QUALITY, *DECISIONS, *OF_BENCHMARKS]
 
 #: Tables of figures that no results file has: page, the table's first cells, and what the page says of them.
 ELSEWHERE = (

@@ -144,7 +144,7 @@ def test_a_script_starts_from_any_folder(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_mistake_is_one_line(tmp_path: Path) -> None:
-    script = ROOT / "benchmarks" / "methods" / "run.py"
+    script = ROOT / "benchmarks" / "fed_rod" / "run.py"
     command = [sys.executable, script, "--source", tmp_path / "none", "--work", tmp_path, "--results", tmp_path / "r"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2

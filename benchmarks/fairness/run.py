@@ -21,11 +21,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, scored, script, trained
+from common import parser, prepared, print_table, remembered, save, scored, script, trained
 
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import RunError
-from ecgfed.files import read_json, write_json
 
 SERVER = {"lr": 0.02, "server_optimizer": "adam", "server_momentum": 0.9, "server_schedule": "cosine"}
 GLOBAL = {"personalise": False}
@@ -50,16 +48,15 @@ def measured(
     cohort: Cohort, given: argparse.Namespace, stage: str, rule: str, step: float, seed: int
 ) -> dict[str, Any]:
     """Train one run, or read what is known of it; test beats are scored in the last stage alone."""
-    known = read_json(RUNS, RunError) if RUNS.is_file() else {}
     name = f"{stage}/{rule}/{step:g}/{seed}"
-    if name not in known:
+
+    def make() -> dict[str, Any]:
         method, own = RULES[rule]
-        settings = {**SERVER, "server_lr": step, **own}
         run = trained(
             cohort,
             given.work / name.replace(" ", "-").replace("/", "_"),
             method=method,
-            settings=settings,
+            settings={**SERVER, "server_lr": step, **own},
             seed=seed,
             passes=PASSES[stage],
             eval_every=0,
@@ -68,7 +65,7 @@ def measured(
         )
         split = "test" if stage == "final" else "valid"
         scores, last = scored(run, split, local_models=False, workers=given.workers), run.last_record()
-        known[name] = {
+        return {
             "split": split,
             "rounds": run.plan.rounds,
             "T_g": scores["scores"]["T_g"],
@@ -77,10 +74,8 @@ def measured(
             **{key: scores["fairness"]["global_f1"][key] for key in ("mean", "std", "worst_decile", "worst")},
             "patients": {row["client"]: row["global_f1"] for row in scores["per_patient"]},
         }
-        write_json(RUNS, known)
-        print(name, {key: value for key, value in known[name].items() if key != "patients"}, flush=True)
-    found: dict[str, Any] = known[name]
-    return found
+
+    return remembered(RUNS, name, make)
 
 
 def main() -> None:

@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, scored, script, trained
+from common import parser, prepared, print_table, remembered, save, scored, script, trained
 from methods import PERSONAL, ROWS, Settings
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import RunError
-from ecgfed.files import read_json, write_json
 
 STAGES = ("tune", "passes", "work")
 PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0}
@@ -36,19 +34,14 @@ SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
 
-def known() -> dict[str, Any]:
-    """What was measured before."""
-    return read_json(RUNS, RunError) if RUNS.is_file() else {}
-
-
 def measured(
     cohort: Cohort, given: argparse.Namespace, stage: str, name: str, settings: Settings, seed: int
 ) -> dict[str, Any]:
     """Train and score one run, or read what is known of it."""
     row, trial = ROWS[name], ROWS[name].trials.index(settings)
     key = f"{stage}/{name}/{trial}/{seed}"
-    found = known()
-    if key not in found:
+
+    def make() -> dict[str, Any]:
         passes = PASSES[stage] / (row.work if stage == "work" else 1)
         began = time.perf_counter()
         run = trained(
@@ -62,12 +55,10 @@ def measured(
             engine="batched",
             slots=23,
         )
-        seconds = time.perf_counter() - began
-        found = {**known(), key: {"passes": passes, "settings": settings, **scores_of(run, stage, name, given)}}
-        found[key]["train_s"] = round(seconds)
-        write_json(RUNS, found)
-        print(key, found[key]["scores"], f"{seconds:.0f} s", flush=True)
-    return dict(found[key])
+        seconds = round(time.perf_counter() - began)
+        return {"passes": passes, "settings": settings, **scores_of(run, stage, name, given), "train_s": seconds}
+
+    return remembered(RUNS, key, make)
 
 
 def scores_of(run: ecgfed.Run, stage: str, name: str, given: argparse.Namespace) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""Fed-RoD's findings on the 46 MIT-BIH clients: do they hold for hearts?
+
+    python benchmarks/fed_rod/run.py --source MITDB --work DIR [--seeds 0 1 2]
+
+Asked (Chen and Chao, ICLR 2022): that local models of generic methods are personal ones "for free" (their T_p beside
+the global model's); that a balanced risk (BSM) makes a better generic model than cross-entropy; that a second head
+personalises without loss for the generic one; that a hypernetwork gives new clients a head from their class mix alone
+(``benchmarks/newcomers``). The recipe's local work, FedAvg's server step for all, 12 passes. Test beats, read once.
+Every finished run is in ``runs.json`` beside this file; what is there is not run again.
+"""
+
+import argparse
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import SAME_SERVER, parser, prepared, print_table, remembered, save, scored, script, trained
+
+from ecgfed.cohort.cohort import Cohort
+
+#: name -> method and settings
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "FedAvg": ("fedavg", SAME_SERVER),
+    "FedAvg, BSM": ("fedavg", {**SAME_SERVER, "risk": "bsm"}),
+    "FedProx": ("fedprox", SAME_SERVER),
+    "SCAFFOLD": ("scaffold", {"lr": 0.02}),
+    "FedDyn": ("feddyn", {"lr": 0.02}),
+    "Fed-RoD": ("fed-rod", {"lr": 0.02}),
+    "Fed-RoD (hyper)": ("fed-rod-hyper", {"lr": 0.02}),
+}
+PASSES = 12.0
+RUNS = Path(__file__).with_name("runs.json")
+
+
+def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Train one method and score it, the clients' local models too."""
+    method, settings = METHODS[name]
+    run = trained(
+        cohort,
+        given.work / f"{name}-{seed}".replace(" ", "-"),
+        method=method,
+        settings=settings,
+        seed=seed,
+        passes=PASSES,
+        eval_every=0,
+        engine="batched",
+        slots=23,
+    )
+    result = scored(run, workers=given.workers)
+    local = result["local_models"]
+    return {
+        "scores": result["scores"],
+        "accuracies": result["accuracies"],
+        "local_models": local and {key: value for key, value in local.items() if key != "fairness"},
+    }
+
+
+def main() -> None:
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    arguments.add_argument("--workers", type=int, default=1)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work, by="record")
+    rows = {
+        name: [remembered(RUNS, f"{name}/{seed}", partial(measured, cohort, given, name, seed)) for seed in given.seeds]
+        for name in METHODS
+    }
+    print_table(
+        ("method", "T_g", "T_p", "T_p of local models", "T_r of local models"),
+        [
+            (
+                name,
+                *(_mean([run["scores"][key] for run in runs]) for key in ("T_g", "T_p")),
+                *(_mean([(run["local_models"] or {}).get(key) for run in runs]) for key in ("T_p", "T_r")),
+            )
+            for name, runs in rows.items()
+        ],
+    )
+    save(given, {"methods": rows})
+
+
+def _mean(values: list[float | None]) -> str:
+    there = [value for value in values if value is not None]
+    return f"{statistics.fmean(there):.3f}" if there else "-"
+
+
+if __name__ == "__main__":
+    script(main)

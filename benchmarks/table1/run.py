@@ -6,7 +6,8 @@ By record, 12 classes, the recipe's local work (4 steps of 16 beats). Stages:
 
 - ``tune``: 5 passes, seed 0, three trials of each method; the one with the best T_l on *validation* beats is its own;
 - ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats read once;
-- ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats.
+- ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats;
+- ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4).
 
 The simple personal answers are made from each of FedAvg's models. Every finished run is written into ``runs.json``
 beside this file at once; what is there is not run again, and a stage goes on where it was stopped.
@@ -27,8 +28,9 @@ from methods import PERSONAL, ROWS, Settings
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
 
-STAGES = ("tune", "passes", "work")
-PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0}
+STAGES = ("tune", "passes", "work", "beta")
+PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0}
+BETAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
@@ -38,7 +40,8 @@ def measured(
     cohort: Cohort, given: argparse.Namespace, stage: str, name: str, settings: Settings, seed: int
 ) -> dict[str, Any]:
     """Train and score one run, or read what is known of it."""
-    row, trial = ROWS[name], ROWS[name].trials.index(settings)
+    row = ROWS[name]
+    trial = f"{settings['beta']:g}" if stage == "beta" else row.trials.index(settings)
     key = f"{stage}/{name}/{trial}/{seed}"
 
     def make() -> dict[str, Any]:
@@ -99,11 +102,20 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         settings = tuned(cohort, given, name)
         seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
         runs = [measured(cohort, given, stage, name, settings, seed) for seed in seeds]
-        yield {"name": name, "settings": settings, "paper": row.paper, **spread(runs)}
+        trial = row.trials.index(settings)
+        yield {"name": name, "trial": trial, "settings": settings, "paper": row.paper, **spread(runs)}
         if stage == "passes" and name == "FedAvg":
             for personal in PERSONAL:
                 answers = [run["personal"][personal] for run in runs]
                 yield {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, **spread(answers)}
+
+
+def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Rows of the paper's figure 4."""
+    tuned_settings = tuned(cohort, given, "GRP-FED")
+    for beta in BETAS:
+        settings = {**tuned_settings, "beta": beta}
+        yield {"beta": beta, **spread([measured(cohort, given, "beta", "GRP-FED", settings, s) for s in range(3)])}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -122,12 +134,15 @@ def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     arguments = parser(__doc__, __file__)
-    arguments.add_argument("--stage", choices=STAGES, default="work", help="the last stage to run")
+    arguments.add_argument("--stage", choices=STAGES, default="beta", help="the last stage to run")
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in ROWS}}
     for stage in STAGES[1 : STAGES.index(given.stage) + 1]:
+        if stage == "beta":
+            results[stage] = list(by_beta(cohort, given))
+            continue
         results[stage] = list(final(cohort, given, stage))
         print_table(
             ("method", "seeds", *SCORES, "worst tenth"),

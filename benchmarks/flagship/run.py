@@ -1,0 +1,87 @@
+"""The flagship beside GRP-FED and FedAvg, with nothing else said: 46 MIT-BIH clients, 20 passes, three seeds.
+
+    python benchmarks/flagship/run.py --source MITDB --work DIR [--seeds 0 1 2] [--only FedGate]
+
+Each method as ``ecgfed train`` runs it with its defaults; FedAvg with the same server step. Test beats, read once, by
+each method's own personal answer, and FedAvg's by the gated one too. T_g over rounds is on validation beats. Every
+finished run is in ``runs.json`` beside this file; what is there is not run again.
+"""
+
+import argparse
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import SAME_SERVER, parser, prepared, print_table, remembered, save, script, trained
+
+import ecgfed
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.runs.history import HISTORY, TIMING, read_lines
+
+#: name -> method, settings, personal answer
+METHODS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "FedGate": ("fed-gate", {}, "gated"),
+    "GRP-FED": ("grp-fed", {}, "method"),
+    "FedAvg": ("fedavg", SAME_SERVER, "masked"),
+}
+SCORES = ("T_g", "T_p", "T_r", "T_l")
+RUNS = Path(__file__).with_name("runs.json")
+
+
+def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Train one method and score it, on test beats and, to choose by, on validation beats."""
+    method, settings, personal = METHODS[name]
+    run = trained(cohort, given.work / f"{name}-{seed}", method=method, settings=settings, seed=seed)
+    found: dict[str, Any] = {"rounds": run.plan.rounds}
+    for split in ("valid", "test"):
+        scores = ecgfed.evaluate(
+            run, split=split, personal=personal, local_models=False, overwrite=True, workers=given.workers
+        ).to_dict()
+        found[split] = {key: scores["scores"][key] for key in SCORES}
+        found[f"{split}_truth"] = {key: scores["scores_truth"][key] for key in SCORES}
+        found[f"{split}_worst_tenth"] = scores["fairness"]["personal_f1"]["worst_decile"]
+        found[f"{split}_worst_tenth_global"] = scores["fairness"]["global_f1"]["worst_decile"]
+        if split == "test":
+            found["patients"] = {row["client"]: row["personal_f1"] for row in scores["per_patient"]}
+    found["train_s"] = round(sum(line["seconds"] for line in read_lines(run.path / TIMING)))
+    found["curve"] = [
+        [round(line["passes"], 2), line["valid_T_g"]] for line in read_lines(run.path / HISTORY) if "valid_T_g" in line
+    ]
+    return found
+
+
+def main() -> None:
+    arguments = parser(__doc__, __file__)
+    arguments.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    arguments.add_argument("--only", nargs="+", default=list(METHODS), choices=list(METHODS))
+    arguments.add_argument("--workers", type=int, default=None)
+    given = arguments.parse_args()
+    cohort = prepared(given.source, given.work, by="record")
+    rows = {
+        name: [remembered(RUNS, f"{name}/{seed}", partial(measured, cohort, given, name, seed)) for seed in given.seeds]
+        for name in given.only
+    }
+    print_table(
+        ("method", *SCORES, "worst tenth"),
+        [
+            (
+                name,
+                *(_over([run["test"][key] for run in runs]) for key in SCORES),
+                _over([run["test_worst_tenth"] for run in runs]),
+            )
+            for name, runs in rows.items()
+        ],
+    )
+    save(given, {"methods": rows})
+
+
+def _over(values: list[float]) -> str:
+    spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.3f}{spread}"
+
+
+if __name__ == "__main__":
+    script(main)

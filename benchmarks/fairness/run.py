@@ -7,7 +7,7 @@ On the 46 MIT-BIH clients by record, the recipe's local work, Adam at the server
 - ``tune``: 5 passes, seed 0, two steps of the server for each rule; the one whose worst tenth of patients is served
   best on *validation* beats is the rule's;
 - ``factorial``: 12 passes, seed 0, each rule with its step, on validation beats;
-- ``final``: the four rules best there, five seeds, 12 passes, on test beats, read once.
+- ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats, read once.
 
 The worst tenth is that of macro-F1 (classes in truth or prediction) of the global model on each patient's beats. Every
 finished run is written into ``runs.json`` beside this file at once; what is there is not run again, and a stage goes on
@@ -16,9 +16,13 @@ their losses over 64 beats a round: over all of them, a round of four steps woul
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import parser, prepared, print_table, remembered, save, scored, script, trained
@@ -27,13 +31,14 @@ from ecgfed.cohort.cohort import Cohort
 
 SERVER = {"lr": 0.02, "server_optimizer": "adam", "server_momentum": 0.9, "server_schedule": "cosine"}
 GLOBAL = {"personalise": False}
+UNIFORM = "uniform (q = 0)"
 #: rule -> method and its settings
 RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "adaptive q, sigma": ("grp-fed", {**GLOBAL, "driver": "spread"}),
     "adaptive q, sigma / mean": ("grp-fed", {**GLOBAL, "driver": "relative"}),
     "adaptive q, worst tenth on validation": ("grp-fed", {**GLOBAL, "driver": "worst-tenth"}),
     "q fixed at 1": ("grp-fed", {**GLOBAL, "eta_q": 0.0}),
-    "uniform (q = 0)": ("grp-fed", {**GLOBAL, "q0": 0.0, "eta_q": 0.0}),
+    UNIFORM: ("grp-fed", {**GLOBAL, "q0": 0.0, "eta_q": 0.0}),
     "data share": ("fedavg", {}),
     "AFL": ("afl-fedavg", {"lambda_lr": 0.01, "survey_beats": 64}),
     "q-FFL, q = 1": ("q-ffl", {"q": 1.0, "survey_beats": 64}),
@@ -78,6 +83,44 @@ def measured(
     return remembered(RUNS, name, make)
 
 
+def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Each rule's worst tenth and T_g less those of uniform weights: mean and 95% interval, paired.
+
+    Patients and seeds are drawn with replacement, the same for both rules, 2,000 times; T_g is of all beats together,
+    so that only seeds are drawn for it.
+    """
+    base = final.get(UNIFORM)
+    if base is None:
+        return {}
+    found: dict[str, Any] = {}
+    for rule, runs in final.items():
+        if rule == UNIFORM:
+            continue
+        rng = np.random.default_rng(0)
+        ours, theirs = (np.array([list(run["patients"].values()) for run in one]) for one in (runs, base))
+        t_g = np.array([run["T_g"] for run in runs]) - np.array([run["T_g"] for run in base])
+        worst, whole = [], []
+        for _ in range(2000):
+            seeds, patients = rng.integers(0, len(ours), len(ours)), rng.integers(0, ours.shape[1], ours.shape[1])
+            worst.append(float(np.mean(_tenth(ours[seeds][:, patients]) - _tenth(theirs[seeds][:, patients]))))
+            whole.append(float(t_g[seeds].mean()))
+        found[rule] = {
+            "worst_decile": _interval(float(np.mean(_tenth(ours) - _tenth(theirs))), worst),
+            "T_g": _interval(float(t_g.mean()), whole),
+        }
+    return found
+
+
+def _tenth(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the lowest tenth of the patients, for (seeds, patients)."""
+    return np.sort(scores, axis=1)[:, : math.ceil(scores.shape[1] / 10)].mean(axis=1)
+
+
+def _interval(mean: float, drawn: list[float]) -> dict[str, float]:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return {"mean": mean, "low": float(low), "high": float(high)}
+
+
 def main() -> None:
     arguments = parser(__doc__, __file__)
     arguments.add_argument("--stage", choices=tuple(PASSES), default="final", help="the last stage to run")
@@ -92,11 +135,13 @@ def main() -> None:
     if given.stage != "tune":
         factorial = {rule: measured(cohort, given, "factorial", rule, tuned[rule], 0) for rule in RULES}
         results["factorial"] = factorial
-        best = sorted(RULES, key=lambda rule: -factorial[rule]["worst_decile"])[:FINALISTS]
+        order = sorted(RULES, key=lambda rule: (rule != UNIFORM, -factorial[rule]["worst_decile"]))
+        best = order[:FINALISTS]  # uniform weights among them: what the others are compared with
         if given.stage == "final":
             results["final"] = {
                 rule: [measured(cohort, given, "final", rule, tuned[rule], seed) for seed in SEEDS] for rule in best
             }
+            results["against_uniform"] = less_uniform(results["final"])
         print_table(
             ("rule", "server step", "T_g", "worst tenth", "sd over patients", "largest loss"),
             [

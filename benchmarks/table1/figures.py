@@ -1,4 +1,4 @@
-"""The paper's figures 1, 3, 4 and 5 from the runs of table 1: PNG and SVG into docs/images.
+"""The frontier, and the paper's figures 1, 3, 4 and 5, from the runs of table 1: PNG and SVG into docs/images.
 
     python benchmarks/table1/figures.py --work DIR [--out docs/images]
 
@@ -98,6 +98,18 @@ def clients_figure(work: Path, results: dict[str, Any]) -> "Figure":
     return figure
 
 
+def frontier_figure(results: dict[str, Any]) -> "Figure":
+    """T_p against T_r, every method and personal answer."""
+    figure, ((axes,),) = new(1, width=7.5, height=5.5)
+    for row in results["passes"]:
+        simple = row["name"].startswith("FedAvg, ")
+        x, y = (row["scores"][key]["mean"] for key in ("T_p", "T_r"))
+        axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
+        axes.annotate(row["name"], (x, y), xytext=(4, 3), textcoords="offset points", fontsize=8)
+    axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats")
+    return figure
+
+
 def losses_figure(work: Path, results: dict[str, Any]) -> "Figure":
     """Figure 3: mean and largest training loss over the rounds, four methods."""
     figure, ((mean, worst),) = new(2)
@@ -173,6 +185,7 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     figures = {
+        "frontier": frontier_figure(results),
         "clients": clients_figure(given.work, results),
         "losses": losses_figure(given.work, results),
         "beta": beta_figure(results),

@@ -1,0 +1,199 @@
+"""Write docs/results.md from the benchmarks' results files: what holds, what does not, what to choose when.
+
+    python benchmarks/results_page.py [--check]
+
+``--check`` writes nothing and fails where the page is not what the files give; a test does the same. A section whose
+benchmark has not been run says so.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).resolve().parent
+PAGE = BENCHMARKS.parent / "docs" / "results.md"
+SCORES = ("T_g", "T_p", "T_r", "T_l")
+HEAD = """# Results
+
+Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
+`python benchmarks/results_page.py` writes this page. MIT-BIH, 46 clients by record, 12 classes, macro-F1 over the
+classes in truth or prediction unless it says otherwise.
+
+- **T_g**: the global answer on all test beats.
+- **T_p**: a patient's own answer on its own test beats, mean over patients.
+- **T_r**: a patient's own answer on everybody's test beats, mean over patients.
+- **T_l**: the harmonic mean of T_p and T_r (equation 6 of the GRP-FED paper).
+- **worst tenth**: T_p of the five patients who are served worst.
+"""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of a Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return [f"| {' | '.join(map(str, line))} |" for line in lines]
+
+
+def spread(value: dict[str, float]) -> str:
+    """``.934 ± .004``."""
+    return f"{value['mean']:.3f} ± {value['sd']:.3f}"
+
+
+def flagship(found: dict[str, Any]) -> list[str]:
+    """The flagship beside GRP-FED and FedAvg."""
+    rows = []
+    for name, runs in found["methods"].items():
+        means = [_mean(run["test"][key] for run in runs) for key in SCORES]
+        worst = [_mean(run[f"test_{key}"] for run in runs) for key in ("worst_tenth", "worst_tenth_global")]
+        truth = _mean(run["test_truth"]["T_p"] for run in runs)
+        rows.append((name, len(runs), *means, truth, *worst, f"{_mean((run['train_s'] for run in runs), 0)} s"))
+    columns = ("method", "seeds", *SCORES, "T_p, classes in truth", "worst tenth", "of the global answer", "training")
+    return ["As `ecgfed train` runs it, with nothing else said (20 passes):", "", *table(columns, rows)]
+
+
+def table1(found: dict[str, Any]) -> list[str]:
+    """Table 1, at equal passes and at equal work."""
+    lines = ["Each method tuned by three trials on validation beats; the paper's value in brackets.", ""]
+    work = {row["name"]: row for row in found.get("work", [])}
+    rows = []
+    for row in found["passes"]:
+        paper = row["paper"] or [None] * 4
+        cells = [
+            f"{spread(row['scores'][key])}{'' if theirs is None else f' ({theirs:.3f})'}"
+            for key, theirs in zip(SCORES, paper, strict=True)
+        ]
+        equal = work.get(row["name"])
+        rows.append(
+            (
+                row["name"],
+                row["seeds"],
+                *cells,
+                spread(row["worst_decile"]),
+                spread(equal["scores"]["T_l"]) if equal else "",
+            )
+        )
+    columns = ("method", "seeds", *SCORES, "worst tenth", "T_l at equal work")
+    lines += [
+        *table(columns, rows),
+        "",
+        "![T_p against T_r](images/results-frontier.svg)",
+        "",
+        "![Figure 1](images/results-clients.svg)",
+        "",
+        "![Figure 3](images/results-losses.svg)",
+        "",
+        "![Figure 4](images/results-beta.svg)",
+        "",
+        "![Figure 5](images/results-cases.svg)",
+    ]
+    return lines
+
+
+def fairness(found: dict[str, Any]) -> list[str]:
+    """Rules of weighting clients."""
+    rows = [
+        (
+            name,
+            f"{found['server_lr'][name]:g}",
+            *(f"{row[key]:.3f}" for key in ("T_g", "worst_decile", "std", "loss_max")),
+        )
+        for name, row in found["factorial"].items()
+    ]
+    lines = ["One seed, validation beats, 12 passes:", ""]
+    lines += table(("rule", "server step", "T_g", "worst tenth", "sd over patients", "largest loss"), rows)
+    if "final" in found:
+        rows = [
+            (
+                name,
+                *(_mean(run[key] for run in runs) for key in ("T_g", "worst_decile", "std", "loss_max")),
+                *(_interval(found["against_uniform"].get(name, {}).get(key)) for key in ("worst_decile", "T_g")),
+            )
+            for name, runs in found["final"].items()
+        ]
+        columns = (
+            "rule",
+            "T_g",
+            "worst tenth",
+            "sd over patients",
+            "largest loss",
+            "worst tenth, less uniform's",
+            "T_g",
+        )
+        lines += [
+            "",
+            "The best four, five seeds, test beats; differences with 95% intervals over patients and seeds:",
+            "",
+        ]
+        lines += table(columns, rows)
+    return lines
+
+
+def fed_rod(found: dict[str, Any]) -> list[str]:
+    """Fed-RoD's findings on hearts."""
+    rows = []
+    for name, runs in found["methods"].items():
+        local = [run["local_models"] for run in runs if run["local_models"]]
+        cells = [_mean(one[key] for one in local) if local else "" for key in ("T_p", "T_r")]
+        rows.append((name, len(runs), *(_mean(run["scores"][key] for run in runs) for key in SCORES), *cells))
+    return table(("method", "seeds", *SCORES, "T_p of local models", "their T_r"), rows)
+
+
+def cifar(found: dict[str, Any]) -> list[str]:
+    """CIFAR-10 in Fed-RoD's protocol, reduced."""
+    rows = []
+    for name, runs in found["methods"].items():
+        there = sorted(runs[0]["accuracies"])
+        cells = {key: _mean(run["accuracies"][key] for run in runs) for key in there}
+        local = [run["local_models"] for run in runs if run["local_models"]]
+        free = _mean(one["P_FL_expected"] for one in local) if local and "P_FL_expected" in local[0] else ""
+        rows.append((name, len(runs), cells.get("G_FL", ""), cells.get("P_FL_expected", ""), free))
+    return table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows)
+
+
+def _mean(values: Iterable[float], digits: int = 3) -> str:
+    there = list(values)
+    return f"{sum(there) / len(there):.{digits}f}"
+
+
+def _interval(found: dict[str, float] | None) -> str:
+    return "" if found is None else f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+
+
+SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
+    ("The flagship", "flagship", flagship),
+    ("Table 1 of the GRP-FED paper", "table1", table1),
+    ("Who is served worst", "fairness", fairness),
+    ("Fed-RoD's findings", "fed_rod", fed_rod),
+    ("CIFAR-10", "cifar", cifar),
+)
+
+
+def page() -> str:
+    """The page that the results files give."""
+    lines = [HEAD.rstrip()]
+    for title, folder, section in SECTIONS:
+        file = BENCHMARKS / folder / "results.json"
+        lines += ["", f"## {title}", ""]
+        if not file.is_file():
+            lines += [f"Not run yet: `benchmarks/{folder}`."]
+            continue
+        found = json.loads(file.read_text())
+        lines += [f"`{found['command']}`", "", *section(found)]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--check", action="store_true")
+    given = arguments.parse_args()
+    made = page()
+    if not given.check:
+        PAGE.write_text(made)
+    elif not PAGE.is_file() or PAGE.read_text() != made:
+        sys.exit(f"{PAGE} is not what the results files give; run python benchmarks/results_page.py")
+
+
+if __name__ == "__main__":
+    main()

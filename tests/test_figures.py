@@ -13,7 +13,16 @@ from figures import Figures, flat
 from figures_of_pages import ELSEWHERE, FIGURES
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
+#: docs/results.md is written from the files as a whole (test_results_page.py).
+PAGES = [
+    page
+    for page in (
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "benchmarks").rglob("*.md")),
+    )
+    if page.name != "results.md"
+]
 #: What a row of a results file is chosen by.
 CHOSEN_BY = ("seed", "clients", "local_steps", "epochs")
 SOURCES = sorted({(one.page, one.source) for one in FIGURES})

@@ -1,10 +1,10 @@
 r"""FedGate: personal where it knows, global where it does not. A method of this project, after GRP-FED.
 
-Server, each round, as GRP-FED's (Chou et al. 2021, equations 2 and 3), but q follows how *uneven* the losses are, their
-spread over their mean, which does not fall because all of them fall; and q never falls below 0:
+Server, each round, as GRP-FED's (Chou et al. 2021, equations 2 and 3): the loss power q follows the spread sigma of the
+clients' losses, but never falls below 0, where the best served would be favoured.
 
 .. math::
-    u = \sigma / \bar L, \qquad q' = \max\Big(0,\, q + \eta_q \frac{u' - u}{(u' + u)/2}\Big) \\
+    q' = \max\Big(0,\, q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}\Big) \\
     \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}, \qquad \theta = \sum_m \lambda_m \theta_m
 
 Client, each batch: a step of the global model. Nothing personal is trained in the federation, so a round costs what
@@ -24,7 +24,7 @@ from torch import Tensor
 from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.methods.card import Keeps, Travels
 from ecgfed.methods.fedavg import FedAvg
-from ecgfed.methods.grp_fed import loss_weights, next_power, unevenness
+from ecgfed.methods.grp_fed import loss_weights, next_power
 from ecgfed.methods.local_sgd import train_whole_model
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import ranged
@@ -37,7 +37,7 @@ class FedGateSettings(FederatedSgdSettings):
 
     Attributes:
         q0: loss power before the first round.
-        eta_q: how fast q follows the unevenness of the losses (eta_q).
+        eta_q: how fast q follows the spread of the losses (eta_q).
         loss_memory: L_m = memory * old + (1 - memory) * new, kept by the client.
     """
 
@@ -68,7 +68,7 @@ class FedGate(FedAvg):
     def server_start(self, initial: Params) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
         start = server_start(initial, self.settings)
-        return {**start, "q": zero + self.settings.q0, "uneven": zero - 1, "effective_clients": zero}
+        return {**start, "q": zero + self.settings.q0, "sigma": zero - 1, "effective_clients": zero}
 
     def client_start(self, initial: Params) -> Tree:
         return {"loss": torch.full((), -1.0, dtype=torch.float64)}
@@ -91,13 +91,13 @@ class FedGate(FedAvg):
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         losses: Tensor = returned.tree["loss"]
-        uneven = unevenness(losses, "relative")
-        moved = next_power(server["q"], uneven, server["uneven"], self.settings.eta_q).clamp_min(0.0)
-        q = torch.where(server["uneven"] < 0, server["q"], moved)
+        sigma = losses.std(correction=0)
+        moved = next_power(server["q"], sigma, server["sigma"], self.settings.eta_q).clamp_min(0.0)
+        q = torch.where(server["sigma"] < 0, server["q"], moved)
         weights = loss_weights(losses, q)
         mean = weighted_mean(returned.tree["model"], weights)
         stepped = server_step(server, mean, self.settings, returned.progress)
-        return {**stepped, "q": q, "uneven": uneven, "effective_clients": 1 / (weights**2).sum()}
+        return {**stepped, "q": q, "sigma": sigma, "effective_clients": 1 / (weights**2).sum()}
 
     def round_report(self, server: Tree) -> dict[str, float]:
-        return {name: float(server[name]) for name in ("q", "uneven", "effective_clients")}
+        return {name: float(server[name]) for name in ("q", "sigma", "effective_clients")}

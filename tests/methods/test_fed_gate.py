@@ -14,17 +14,17 @@ from ecgfed.methods.registry import methods
 ADAM = {"server_optimizer": "adam", "server_lr": 0.1, "server_momentum": 0.5, "server_schedule": "cosine"}
 
 
-def test_its_rounds_are_grp_feds_global_ones_with_the_relative_spread() -> None:
+def test_its_rounds_are_grp_feds_global_ones() -> None:
     plan = replace(tiny.PLAN, rounds=5)
     ours = tiny.run(FedGate, plan, **ADAM, q0=0.5)
-    theirs = tiny.run(GrpFed, plan, **ADAM, q0=0.5, personalise=False, driver="relative")
+    theirs = tiny.run(GrpFed, plan, **ADAM, q0=0.5, personalise=False)
     assert (tiny.pair(ours.server["model"]) == tiny.pair(theirs.server["model"])).all()
     assert float(ours.server["q"]) == float(theirs.server["q"])
     assert ours.kept == theirs.kept
 
 
 def test_q_and_the_weights_by_hand() -> None:
-    """Losses 1 and 3 (uneven 1/2), then 1 and 4 (uneven 3/5): q goes from 1 to 1 + .5 * .1 / .55."""
+    """Losses 1 and 3 (sigma 1), then 1 and 4 (sigma 1.5): q goes from 1 to 1 + .5 * .5 / 1.25."""
     plain = {"server_optimizer": "sgd", "server_momentum": 0.0, "server_schedule": "constant"}
     method = FedGate(tiny.TinyNet(), FedGateSettings(server_lr=1.0, **plain))  # type: ignore[arg-type]
     models = {
@@ -39,7 +39,7 @@ def test_q_and_the_weights_by_hand() -> None:
     first = method.aggregate(method.server_start(tiny.TinyNet().initial(0)), returned(1.0, 3.0))
     assert tiny.pair(first["model"]) == pytest.approx([0.25 * 2 + 0.75 * 10, 0.75 * 4])
     second = method.aggregate(first, returned(1.0, 4.0))
-    q = 1 + 0.5 * (0.6 - 0.5) / 0.55
+    q = 1 + 0.5 * 0.5 / 1.25
     assert float(second["q"]) == pytest.approx(q)
     share = 4**q / (1 + 4**q)
     assert tiny.pair(second["model"]) == pytest.approx([2 + 8 * share, 4 * share])

@@ -34,7 +34,8 @@ RUNS = Path(__file__).with_name("runs.json")
 def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one method and score it, on test beats and, to choose by, on validation beats."""
     method, settings, personal = METHODS[name]
-    run = trained(cohort, given.work / f"{name}-{seed}", method=method, settings=settings, seed=seed)
+    folder = given.work / f"{name}-{seed}"
+    run = trained(cohort, folder, method=method, settings=settings, seed=seed, workers=given.workers)
     found: dict[str, Any] = {"rounds": run.plan.rounds}
     for split in ("valid", "test"):
         scores = ecgfed.evaluate(

@@ -207,6 +207,11 @@ ELSEWHERE = (
     ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
     ("docs/decisions/0036-personal-answers-after-training.md", "| gate |", "printed, not kept in a file"),
     ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
+    (
+        "docs/decisions/0041-stacks-of-clients-on-a-cpu.md",
+        "| engine | processor seconds |",
+        "printed, not kept in a file",
+    ),
     ("docs/grp-fed.md", "| local work | server | weights |", "no results file was kept"),
     ("docs/grp-fed.md", "| beta | gradient penalty |", "printed, not kept in a file"),
     ("benchmarks/throughput/README.md", "| changed in the plain loop |", "printed, not kept in a file"),

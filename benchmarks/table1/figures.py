@@ -117,8 +117,11 @@ def losses_figure(work: Path, results: dict[str, Any]) -> "Figure":
         lines = read_lines(run_of(work, results, name).path / HISTORY)
         passes = [line["passes"] for line in lines]
         for axes, key in ((mean, "loss_mean"), (worst, "loss_max")):
-            smooth = np.convolve([line[key] for line in lines], np.ones(9) / 9, mode="valid")
-            axes.plot(passes[4:-4], smooth, style, color=colour, label=name, linewidth=1.2)
+            width = min(9, 2 * ((len(lines) - 1) // 2) + 1)  # rounds that a point is the mean of, an odd number
+            smooth = np.convolve([line[key] for line in lines], np.ones(width) / width, mode="valid")
+            axes.plot(
+                passes[width // 2 : len(passes) - width // 2], smooth, style, color=colour, label=name, linewidth=1.2
+            )
     for axes, title in ((mean, "mean over clients"), (worst, "client with the largest")):
         axes.set(xlabel="passes of the training beats", ylabel="training loss", yscale="log", title=title)
         axes.legend(frameon=False)
@@ -172,7 +175,7 @@ def _case(axes: "Axes", work: Path, results: dict[str, Any], client: str, word: 
     axes.set(xticks=range(len(CASES)), ylim=(0, 1.05), ylabel="macro-F1 of its personal model")
     axes.set_xticklabels(CASES, fontsize=8)
     axes.set_title(f"{client}, {word} (half the sum of differences {apart:.2f})", fontsize=9)
-    axes.legend(frameon=False, fontsize=7, loc="lower left")
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7, loc="lower left")
 
 
 def main() -> None:

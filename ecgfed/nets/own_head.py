@@ -62,6 +62,7 @@ def gated_logits(params: Params, described: Tensor, global_logits: Tensor) -> Te
     against = others.amax(1, keepdim=True) - (own * others).sum(1, keepdim=True)
     nearest = square.amin(1, keepdim=True) / params["gate.reach"]
     far = 0.5 * torch.log(F.relu(nearest - NEAREST**2) + NEAREST**2)
-    open_ = torch.sigmoid(params["gate.slope"] * far + params["gate.trust"] * against - params["gate.threshold"])
-    mixed = (1.0 - open_) * own + open_ * torch.softmax(others, dim=1)
+    lean = params["gate.slope"] * far + params["gate.trust"] * against - params["gate.threshold"]
+    # 1 - s as the sigmoid of the opposite: where s is nearly 1, a difference would leave rounding alone
+    mixed = torch.sigmoid(-lean) * own + torch.sigmoid(lean) * torch.softmax(others, dim=1)
     return torch.log(mixed + LEAST)

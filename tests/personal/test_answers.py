@@ -224,3 +224,15 @@ def test_names_are_found_and_others_refused_with_the_nearest() -> None:
     assert personal_by_name("GATED") is personal_answers()["gated"]
     with pytest.raises(OptionError, match=r"^personal: .*did you mean finetune"):
         personal_by_name("finetun")
+
+
+def test_where_the_gate_is_nearly_open_single_precision_is_enough() -> None:
+    """What is left of the kernel machine's answer is no difference: log(p + 1e-3) would show how that is rounded."""
+    params = personal_answers()["gated"].fit(NET, MODEL, OWN).parts[1].params
+    with torch.inference_mode():
+        described = NET.describe(extractor_of(MODEL), OWN.train.inputs).repeat(20, 1)
+    others = torch.zeros(len(described), CLASSES)
+    others[:, 1] = torch.linspace(4, 16, len(described))  # more and more for a class it has never had
+    exact = gated_logits({name: value.double() for name, value in params.items()}, described.double(), others.double())
+    assert set(exact.argmax(1).tolist()) == {0, 1, 2, 3}
+    assert (gated_logits(params, described, others).double() - exact).abs().max() < 1e-5

@@ -209,7 +209,7 @@ ELSEWHERE = (
     ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
     (
         "docs/decisions/0041-stacks-of-clients-on-a-cpu.md",
-        "| engine | processor seconds |",
+        "| engine | processor cores |",
         "printed, not kept in a file",
     ),
     ("docs/grp-fed.md", "| local work | server | weights |", "no results file was kept"),

@@ -48,8 +48,8 @@ def flagship(found: dict[str, Any]) -> list[str]:
         means = [_mean(run["test"][key] for run in runs) for key in SCORES]
         worst = [_mean(run[f"test_{key}"] for run in runs) for key in ("worst_tenth", "worst_tenth_global")]
         truth = _mean(run["test_truth"]["T_p"] for run in runs)
-        rows.append((name, len(runs), *means, truth, *worst, f"{_mean((run['train_s'] for run in runs), 0)} s"))
-    columns = ("method", "seeds", *SCORES, "T_p, classes in truth", "worst tenth", "of the global answer", "training")
+        rows.append((name, len(runs), *means, truth, *worst))
+    columns = ("method", "seeds", *SCORES, "T_p, classes in truth", "worst tenth", "of the global answer")
     return ["As `ecgfed train` runs it, with nothing else said (20 passes):", "", *table(columns, rows)]
 
 

@@ -63,7 +63,8 @@ def train_command(
     ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; default auto.")] = None,
     engine: Annotated[
-        str | None, typer.Option(help="threads (a client a core) or batched (many at once); default by device.")
+        str | None,
+        typer.Option(help="threads (a client a core) or batched (many at once); default by device and batch."),
     ] = None,
     slots: Annotated[
         int | None, typer.Option(help="Clients in a stack of the batched engine; default 12, on a GPU 64.")

@@ -19,7 +19,7 @@ from common import SAME_SERVER, parser, prepared, print_table, remembered, save,
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.runs.history import HISTORY, TIMING, read_lines
+from ecgfed.runs.history import HISTORY, read_lines
 
 #: name -> method, settings, personal answer
 METHODS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -47,7 +47,6 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
         found[f"{split}_worst_tenth_global"] = scores["fairness"]["global_f1"]["worst_decile"]
         if split == "test":
             found["patients"] = {row["client"]: row["personal_f1"] for row in scores["per_patient"]}
-    found["train_s"] = round(sum(line["seconds"] for line in read_lines(run.path / TIMING)))
     found["curve"] = [
         [round(line["passes"], 2), line["valid_T_g"]] for line in read_lines(run.path / HISTORY) if "valid_T_g" in line
     ]

@@ -3,16 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-Settings = dict[str, Any]
+from common import SAME_SERVER
 
-#: The server's step of every method that has one of its own: FedAdam, whose length does not depend on the weights.
-SERVER: Settings = {
-    "lr": 0.02,
-    "server_optimizer": "adam",
-    "server_momentum": 0.9,
-    "server_lr": 0.01,
-    "server_schedule": "cosine",
-}
+Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,14 +28,14 @@ class Row:
 
 
 #: AFL and q-FFL take losses over as many beats as a round trains on, forward only: a third of a gradient's work more.
-SURVEYED: Settings = {**SERVER, "survey_beats": 64}
+SURVEYED: Settings = {**SAME_SERVER, "survey_beats": 64}
 ROWS = {
     "Local": Row(
         "local", ({"lr": 0.02}, {"lr": 0.005}, {"lr": 0.02, "weight_decay": 1e-3}), 1, (0.075, 0.933, 0.076, 0.140)
     ),
     "FedAvg": Row(
         "fedavg",
-        (SERVER, {**SERVER, "server_lr": 0.02}, {"lr": 0.02, "server_optimizer": "sgd"}),
+        (SAME_SERVER, {**SAME_SERVER, "server_lr": 0.02}, {"lr": 0.02, "server_optimizer": "sgd"}),
         1,
         (0.334, 0.684, 0.334, 0.407),
     ),
@@ -61,7 +54,7 @@ ROWS = {
         ({"alpha": 0.01}, {"alpha": 0.01, "server_lr": 0.02}, {"alpha": 0.05}),
         1,
         (0.378, 0.799, 0.310, 0.424),
-        SERVER,
+        SAME_SERVER,
     ),
     "pFedMe": Row(
         "pfedme",

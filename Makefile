@@ -5,6 +5,7 @@
 # make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
 # make newest   the same with the newest there are, in .venv-newest
 # make LOCKED=1 install   the very files of constraints/lock*.txt and no others, as CI does; make lock writes them anew
+# make browser   Chromium (as root) and the npm packages of the browser tests
 # make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
@@ -33,7 +34,7 @@ CASES ?= 2000
 SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
-.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit clean
+.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser clean
 
 install: $(INSTALLED)
 
@@ -98,6 +99,16 @@ audit: install
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints/lock-audit.txt
 	.venv-audit/bin/python constraints/audit.py $(BIN)/python
+
+# What the browser tests need: Chromium and node from Debian where this is root and they are missing, and the driver and
+# the accessibility checker by the digests of tests/browser/package-lock.json.
+browser:
+	@missing=""; command -v chromium >/dev/null || missing="chromium"; command -v npm >/dev/null || missing="$$missing nodejs npm"; \
+		if [ -n "$$missing" ]; then \
+			[ "$$(id -u)" = 0 ] || { echo "browser: install $$missing first" >&2; exit 2; }; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+		fi
+	npm --prefix tests/browser ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

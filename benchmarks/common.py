@@ -8,6 +8,7 @@ again, and what it holds of another question is refused.
 import argparse
 import json
 import shlex
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ SAME_SERVER = {
     "server_lr": 0.01,
     "server_schedule": "cosine",
 }
+#: Training for patients who take no part in it (docs/decisions/0035), but for its method and passes.
+UNSEEN = {"local_steps": 4, "batch_size": 64, "eval_every": 0, "seed": 0, "rr": True, "window_share": 0.1}
 _DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 215 220 223 230"
 _DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 231 232 233 234"
 #: The records of MIT-BIH as de Chazal et al. 2004 divide them; 201 (DS1) and 202 (DS2) are one person.
@@ -124,6 +127,9 @@ def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict
         file: a JSON file of finished runs, or none yet.
         key: the run.
         make: trains and scores it.
+
+    Raises:
+        EcgfedError: ``file`` holds something else or cannot be written; and whatever ``make`` raises.
     """
     known = read_json(file, RunError) if file.is_file() else {}
     if key not in known:
@@ -148,6 +154,30 @@ def compared(record: Path, marks: ecgfed.Annotation, **options: Any) -> "Compari
 
     header, reference = read_header(record), read_annotation(record)
     return compare(reference, marks, float(header.fs), samples=int(header.sig_len), record=record.name, **options)
+
+
+def ec57_scores(
+    source: Path, folder: Path, names: Sequence[str], *, start_s: float, suffix: str = "ecgfed", mapping: str = "aami5"
+) -> dict[str, Any]:
+    """Return the EC57 scores of several records together, gross and average.
+
+    Args:
+        source: the records with their reference annotations.
+        folder: the annotations under test, ``NAME.SUFFIX``.
+        names: which records.
+        start_s: end of the learning period, seconds; EC57 says 300.
+        suffix: of the annotations under test.
+        mapping: a name from ``ecgfed.evaluation.ec57.MAPPINGS``.
+    """
+    from ecgfed.evaluation.ec57 import CLASSES, MATCH_S, aggregate
+    from ecgfed.record.wfdb_files import read_annotation_file
+
+    comparisons = [
+        compared(source / name, read_annotation_file(folder / f"{name}.{suffix}"), start_s=start_s, mapping=mapping)
+        for name in names
+    ]
+    about = {"reference": "atr", "test": suffix, "mapping": mapping, "start_s": start_s, "match_s": MATCH_S}
+    return {**about, "classes": list(CLASSES), **aggregate(comparisons).as_json()}
 
 
 def command(given: argparse.Namespace) -> str:
@@ -181,7 +211,27 @@ def script(main: Callable[[], None]) -> NoReturn:
     sys.exit()
 
 
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    return [f"| {' | '.join(map(str, line))} |" for line in (columns, ["---"] * len(columns), *rows)]
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a Markdown table."""
-    for line in (columns, ["---"] * len(columns), *rows):
-        print(f"| {' | '.join(map(str, line))} |", flush=True)
+    print(*table(columns, rows), sep="\n", flush=True)
+
+
+def mean_of(values: Iterable[float | None]) -> str:
+    """Return the mean of the values that are there, ``0.934``, or ``-`` where there is none."""
+    there = [value for value in values if value is not None]
+    return f"{statistics.fmean(there):.3f}" if there else "-"
+
+
+def kept_of(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of scores with local models: macro-F1, accuracies, the local models' without each patient."""
+    local = result["local_models"]
+    return {
+        "scores": result["scores"],
+        "accuracies": result["accuracies"],
+        "local_models": local and {key: value for key, value in local.items() if key != "fairness"},
+    }

@@ -9,9 +9,12 @@ benchmark has not been run says so.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from common import mean_of, table
 
 BENCHMARKS = Path(__file__).resolve().parent
 PAGE = BENCHMARKS.parent / "docs" / "results.md"
@@ -30,12 +33,6 @@ classes in truth or prediction unless it says otherwise.
 """
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of a Markdown table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return [f"| {' | '.join(map(str, line))} |" for line in lines]
-
-
 def spread(value: dict[str, float]) -> str:
     """``.934 ± .004``."""
     return f"{value['mean']:.3f} ± {value['sd']:.3f}"
@@ -45,9 +42,9 @@ def flagship(found: dict[str, Any]) -> list[str]:
     """The flagship beside GRP-FED and FedAvg."""
     rows = []
     for name, runs in found["methods"].items():
-        means = [_mean(run["test"][key] for run in runs) for key in SCORES]
-        worst = [_mean(run[f"test_{key}"] for run in runs) for key in ("worst_tenth", "worst_tenth_global")]
-        truth = _mean(run["test_truth"]["T_p"] for run in runs)
+        means = [mean_of(run["test"][key] for run in runs) for key in SCORES]
+        worst = [mean_of(run[f"test_{key}"] for run in runs) for key in ("worst_tenth", "worst_tenth_global")]
+        truth = mean_of(run["test_truth"]["T_p"] for run in runs)
         rows.append((name, len(runs), *means, truth, *worst))
     columns = ("method", "seeds", *SCORES, "T_p, classes in truth", "worst tenth", "of the global answer")
     return ["As `ecgfed train` runs it, with nothing else said (20 passes):", "", *table(columns, rows)]
@@ -107,7 +104,7 @@ def fairness(found: dict[str, Any]) -> list[str]:
         rows = [
             (
                 name,
-                *(_mean(run[key] for run in runs) for key in ("T_g", "worst_decile", "std", "loss_max")),
+                *(mean_of(run[key] for run in runs) for key in ("T_g", "worst_decile", "std", "loss_max")),
                 *(_interval(found["against_uniform"].get(name, {}).get(key)) for key in ("worst_decile", "T_g")),
             )
             for name, runs in found["final"].items()
@@ -135,8 +132,8 @@ def fed_rod(found: dict[str, Any]) -> list[str]:
     rows = []
     for name, runs in found["methods"].items():
         local = [run["local_models"] for run in runs if run["local_models"]]
-        cells = [_mean(one[key] for one in local) if local else "" for key in ("T_p", "T_r")]
-        rows.append((name, len(runs), *(_mean(run["scores"][key] for run in runs) for key in SCORES), *cells))
+        cells = [mean_of(one[key] for one in local) if local else "" for key in ("T_p", "T_r")]
+        rows.append((name, len(runs), *(mean_of(run["scores"][key] for run in runs) for key in SCORES), *cells))
     return table(("method", "seeds", *SCORES, "T_p of local models", "their T_r"), rows)
 
 
@@ -145,16 +142,11 @@ def cifar(found: dict[str, Any]) -> list[str]:
     rows = []
     for name, runs in found["methods"].items():
         there = sorted(runs[0]["accuracies"])
-        cells = {key: _mean(run["accuracies"][key] for run in runs) for key in there}
+        cells = {key: mean_of(run["accuracies"][key] for run in runs) for key in there}
         local = [run["local_models"] for run in runs if run["local_models"]]
-        free = _mean(one["P_FL_expected"] for one in local) if local and "P_FL_expected" in local[0] else ""
+        free = mean_of(one["P_FL_expected"] for one in local) if local and "P_FL_expected" in local[0] else ""
         rows.append((name, len(runs), cells.get("G_FL", ""), cells.get("P_FL_expected", ""), free))
     return table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows)
-
-
-def _mean(values: Iterable[float], digits: int = 3) -> str:
-    there = list(values)
-    return f"{sum(there) / len(there):.{digits}f}"
 
 
 def _interval(found: dict[str, float] | None) -> str:

@@ -2,16 +2,37 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .output import console, note, print_json, seconds, table, warn, without_zero_rows
+from . import tables
+from .output import console, note, print_json, seconds, stderr, table, warn, without_zero_rows
 
 if TYPE_CHECKING:
     from ecgfed.cohort.cohort import Cohort
     from ecgfed.cohort.summary import BeatSummary, ImageSummary
 
 SYNTHETIC = "These patients are synthetic: it proves that the software runs, never that a method is good"
+
+
+@contextmanager
+def problems_shown(*, quiet: bool, json_output: bool) -> Iterator[None]:
+    """Print a table of every recording that cannot be used before the line that says so; several of them, that is.
+
+    A script reads them as JSON; with ``--quiet`` the line is all.
+    """
+    from ecgfed.cohort.problems import UnusableError
+
+    try:
+        yield
+    except UnusableError as error:
+        if json_output and not quiet:
+            print_json({"problems": [{"recording": name, "problem": problem} for name, problem in error.problems]})
+        elif not quiet:
+            stderr.print(tables.table(["recording", "what is wrong"], error.problems, width=stderr.width))
+        raise
 
 
 def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: bool, quiet: bool) -> None:

@@ -18,6 +18,12 @@ def export_command(
     cohort_path: MovedCohortOption = None,
     protocol: ProtocolOption = "ensemble",
     personal: PersonalOption = None,
+    global_only: Annotated[
+        bool, typer.Option("--global-only", help="The global model alone: no patient's, no weights to start one from.")
+    ] = False,
+    accuracy: Annotated[
+        float, typer.Option(help="Answers below the probability from which on so many are right are 'uncertain'.")
+    ] = 0.99,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -35,6 +41,8 @@ def export_command(
             cohort=cohort_path,
             protocol=protocol,
             personal=personal,
+            global_only=global_only,
+            accuracy=accuracy,
             sign=sign,
             overwrite=overwrite,
             method=method,
@@ -50,6 +58,7 @@ def export_command(
                 "bytes": size,
                 "patients": len(bundle.patients),
                 "parity": manifest["parity"],
+                "certainty": manifest["certainty"],
                 "signature": None if bundle.signature is None else bundle.signature.as_json(),
                 "seconds": round(elapsed, 2),
             }
@@ -61,6 +70,13 @@ def export_command(
         f"{manifest['parity']['beats']:,} beats.",
         quiet=quiet,
     )
+    if (after := manifest["certainty"]["ece_after"]) is not None:
+        before = manifest["certainty"]["ece_before"]
+        note(
+            "Calibration error on validation beats, mean over patients (worst patient): "
+            f"{before['mean']:.3f} ({before['worst']:.3f}) before, {after['mean']:.3f} ({after['worst']:.3f}) after.",
+            quiet=quiet,
+        )
     if bundle.signature is not None:
         note(f"Signed by {bundle.signature.key}.", quiet=quiet)
     command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"

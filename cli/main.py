@@ -60,6 +60,7 @@ def _register() -> None:
         personalize,
         predict,
         prepare,
+        report,
         runs,
         train,
     )
@@ -70,6 +71,7 @@ def _register() -> None:
     app.command("export")(export.export_command)
     app.command("personalize")(personalize.personalize_command)
     app.command("predict")(predict.predict_command)
+    app.command("report")(report.report_command)
     app.command("detect")(detect.detect_command)
     app.command("ec57")(ec57.ec57_command)
     app.command("inspect")(inspect.inspect_command)

@@ -1,43 +1,59 @@
-"""``ecgfed predict``: a bundle and a recording in, beats with labels out. No torch anywhere on this path."""
+"""``ecgfed predict``: recordings in, and a bundle unless the model in the package shall read them; beats with labels
+out. No torch anywhere on this path.
+"""
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .complete import choices
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
+from ecgfed.errors import OptionError
+
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
 from .reading import (
+    RECORD_HELP,
     ColumnsOption,
     DetectorOption,
+    ForceOption,
     FsOption,
     MainsOption,
-    RecordArgument,
+    MarksOption,
+    PeaksOption,
+    TrustedOption,
     UnitsOption,
     lead_names,
     lead_option,
     named_detector,
     read_options,
 )
+from .tables import Cell, fits
 from .watch import watching
 
 if TYPE_CHECKING:
     from ecgfed.tasks.predict import RecordingPredictions
+    from ecgfed.tasks.predict_batch import Batch
 
 
 def predict_command(
-    bundle_path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle made by 'ecgfed export'.")],
-    record: RecordArgument,
+    given: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[BUNDLE] RECORD",
+            help=f"A bundle, or none for the model in the package. {RECORD_HELP} Several, or a folder.",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder for RECORD.ecgfed, RECORD.csv and RECORD.json.")],
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="A bundle made by 'ecgfed export'; default the model in the package."),
+    ] = None,
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
     lead: Annotated[str | None, lead_option("the bundle's")] = None,
-    peaks: Annotated[
-        str, typer.Option(help="detected or annotated R peaks.", autocompletion=choices("detected", "annotated"))
-    ] = "detected",
+    peaks: PeaksOption = "detected",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
-    annotator: Annotated[str, typer.Option(help="Suffix of the annotation file, for annotated peaks.")] = "atr",
+    annotator: MarksOption = "atr",
     strip: Annotated[bool, typer.Option("--strip", help="Also draw 10 s on ECG paper, RECORD.png.")] = False,
     strip_at: Annotated[
         float | None, typer.Option(min=0.0, help="Where the strip begins, in seconds; default: where most happens.")
@@ -45,55 +61,112 @@ def predict_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
-    trusted: Annotated[
-        list[Path] | None,
-        typer.Option("--trusted", metavar="KEY", help="Refuse a bundle that this public key (PEM) did not sign."),
-    ] = None,
+    trusted: TrustedOption = None,
+    force: ForceOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a batch in --out that was killed; it ends the same.")
+    ] = False,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Classify every beat of a recording with a bundle. Research use only, not for diagnosis."""
+    """Classify every beat of a recording, or of all in a folder. Research use only, not for diagnosis."""
     from ecgfed.tasks.predict import predict
+    from ecgfed.tasks.predict_given import bundle_and_records, is_batch
 
     started = time.perf_counter()
+    which, records = bundle_and_records(given, bundle)
+    options: dict[str, Any] = {
+        "bundle": which,
+        "patient": patient,
+        "leads": None if lead is None else lead_names(lead),
+        "peaks": peaks,
+        "detector": named_detector(detector),
+        "mains_hz": mains,
+        "annotator": annotator,
+        "how": read_options(fs, units, columns),
+        "trusted": trusted or None,
+        "force": force,
+    }
+    drawn: dict[str, Any] = {"strip": strip, "strip_at_s": strip_at, "overwrite": overwrite}
+    if is_batch(records):
+        from ecgfed.tasks.predict_batch import predict_batch
+
+        with watching(quiet=quiet, json_output=json_output) as watch:
+            batch = predict_batch(records, out, **options, **drawn, resume=resume, watch=watch)
+        _print_batch(batch, time.perf_counter() - started, json_output=json_output, quiet=quiet)
+        if batch.failed:
+            raise typer.Exit(1)
+        return
+    if resume:
+        raise OptionError("--resume", f"{records[0]} is one recording", "a folder, or several", "leave --resume out")
     with watching(quiet=quiet, json_output=json_output) as watch:
-        found = predict(
-            bundle_path,
-            record,
-            patient=patient,
-            leads=None if lead is None else lead_names(lead),
-            peaks=peaks,
-            detector=named_detector(detector),
-            mains_hz=mains,
-            annotator=annotator,
-            how=read_options(fs, units, columns),
-            trusted=trusted or None,
-            watch=watch,
-        )
-    files = found.save(out, strip=strip, strip_at_s=strip_at, overwrite=overwrite)
+        found = predict(recording=records[0], **options, watch=watch)
+    files = found.save(out, **drawn)
     elapsed = time.perf_counter() - started
     if json_output:
-        written = {"files": [str(file) for file in files], "seconds": round(elapsed, 2)}
-        poor = sum(map(bool, found.poor))
-        print_json({**found.about, "beats": len(found), "counts": found.counts, "poor_quality_beats": poor, **written})
+        print_json({**found.summary(files), "seconds": round(elapsed, 2)})
     elif not quiet:
         _print(found, files, elapsed)
 
 
+def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bool) -> None:
+    """Print a line for each recording that was done, and a line on stderr for each that failed."""
+    if json_output:
+        print_json({**batch.to_dict(), "summary": str(batch.summary), "seconds": round(elapsed, 2)})
+    elif not quiet and batch.done:
+        _print_tables(batch)
+        note(f"{batch.done[0]['intended_use']}", quiet=False)
+    for one in batch.failed:
+        warn(f"failed: {one['problem']}")
+    if not (quiet or json_output):
+        done, failed = len(batch.done), len(batch.failed)
+        note(f"{done} recordings done, {failed} failed, in {seconds(elapsed)}: {batch.summary}", quiet=False)
+
+
+def _print_tables(batch: "Batch") -> None:
+    """Print the recordings, the classes of all of them together, and what speaks against the answers."""
+    counts, uncertain, far = batch.counts, batch.uncertain_counts, batch.far_counts
+    there, some_far = [name for name, count in counts.items() if count], any(far.values())
+    last = ["far"] * some_far
+    lengths = [[one["file"], one["lead"], f"{one['duration_s'] / 60:.1f} min", one["beats"]] for one in batch.done]
+    classes = [[one["counts"][name] for name in there] for one in batch.done]
+    doubts = [
+        [one["poor_quality_beats"], one["uncertain_beats"], *[one["far_beats"]] * some_far, len(one["warnings"])]
+        for one in batch.done
+    ]
+    begin, end = ["recording", "lead", "length", "beats"], ["poor", "uncertain", *last, "warnings"]
+    wide = [[*row, *counted, *doubtful] for row, counted, doubtful in zip(lengths, classes, doubts, strict=True)]
+    if fits([*begin, *there, *end], wide, width=console.width):
+        console.print(table([*begin, *there, *end], wide))
+    else:  # what is in doubt first
+        console.print(table([*begin, *end], [[*row, *said] for row, said in zip(lengths, doubts, strict=True)]))
+        note("", quiet=False)
+        console.print(table(["recording", *there], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
+    note("", quiet=False)
+    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[far[name]] * some_far] for name in there]
+    console.print(table(["class", "beats", "uncertain", *last], totals))
+    for line in batch.remarks:
+        note(f"- {line}", quiet=False)
+
+
 def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> None:
     from ecgfed.tasks.predict import whose
+    from ecgfed.tasks.predict_given import card_of
 
     about = found.about
     note(f"Record {about['record']}, lead {about['lead']}, {whose(about['patient'])}:", quiet=False)
-    console.print(table(["class", "beats"], [[name, count] for name, count in found.counts.items() if count]))
-    if about["poor_quality_s"]:
-        why = ", ".join(f"{reason} {total:.1f} s" for reason, total in about["poor_quality_s"].items())
-        poor = f"{sum(map(bool, found.poor)):,} beats"
-        note(f"{poor} lie in stretches of poor quality ({why}); see 'ecgfed inspect'.", quiet=False)
+    doubtful = found.uncertain_counts
+    rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in found.counts.items() if count]
+    console.print(table(["class", "beats", "uncertain"], rows))
+    for doubt in found.warnings:
+        if not doubt.grave:  # the others were told as they were found
+            note(f"- {doubt.text}", quiet=False)
     if about["signature"] is not None:
         signed = "and trusted" if about["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"
         checked = signed if about["signature"]["verified"] else "not checked; pip install 'ecgfed[sign]' checks it"
         note(f"Bundle signed by {about['signature']['key']}, {checked}.", quiet=False)
+    if card := card_of(about["bundle"]):
+        note(f"By the model in the package: what it learned from, and what it gets wrong, is in {card}.", quiet=False)
     note(f"{about['intended_use']}", quiet=False)
     note(f"{len(found):,} beats in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)

@@ -8,7 +8,7 @@ import typer
 
 from ecgfed.errors import OptionError
 
-from .cohort_report import report_cohort
+from .cohort_report import problems_shown, report_cohort
 from .complete import choices
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
 from .reading import (
@@ -126,7 +126,7 @@ def folder(
         str,
         typer.Option(
             "--format",
-            help="wfdb, edf, csv, numpy, dicom, aecg, scp, ishne: which recordings to take; default: the one there is.",
+            help="wfdb, edf, csv, numpy, dicom, aecg, scp, ishne: which recordings to take; default: all of them.",
         ),
     ] = "",
     fs: FsOption = None,
@@ -145,6 +145,9 @@ def folder(
     pack: PackOption = None,
     anonymize: AnonymizeOption = False,
     key: KeyOption = None,
+    skip_unusable: Annotated[
+        bool, typer.Option("--skip-unusable", help="Leave out recordings that cannot be used; else they are listed.")
+    ] = False,
     overwrite: OverwriteOption = False,
     workers: WorkersOption = None,
     json_output: JsonOption = False,
@@ -154,7 +157,7 @@ def folder(
     from ecgfed.tasks.prepare import prepare_folder
 
     started = time.perf_counter()
-    with watching(quiet=quiet, json_output=json_output) as watch:
+    with problems_shown(quiet=quiet, json_output=json_output), watching(quiet=quiet, json_output=json_output) as watch:
         cohort = prepare_folder(
             directory,
             out,
@@ -175,6 +178,7 @@ def folder(
             pack=pack,
             anonymize=anonymize,
             key=key,
+            skip_unusable=skip_unusable,
             overwrite=overwrite,
             workers=workers,
             watch=watch,

@@ -9,7 +9,7 @@ from typer.models import OptionInfo
 
 from ecgfed.errors import OptionError
 
-from .complete import detector_names
+from .complete import choices, detector_names
 
 if TYPE_CHECKING:
     from ecgfed.record.recording import ReadOptions
@@ -19,6 +19,17 @@ RECORD_HELP = (
     "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy, .npz, .dcm, .xml, .scp or .ecg."
 )
 RecordArgument = Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Let a model of synthetic patients answer for other recordings.")
+]
+PeaksOption = Annotated[
+    str, typer.Option(help="detected or annotated R peaks.", autocompletion=choices("detected", "annotated"))
+]
+MarksOption = Annotated[str, typer.Option("--annotator", help="Suffix of the annotation file, for annotated peaks.")]
+TrustedOption = Annotated[
+    list[Path] | None,
+    typer.Option("--trusted", metavar="KEY", help="Refuse a bundle that this public key (PEM) did not sign."),
+]
 FsOption = Annotated[
     float | None, typer.Option("--fs", help="Sampling frequency in Hz, where a CSV or NumPy file does not say it.")
 ]

@@ -2,21 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .options import LeaveOutOption, RunArgument, ScoredSplitOption
-from .output import JsonOption, QuietOption, console, facts, note, print_json, table, warn
+from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, table, warn
 
 if TYPE_CHECKING:
     from ecgfed.runs.compare import ComparedPatients, ComparedRun, Comparison
     from ecgfed.runs.summary import RunDescription, RunProgress, RunRow, Speed
-
-SCORES = ("T_g", "T_p", "T_r", "T_l")
-#: Whose model answers for a patient, as the tables call it.
-WHOSE = {"personal": "own model", "global": "everybody's"}
 
 app = typer.Typer(no_args_is_help=True, help="List trained runs, show one, or compare some.", rich_markup_mode=None)
 
@@ -140,6 +135,10 @@ def compare(
     split: ScoredSplitOption = "test",
     leave_out: LeaveOutOption = "nothing",
     any_cohort: Annotated[bool, typer.Option("--any-cohort", help="Compare runs of different cohorts too.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="PAGE", help="Also write it as a page, such as compared.html.")
+    ] = None,
+    overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -147,41 +146,39 @@ def compare(
 
     Scores are those that 'ecgfed evaluate' found; differences are against the first run.
     """
-    from ecgfed.runs.compare import compare_runs
+    from ecgfed.tasks.compare_page import compare_as_page
 
-    found = compare_runs(runs, split, leave_out, any_cohort=any_cohort)
+    found = compare_as_page(runs, out, split=split, leave_out=leave_out, any_cohort=any_cohort, overwrite=overwrite)
     if not found.one_cohort:
         warn("DIFFERENT COHORTS: beats, splits or patients are not the same; differences may be theirs", quiet=quiet)
     if json_output:
         print_json(found.as_json())
     elif not quiet:
         _print_comparison(found)
-
-
-def _letters(count: int) -> list[str]:
-    """``A`` to ``Z``, then ``AA``: what the runs are called in the tables."""
-    return [("" if i < 26 else ascii_uppercase[i // 26 - 1]) + ascii_uppercase[i % 26] for i in range(count)]
+        if out is not None:
+            note(f"Wrote {out}.", quiet=False)
 
 
 def _print_comparison(found: "Comparison") -> None:
-    letters = _letters(len(found.runs))
-    console.print(facts((letter, _named(run)) for letter, run in zip(letters, found.runs, strict=True)))
+    from ecgfed.runs.compared_tables import WHOSE, class_heads, class_rows, letters, main_rows
+
+    names = letters(len(found.runs))
+    console.print(facts((letter, _named(run)) for letter, run in zip(names, found.runs, strict=True)))
     console.print()
     split = found.split if found.leave_out == "nothing" else f"{found.split} without {found.leave_out}"
-    console.print(table(["", *letters], _main_rows(found), title=f"macro-F1 on {split}"))
-    for letter, own in zip(letters, found.own, strict=True):
+    console.print(table(["", *names], main_rows(found), title=f"macro-F1 on {split}"))
+    for letter, own in zip(names, found.own, strict=True):
         if own:
             note(f"Settings of {letter} that not all have: {_pairs(own)}", quiet=False)
     if found.classes:
         console.print()
-        heads = ["class", "beats", *letters, *(f"{letter}-A" for letter in letters[1:])]
-        console.print(table(heads, _class_rows(found), title="F1 of each class, one model for everybody"))
+        console.print(table(class_heads(found), class_rows(found), title="F1 of each class, one model for everybody"))
     if found.patients:
         console.print()
         heads = ["against A", "better", "same", "worse", "mean", "largest gain", "largest loss"]
-        rows = [_patient_row(letters[row.run], row) for row in found.patients]
+        rows = [_patient_row(f"{names[row.run]}, {WHOSE[row.answer]}", row) for row in found.patients]
         console.print(table(heads, rows, title="patients, by macro-F1 on their own beats"))
-    for letter, run in zip(letters, found.runs, strict=True):
+    for letter, run in zip(names, found.runs, strict=True):
         for line in run.notes:
             note(f"{letter} {line}", quiet=False)
 
@@ -190,47 +187,6 @@ def _named(run: "ComparedRun") -> str:
     return f"{run.run} ({run.seeds} seeds: mean ± standard deviation)" if run.seeds > 1 else run.run
 
 
-def _main_rows(found: "Comparison") -> list[list[str]]:
-    runs = found.runs
-    rows = [
-        ["method", *(run.method for run in runs)],
-        ["rounds", *(f"{run.rounds_done:,}/{run.rounds:,}" for run in runs)],
-        ["passes", *(_number(run.passes, ".1f") for run in runs)],
-    ]
-    for part, settings in found.differing.items():
-        for name, values in settings.items():
-            rows.append([f"net {name}" if part == "net" else name, *map(_setting, values)])
-    protocols = [run.protocol for run in runs]
-    if len({protocol for protocol in protocols if protocol}) > 1:
-        rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
-    scores = [[name, *(_spread(run, run.scores, name) for run in runs)] for name in SCORES]
-    worst = [
-        [f"worst tenth, {whose}", *(_spread(run, run.worst_tenth, answer) for run in runs)]
-        for answer, whose in WHOSE.items()
-    ]
-    return [*rows, *scores, *worst]
-
-
-def _spread(run: "ComparedRun", values: Mapping[str, float | None] | None, name: str) -> str:
-    mean = _number((values or {}).get(name))
-    return f"{mean} ± {run.spread[name]:.3f}" if name in run.spread else mean
-
-
-def _setting(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _class_rows(found: "Comparison") -> list[list[str]]:
-    return [
-        [row.name, _number(row.beats, ","), *map(_number, row.f1), *(_difference(row.f1[0], f1) for f1 in row.f1[1:])]
-        for row in found.classes
-    ]
-
-
-def _difference(first: float | None, other: float | None) -> str:
-    return "-" if first is None or other is None else f"{other - first:+.3f}"
-
-
-def _patient_row(letter: str, row: "ComparedPatients") -> list[str | int]:
+def _patient_row(name: str, row: "ComparedPatients") -> list[str | int]:
     ends = [f"{end[1]:+.3f} {end[0]}" if end else "-" for end in (row.largest_gain, row.largest_loss)]
-    return [f"{letter}, {WHOSE[row.answer]}", row.better, row.same, row.worse, f"{row.mean:+.3f}", *ends]
+    return [name, row.better, row.same, row.worse, f"{row.mean:+.3f}", *ends]

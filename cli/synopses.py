@@ -26,10 +26,8 @@ SYNOPSES = {
         "Make a personal model for a new patient.",
         "ecgfed personalize run --record records/new --out bundle",
     ),
-    "predict": (
-        "Classify every beat of a recording.",
-        "ecgfed predict bundle mitdb/208 --patient 208 --out predictions",
-    ),
+    "predict": ("Classify every beat of a recording.", "ecgfed predict mitdb/208 --out predictions"),
+    "report": ("Make a page of a recording, or of a run.", "ecgfed report mitdb/208 --out 208.html"),
     "inspect": ("Say how much of a recording can be used.", "ecgfed inspect mitdb/203 --out 203.png"),
     "detect": ("Find the R peaks of recordings.", "ecgfed detect mitdb --out peaks"),
     "ec57": ("Score beat annotations by ANSI/AAMI EC57.", "ecgfed ec57 mitdb --test qrs --test-folder peaks"),

@@ -44,15 +44,27 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str 
         title: a line above.
         width: of the terminal, in characters.
     """
-    heads = [safe_text(name) for name in columns]
-    cells = [[shown(value) for value in row] for row in rows]
-    numeric = [i > 0 and _is_numeric([row[i] for row in cells]) for i in range(len(heads))]
-    widths = _fitted(heads, cells, numeric, width)
+    heads, cells, numeric, widths = _laid_out(columns, rows, width)
     if widths is None:
         made = _as_list([pair for row in cells for pair in [*zip(heads, row, strict=True), ("", "")]][:-1], width)
     else:
         made = _as_table(heads, cells, widths, numeric)
     return Group(Text(safe_text(title), style="italic"), made) if title else made
+
+
+def fits(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, width: int) -> bool:
+    """Say whether a table has room in ``width`` characters, and would not become a list."""
+    return _laid_out(columns, rows, width)[-1] is not None
+
+
+def _laid_out(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], width: int
+) -> tuple[list[str], list[list[str]], list[bool], list[int] | None]:
+    """Return headings, cells, which columns are of numbers, and their widths where there is room for them."""
+    heads = [safe_text(name) for name in columns]
+    cells = [[shown(value) for value in row] for row in rows]
+    numeric = [i > 0 and _is_numeric([row[i] for row in cells]) for i in range(len(heads))]
+    return heads, cells, numeric, _fitted(heads, cells, numeric, width)
 
 
 def _as_table(heads: list[str], cells: list[list[str]], widths: list[int], numeric: list[bool]) -> Table:

@@ -1,9 +1,9 @@
 """ecgfed: federated, personalised arrhythmia classifiers, from recordings to ONNX models for a device.
 
 The verbs: ``prepare_mitbih`` (``prepare_folder``, ``prepare_demo``, ``prepare_cifar10``), ``train``, ``evaluate``,
-``export``, ``predict``, ``personalize``; for recordings ``inspect_recording``, ``detect``, ``score_ec57``, ``convert``.
-What they take and give: a recording, a cohort, a run, scores, a bundle, predictions. Everything is loaded when it is
-first used. Research software, not a medical device.
+``export``, ``predict``, ``report``, ``report_run``, ``personalize``; for recordings ``inspect_recording``, ``detect``,
+``score_ec57``, ``convert``. What they take and give: a recording, a cohort, a run, scores, a bundle, predictions.
+Everything is loaded when it is first used. Research software, not a medical device.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ecgfed.device.predictions import Predictions
     from ecgfed.errors import EcgfedError
     from ecgfed.evaluation.result import Scores
+    from ecgfed.events.rules import EventRules
     from ecgfed.record.opening import open_recording
     from ecgfed.record.reader import read_annotation, read_recording
     from ecgfed.record.recording import Annotation, LongRecording, ReadOptions, Recording
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from ecgfed.tasks.inspect import Inspection, inspect_recording
     from ecgfed.tasks.personalize import PersonalModel, personalize
     from ecgfed.tasks.predict import predict
+    from ecgfed.tasks.predict_batch import Batch, predict_batch
     from ecgfed.tasks.prepare import prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
     from ecgfed.tasks.prepare_images import prepare_cifar10
+    from ecgfed.tasks.report import RecordingReport, report
+    from ecgfed.tasks.report_run import RunReport, report_run
     from ecgfed.tasks.train import train, train_seeds
     from ecgfed.tasks.watch import EcgfedWarning, Watch
 
@@ -47,7 +51,10 @@ _WHERE = {
     "evaluate": "tasks.evaluate",
     "export": "tasks.export",
     "predict": "tasks.predict",
+    "predict_batch": "tasks.predict_batch",
     "personalize": "tasks.personalize",
+    "report": "tasks.report",
+    "report_run": "tasks.report_run",
     "inspect_recording": "tasks.inspect",
     "detect": "tasks.detect",
     "score_ec57": "tasks.ec57",
@@ -59,6 +66,7 @@ _WHERE = {
     "open_run": "runs.run",
     "open_bundle": "device.bundle",
     "Annotation": "record.recording",
+    "Batch": "tasks.predict_batch",
     "Bundle": "device.bundle",
     "Classifier": "device.classifier",
     "Cohort": "cohort.cohort",
@@ -67,6 +75,7 @@ _WHERE = {
     "Ec57Scores": "tasks.ec57",
     "EcgfedError": "errors",
     "EcgfedWarning": "tasks.watch",
+    "EventRules": "events.rules",
     "Inspection": "tasks.inspect",
     "LabelMap": "beats.labels",
     "LongRecording": "record.recording",
@@ -74,13 +83,16 @@ _WHERE = {
     "Predictions": "device.predictions",
     "ReadOptions": "record.recording",
     "Recording": "record.recording",
+    "RecordingReport": "tasks.report",
     "Run": "runs.run",
+    "RunReport": "tasks.report_run",
     "Scores": "evaluation.result",
     "Watch": "tasks.watch",
 }
 
 __all__ = [
     "Annotation",
+    "Batch",
     "Bundle",
     "Classifier",
     "Cohort",
@@ -89,6 +101,7 @@ __all__ = [
     "Ec57Scores",
     "EcgfedError",
     "EcgfedWarning",
+    "EventRules",
     "Inspection",
     "LabelMap",
     "LongRecording",
@@ -96,7 +109,9 @@ __all__ = [
     "Predictions",
     "ReadOptions",
     "Recording",
+    "RecordingReport",
     "Run",
+    "RunReport",
     "Scores",
     "Watch",
     "convert",
@@ -110,12 +125,15 @@ __all__ = [
     "open_run",
     "personalize",
     "predict",
+    "predict_batch",
     "prepare_cifar10",
     "prepare_demo",
     "prepare_folder",
     "prepare_mitbih",
     "read_annotation",
     "read_recording",
+    "report",
+    "report_run",
     "score_ec57",
     "train",
     "train_seeds",

@@ -17,8 +17,8 @@ os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal
 
 MITDB = "ECGFED_MITDB"
 CIFAR10 = "ECGFED_CIFAR10"
-#: marker of tests on real data -> the variable that says where it lies
-REAL_DATA = {"mitdb": MITDB, "cifar10": CIFAR10}
+#: marker of tests on real data, or with a browser -> the variable that says that (and where) it is there
+REAL_DATA = {"mitdb": MITDB, "cifar10": CIFAR10, "browser": "ECGFED_BROWSER"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Where the real recordings or images are, a test on them that skips has failed."""
+    """Where the real recordings, images or a browser are, a test on them that skips has failed."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     slow_off = item.get_closest_marker("slow") and call.when == "setup" and "slow: run" in str(report.longrepr)

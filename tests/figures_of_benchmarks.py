@@ -18,6 +18,7 @@ from figure_ways import (
     system,
 )
 from figures import Figures, figures
+from figures_of_calibration import CALIBRATION
 
 EC57_CELLS = "{2} / {2} | {1} / {1} | {1} / {1} | {1} / {1} | {1} / {1}, {1} / {1}"
 
@@ -201,4 +202,4 @@ THROUGHPUT = [
     ),
 ]
 
-OF_BENCHMARKS: list[Figures] = [*EC57, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]
+OF_BENCHMARKS: list[Figures] = [*CALIBRATION, *EC57, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]

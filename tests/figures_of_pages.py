@@ -206,6 +206,10 @@ ELSEWHERE = (
     ),
     ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
     ("docs/decisions/0036-personal-answers-after-training.md", "| gate |", "printed, not kept in a file"),
+    *(
+        ("docs/decisions/0039-what-an-answer-is-worth.md", row, "printed, not kept in a file")
+        for row in ("| | negative log-likelihood", "| threshold | accuracy", "| score | white noise")
+    ),
     ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
     (
         "docs/decisions/0041-stacks-of-clients-on-a-cpu.md",

@@ -61,6 +61,7 @@ def test_every_option_the_docs_name_exists() -> None:
         ("export",),
         ("personalize",),
         ("predict",),
+        ("report",),
         ("detect",),
         ("ec57",),
         ("inspect",),
@@ -105,6 +106,24 @@ def test_the_commands_of_the_page_on_quality_run(tmp_path: Path) -> None:
     assert (tmp_path / "demo02.png").is_file()
     told = json.loads((tmp_path / "demo02.json").read_text())
     assert told["lead"] == "MLII"
+
+
+def test_the_commands_of_the_page_on_the_report_run(tmp_path: Path) -> None:
+    commands = lines_of(ROOT / "docs" / "report.md")
+    assert len(commands) >= 5
+    run_all(commands, tmp_path)
+    for name in ("demo01", "demo01-own", "demo01-labels", "run", "compared"):
+        assert (tmp_path / f"{name}.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_every_rule_of_the_report_stands_on_its_page() -> None:
+    from dataclasses import fields
+
+    from ecgfed import EventRules
+
+    page = (ROOT / "docs" / "report.md").read_text()
+    for field in fields(EventRules):
+        assert f"`{field.name}`" in page, field.name
 
 
 def test_the_commands_of_the_page_on_privacy_run(tmp_path: Path) -> None:

@@ -11,13 +11,12 @@ run is in ``runs.json`` beside this file; what is there is not run again. The fu
 
 import argparse
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, remembered, save, scored, script, trained
+from common import kept_of, mean_of, parser, prepared, print_table, remembered, save, scored, script, trained
 
 from ecgfed import Cohort
 
@@ -39,7 +38,6 @@ RUNS = Path(__file__).with_name("runs.json")
 def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train and score one method."""
     method, own = METHODS[name]
-    began = time.perf_counter()
     run = trained(
         cohort,
         given.work / f"{name}-{seed}".replace(" ", "-"),
@@ -54,15 +52,7 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
         seed=seed,
         workers=given.workers,
     )
-    result = scored(run, workers=given.workers)
-    local = result["local_models"]
-    return {
-        "rounds": run.plan.rounds,
-        "scores": result["scores"],
-        "accuracies": result["accuracies"],
-        "local_models": local and {key: value for key, value in local.items() if key != "fairness"},
-        "train_s": round(time.perf_counter() - began),
-    }
+    return {"rounds": run.plan.rounds, **kept_of(scored(run, workers=given.workers))}
 
 
 def main() -> None:
@@ -96,18 +86,13 @@ def main() -> None:
         [
             (
                 name,
-                *(_mean([run["accuracies"].get(key) for run in runs]) for key in names),
-                *(_mean([run["scores"][key] for run in runs]) for key in ("T_g", "T_p")),
+                *(mean_of(run["accuracies"].get(key) for run in runs) for key in names),
+                *(mean_of(run["scores"][key] for run in runs) for key in ("T_g", "T_p")),
             )
             for name, runs in rows.items()
         ],
     )
     save(given, {"methods": rows})
-
-
-def _mean(values: list[float | None]) -> str:
-    there = [value for value in values if value is not None]
-    return f"{sum(there) / len(there):.3f}" if there else "-"
 
 
 if __name__ == "__main__":

@@ -10,27 +10,22 @@ record counts here (``--start 0``), as in the papers this protocol comes from; E
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS2, PACED, SAME_SERVER, compared, parser, prepared, save, script, trained
+from common import DS2, PACED, SAME_SERVER, UNSEEN, ec57_scores, parser, prepared, save, script, trained
 
 from ecgfed import Cohort, export, predict
-from ecgfed.evaluation.ec57 import CLASSES, MATCH_S, aggregate
-from ecgfed.record.wfdb_files import read_annotation_file
 
 METHODS = {"fedavg": SAME_SERVER, "grp-fed": {}}
-ABOUT = {"reference": "atr", "test": "ecgfed", "mapping": "aami5"}
 #: 201 (DS1) and 202 (DS2) are one person; 232 holds half of all S beats of DS2.
 WITHOUT = ("202", "232")
 
 
 def predictions(method: str, cohort: Cohort, given: argparse.Namespace) -> Path:
     """Train a method and annotate the DS2 records with its global model; return the annotations' folder."""
-    plan = {"local_steps": 4, "batch_size": 64, "passes": given.passes, "eval_every": 0, "seed": 0}
-    plan |= {"rr": True, "window_share": 0.1}
+    plan = {**UNSEEN, "passes": given.passes}
     run = trained(cohort, given.work / method, method=method, settings=METHODS[method], **plan)
     bundle = export(run, given.work / f"{method}-bundle", overwrite=True)
     out = given.work / f"{method}-{given.peaks}"
@@ -39,31 +34,22 @@ def predictions(method: str, cohort: Cohort, given: argparse.Namespace) -> Path:
     return out
 
 
-def scores(source: Path, folder: Path, start_s: float, names: Sequence[str]) -> dict[str, Any]:
-    comparisons = [
-        compared(source / name, read_annotation_file(folder / f"{name}.{ABOUT['test']}"), start_s=start_s)
-        for name in names
-    ]
-    total = aggregate(comparisons).as_json()
-    return {**ABOUT, "start_s": start_s, "match_s": MATCH_S, "classes": list(CLASSES), **total}
-
-
 def main() -> None:
     arguments = parser(__doc__, __file__)
     arguments.add_argument("--passes", type=float, default=20)
     arguments.add_argument("--peaks", choices=("detected", "annotated"), default="detected")
     given = arguments.parse_args()
     held_out = (*DS2, *(name for name in PACED if name in ("107", "217")))  # 102 and 104 have no MLII: no clients
-    cohort = prepared(given.source, given.work, by="record", classes=ABOUT["mapping"], holdout=held_out)
+    cohort = prepared(given.source, given.work, by="record", classes="aami5", holdout=held_out)
     results: dict[str, Any] = {}
     for method in METHODS:
         folder = predictions(method, cohort, given)
         results[method] = {
-            "whole_records": scores(given.source, folder, 0.0, DS2),
-            "from_5_minutes": scores(given.source, folder, 300.0, DS2),
+            "whole_records": ec57_scores(given.source, folder, DS2, start_s=0.0),
+            "from_5_minutes": ec57_scores(given.source, folder, DS2, start_s=300.0),
             **{
-                f"without_{name}": scores(given.source, folder, 0.0, [other for other in DS2 if other != name])
-                for name in WITHOUT
+                f"without_{out}": ec57_scores(given.source, folder, [one for one in DS2 if one != out], start_s=0.0)
+                for out in WITHOUT
             },
         }
         print(method, json.dumps(results[method]["whole_records"]), flush=True)

@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, remembered, save, scored, script, trained
+from common import SAME_SERVER, parser, prepared, print_table, remembered, save, scored, script, trained
 
 from ecgfed.cohort.cohort import Cohort
 
-SERVER = {"lr": 0.02, "server_optimizer": "adam", "server_momentum": 0.9, "server_schedule": "cosine"}
 GLOBAL = {"personalise": False}
 UNIFORM = "uniform (q = 0)"
 #: rule -> method and its settings
@@ -61,7 +60,7 @@ def measured(
             cohort,
             given.work / name.replace(" ", "-").replace("/", "_"),
             method=method,
-            settings={**SERVER, "server_lr": step, **own},
+            settings={**SAME_SERVER, "server_lr": step, **own},
             seed=seed,
             passes=PASSES[stage],
             eval_every=0,

@@ -10,14 +10,25 @@ Every finished run is in ``runs.json`` beside this file; what is there is not ru
 """
 
 import argparse
-import statistics
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, print_table, remembered, save, scored, script, trained
+from common import (
+    SAME_SERVER,
+    kept_of,
+    mean_of,
+    parser,
+    prepared,
+    print_table,
+    remembered,
+    save,
+    scored,
+    script,
+    trained,
+)
 
 from ecgfed.cohort.cohort import Cohort
 
@@ -49,13 +60,7 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
         engine="batched",
         slots=23,
     )
-    result = scored(run, workers=given.workers)
-    local = result["local_models"]
-    return {
-        "scores": result["scores"],
-        "accuracies": result["accuracies"],
-        "local_models": local and {key: value for key, value in local.items() if key != "fairness"},
-    }
+    return kept_of(scored(run, workers=given.workers))
 
 
 def main() -> None:
@@ -73,18 +78,13 @@ def main() -> None:
         [
             (
                 name,
-                *(_mean([run["scores"][key] for run in runs]) for key in ("T_g", "T_p")),
-                *(_mean([(run["local_models"] or {}).get(key) for run in runs]) for key in ("T_p", "T_r")),
+                *(mean_of(run["scores"][key] for run in runs) for key in ("T_g", "T_p")),
+                *(mean_of((run["local_models"] or {}).get(key) for run in runs) for key in ("T_p", "T_r")),
             )
             for name, runs in rows.items()
         ],
     )
     save(given, {"methods": rows})
-
-
-def _mean(values: list[float | None]) -> str:
-    there = [value for value in values if value is not None]
-    return f"{statistics.fmean(there):.3f}" if there else "-"
 
 
 if __name__ == "__main__":

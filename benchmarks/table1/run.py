@@ -16,7 +16,6 @@ beside this file at once; what is there is not run again, and a stage goes on wh
 import argparse
 import statistics
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,6 @@ def measured(
 
     def make() -> dict[str, Any]:
         passes = PASSES[stage] / (row.work if stage == "work" else 1)
-        began = time.perf_counter()
         run = trained(
             cohort,
             given.work / key.replace("/", "_"),
@@ -58,8 +56,7 @@ def measured(
             engine="batched",
             slots=23,
         )
-        seconds = round(time.perf_counter() - began)
-        return {"passes": passes, "settings": settings, **scores_of(run, stage, name, given), "train_s": seconds}
+        return {"passes": passes, "settings": settings, **scores_of(run, stage, name, given)}
 
     return remembered(RUNS, key, make)
 

@@ -21,13 +21,16 @@ from ecgfed.beats.intervals import Edges, intervals_s
 from ecgfed.beats.rr import RR_LATEST
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
 from ecgfed.record.recording import AnyRecording, spans
+from ecgfed.signal.fir import REACH
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason
 
 #: How much is filtered at once, beside what the filters need around it.
 CHUNK_S = 1200.0
-#: scipy's ``resample_poly`` looks at so many samples of the slower one of its two signals on each side.
-_RESAMPLE_REACH = 10
+#: Beats that their context is made for at once: as many again as a thousand are looked at around them.
+_IN_CONTEXT = 4096
+#: A resampled sample depends on so many samples of the slower one of the two signals on each side.
+_RESAMPLE_REACH = REACH
 
 _Block = TypeVar("_Block")
 
@@ -108,15 +111,29 @@ def _in_context(
     before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
     given = 0  # what is held begins with the beat of this number
-    for part in one_ahead(_cut(recording, quality, r_samples, chunk_s)):
-        stop = part.first + len(part.flags)
-        rr = stream.push(before_s[part.first : stop], part.window_mv, ~part.hides)
-        window_mv, flags = np.concatenate([window_mv, part.window_mv]), np.concatenate([flags, part.flags])
+    for parts in _gathered(one_ahead(_cut(recording, quality, r_samples, chunk_s)), _IN_CONTEXT):
+        fresh = np.concatenate([part.window_mv for part in parts])
+        hides = np.concatenate([part.hides for part in parts])
+        rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides)
+        window_mv = np.concatenate([window_mv, fresh])
+        flags = np.concatenate([flags, *(part.flags for part in parts)])
         if len(rr):
             yield given, Windows(window_mv[: len(rr)], rr, flags[: len(rr)])
             window_mv, flags, given = window_mv[len(rr) :].copy(), flags[len(rr) :], given + len(rr)
     if len(flags):
         yield given, Windows(window_mv, stream.finish(), flags)
+
+
+def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:
+    """Yield consecutive parts together that hold so many beats or more; the last ones may hold fewer."""
+    held: list[_Part] = []
+    for part in parts:
+        held.append(part)
+        if sum(len(one.flags) for one in held) >= beats:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 class _Windows:

@@ -5,6 +5,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.signal import fir
+
 #: The window of the contract: 256 samples at 360 Hz (0.71 s), the R peak at sample 100 (278 ms after its start).
 FS_HZ = 360.0
 WINDOW_SAMPLES = 256
@@ -25,11 +27,8 @@ def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ)
     """Resample a band-passed signal (samples,) with a linear-phase polyphase filter; itself where fs agrees."""
     if fs_hz == to_hz:
         return signal_mv
-    from scipy.signal import resample_poly
-
     ratio = resampling(fs_hz, to_hz)
-    out: NDArray[np.float64] = resample_poly(signal_mv, ratio.numerator, ratio.denominator)
-    return out
+    return fir.resampled(np.asarray(signal_mv, np.float64), ratio.numerator, ratio.denominator)
 
 
 def cut_windows(

@@ -8,37 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from ecgfed import __version__
-from ecgfed.beats.context import LIMIT
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.bundles.calibration import ACCURACY, Answers, Calibration, validation_answers
 from ecgfed.bundles.graph_writer import GraphWriter, whole_model
-from ecgfed.bundles.graphs import TINY_PROBABILITY, input_shapes
-from ecgfed.cohort.cohort import Client, Cohort
-from ecgfed.cohort.split import TRAIN, VALID
+from ecgfed.bundles.graphs import input_shapes
+from ecgfed.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
+from ecgfed.bundles.training_facts import classes_of, training_facts
+from ecgfed.bundles.typical import NEAR_SHARE, fit_typical, typical_part
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.cohort.split import VALID
 from ecgfed.device.canonical import digest_of
-from ecgfed.device.classifier import Classifier
+from ecgfed.device.certainty import FAR
 from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
-from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.data import training_data
 from ecgfed.federation.state import State
 from ecgfed.files import read_json, replacing_folder, write_bytes, write_json
 from ecgfed.methods.answers import Answer, Chain, Ensemble
-from ecgfed.nets.net import Inputs, Net
+from ecgfed.nets.net import Inputs
 from ecgfed.personal.apply import PersonalAnswers, chosen_name
 from ecgfed.personal.registry import METHODS_OWN, personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
 
-#: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
-LOGIT_TOLERANCE = 1e-4
-#: Beyond logits of this size float32 cannot keep that, and the difference is scaled down (docs/decisions/0010).
-LARGE_LOGIT = 100.0
-PARITY_BEATS = 64
 INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
 
 
@@ -50,6 +45,8 @@ def export_bundle(
     *,
     protocol: str = "ensemble",
     personal: str | None = None,
+    global_only: bool = False,
+    accuracy: float = ACCURACY,
     signer: Signer | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -64,6 +61,8 @@ def export_bundle(
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         personal: the personal answers, a name of ``ecgfed.personal`` or ``method``; default what the method is made
             for.
+        global_only: write the global answer alone: no patient's model, and no weights to start a new one from.
+        accuracy: how often answers that are not uncertain shall be right, on validation beats.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
         progress: called with patients done and all.
@@ -74,7 +73,7 @@ def export_bundle(
     Raises:
         BundleError: a graph differs from the trained model by more than the contract allows; nothing is written.
     """
-    clients, how = cohort.federation, chosen_name(run, personal)
+    clients, how = () if global_only else cohort.federation, chosen_name(run, personal)
     answers = PersonalAnswers(
         run,
         state,
@@ -86,8 +85,10 @@ def export_bundle(
     def patients() -> Iterator[PatientModel]:
         for i, client in enumerate(clients):
             chain = answers.of(client.index)
-            inputs = _some_inputs(cohort, _some_rows(cohort, client), run.net)
-            yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id))
+            inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
+            classes = classes_of(cohort, client, run.plan.leave_out)
+            valid = validation_answers(run.net, cohort, client, chain)
+            yield PatientModel(client.id, client.patient, chain, inputs, scores.get(client.id), classes, valid)
             if progress:
                 progress(i + 1, len(clients))
 
@@ -100,6 +101,8 @@ def export_bundle(
         scores.get(""),
         protocol=protocol,
         personal=how,
+        weights=not global_only,
+        accuracy=accuracy,
         signer=signer,
         overwrite=overwrite,
     )
@@ -115,6 +118,9 @@ class PatientModel:
         chain: the personal model.
         inputs: some of the patient's beats, for the proof.
         scores: for the manifest, or None.
+        classes: the classes of the beats that it learned from, or None where it learned from none.
+        valid: what it says of the patient's validation beats, or None where there are none to judge it by: then the
+            global model's certainty stands in.
     """
 
     id: str
@@ -122,6 +128,8 @@ class PatientModel:
     chain: Chain
     inputs: Inputs
     scores: dict[str, Any] | None
+    classes: tuple[str, ...] | None = None
+    valid: Answers | None = None
 
 
 def write_bundle(
@@ -134,6 +142,8 @@ def write_bundle(
     *,
     protocol: str = "ensemble",
     personal: str = METHODS_OWN,
+    weights: bool = True,
+    accuracy: float = ACCURACY,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -148,6 +158,8 @@ def write_bundle(
         scores: of the run, for the manifest, or None.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         personal: what the personal models are, for the manifest.
+        weights: write the global model's weights too, to start a new patient from.
+        accuracy: how often answers that are not uncertain shall be right, on validation beats.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
 
@@ -164,28 +176,38 @@ def write_bundle(
     with replacing_folder(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, answer)
         writer = GraphWriter(folder, net, _properties(run, cohort, bound))
-        parity = _Parity(net, folder, cohort.classes)
+        parity = Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
-        parity.check("global", global_chain, answer, _parity_inputs(_some_inputs(cohort, cohort.pool(VALID), net), net))
-        chains = {}
+        parity.check("global", global_chain, answer, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net))
+        calibration = Calibration(accuracy)
+        calibration.everyone += [validation_answers(net, cohort, client, answer) for client in cohort.federation]
+        chains: dict[str, dict[str, Any]] = {}
         for own in patients:
             names = writer.patient_chain(own.chain, own.id, own.patient)
-            parity.check(own.id, names, own.chain, _parity_inputs(own.inputs, net))
+            parity.check(own.id, names, own.chain, parity_inputs(own.inputs, net))
             chains[own.id] = {"patient": own.patient, "chain": names, "scores": own.scores}
-        weights = None
-        if isinstance(answer, Chain):
-            weights = "weights/global.safetensors"
+            if own.classes is not None:
+                chains[own.id]["classes"] = list(own.classes)
+            if own.valid is not None:
+                calibration.own[own.id] = own.valid
+        file = "weights/global.safetensors" if weights and isinstance(answer, Chain) else None
+        if file is not None and isinstance(answer, Chain):
             (folder / "weights").mkdir()
-            save_tree(folder / weights, whole_model(answer).params)
-            writer.note(weights, "weights")
+            save_tree(folder / file, whole_model(answer).params)
+            writer.note(file, "weights")
+        everyone, certainties = calibration.fitted(list(chains))
+        for name, certainty in certainties.items():
+            chains[name]["certainty"] = certainty
         manifest = {
             **_about(run, cohort, state),
             BOUND: bound,
             "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files,
-            "global": {"chain": global_chain, "protocol": _protocol(run, protocol)},
+            "global": {"chain": global_chain, "protocol": _protocol(run, protocol), "certainty": everyone},
             "personal": personal,
-            "weights": weights,
+            "trained_on": training_facts(cohort, run.plan.leave_out),
+            "certainty": {**calibration.overview(certainties), FAR: _far(run, cohort, writer)},
+            "weights": file,
             "scores": scores,
             "parity": parity.report(),
             "patients": chains,
@@ -196,6 +218,15 @@ def write_bundle(
             for name, data in signer.files((folder / MANIFEST).read_bytes()).items():
                 write_bytes(folder / name, data)
     return manifest
+
+
+def _far(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
+    """Write the graph that says how far a beat is from typical ones, and say from where on it is far."""
+    fitted = fit_typical(run.net, cohort, run.plan.seed)
+    if fitted is None:
+        return None
+    name = writer.part(typical_part(fitted[0]), "far.onnx")
+    return {"graph": name, "threshold": fitted[1], "typical": len(fitted[0]), "near_share": NEAR_SHARE}
 
 
 def _fingerprint(run: Run, state: State, answer: Answer) -> str:
@@ -296,95 +327,3 @@ def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, d
     except (KeyError, TypeError, AttributeError) as problem:
         raise BundleError(path, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {run.path}' again") from None
     return {"": {"split": "test", **means}, **own}
-
-
-def _some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
-    rows = cohort.rows(client, VALID)
-    return rows if len(rows) else cohort.rows(client, TRAIN)
-
-
-def _some_inputs(cohort: Cohort, rows: NDArray[np.int64], net: Net) -> Inputs:
-    """Return up to 64 beats or images of a cohort, evenly taken."""
-    rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
-    rr = torch.from_numpy(cohort.rr[rows]) if net.spec.rr else None
-    return Inputs(torch.from_numpy(np.take(cohort.examples, rows, axis=0)), rr)
-
-
-def _parity_inputs(real: Inputs, net: Net) -> Inputs:
-    """Return real beats or images, and some at the edges of what can come."""
-    if net.spec.modality == "image":
-        flat = np.zeros((2, *net.input_shape), np.uint8)
-        flat[1] = 255
-        noise = np.random.default_rng(0).integers(0, 256, (2, *net.input_shape), dtype=np.uint8)
-        return Inputs(torch.cat([real.examples, torch.from_numpy(flat), torch.from_numpy(noise)]))
-    edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
-    edge[1, 0, R_INDEX] = 10.0
-    edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
-    edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
-    features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(_rr_edge(net.spec.rr_count))])
-    return Inputs(torch.cat([real.examples, torch.from_numpy(edge)]), features)
-
-
-def _rr_edge(count: int) -> NDArray[np.float32]:
-    """RR features at the edges of what can come, (4, count)."""
-    if count == 4:
-        return np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
-    edge = np.repeat(np.array([[0], [LIMIT], [-LIMIT], [1]], np.float32), count, axis=1)
-    edge[3, ::2] = -1
-    return edge
-
-
-class _Parity:
-    """Compares what a device will compute with what was trained."""
-
-    def __init__(self, net: Net, folder: Path, classes: tuple[str, ...]) -> None:
-        self.net, self.folder, self.classes = net, folder, classes
-        self.worst, self.beats, self.chains = 0.0, 0, 0
-
-    def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
-        """Compare one chain on some beats; raises BundleError past the tolerance."""
-        expected = self._expected(answer, inputs)
-        if not np.isfinite(expected).all():
-            raise BundleError(
-                f"model of {name}",
-                "gives logits that are not finite",
-                "a training that converged",
-                "train again with a lower learning rate, --set lr=...",
-            )
-        rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
-        device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
-        found = self._found(device, inputs)
-        scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
-        difference = float((np.abs(found - expected).max(axis=1) / scale).max())
-        top = np.sort(expected, axis=1)
-        clear = (top[:, -1] - top[:, -2]) / scale > LOGIT_TOLERANCE
-        agree = (found.argmax(1) == expected.argmax(1))[clear].all()
-        if not (difference <= LOGIT_TOLERANCE and agree):
-            raise BundleError(
-                f"graph of {name}",
-                f"logits differ by {difference:.2g} from the trained model",
-                f"at most {LOGIT_TOLERANCE:g} and equal labels",
-                "nothing was exported; report this",
-            )
-        self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
-
-    def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
-        if self.net.spec.modality == "image":
-            return device.image_logits(inputs.examples.numpy())
-        return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
-
-    def _expected(self, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
-        with torch.inference_mode():
-            if isinstance(answer, Chain):
-                return np.asarray(chain_logits(self.net, answer, inputs).numpy())
-            mean = torch.stack([chain_logits(self.net, chain, inputs).softmax(1) for chain in answer.members]).mean(0)
-            return np.asarray(mean.clamp_min(TINY_PROBABILITY).log().numpy())
-
-    def report(self) -> dict[str, Any]:
-        """Return the figures for the manifest."""
-        return {
-            "max_logit_difference": self.worst,
-            "allowed": LOGIT_TOLERANCE,
-            "beats": self.beats,
-            "chains": self.chains,
-        }

@@ -40,7 +40,7 @@ def input_shapes(net: Net, role: str) -> dict[str, tuple[int, ...]]:
     if role in ("kernel", "gated"):
         return {"features": (net.described,)}
     shapes = {net.input_name: net.input_shape}
-    if net.spec.rr:
+    if net.spec.rr and role != "far":
         shapes["rr"] = (net.spec.rr_count,)
     return shapes
 
@@ -57,7 +57,7 @@ class GraphTemplate:
     def __init__(self, net: Net, role: str, params: Params) -> None:
         self.names = tuple(sorted(params))  # a checkpoint's order is any; a run's bytes shall be the same
         shapes = input_shapes(net, role)
-        self.output = "features" if role in ("extractor", "describer") else "logits"
+        self.output = {"extractor": "features", "describer": "features", "far": "distance"}.get(role, "logits")
         types = {net.input_name: net.input_type}
         examples = {n: torch.zeros(2, *shape, dtype=types.get(n, torch.float32)) for n, shape in shapes.items()}
         batch = torch.export.Dim("beats")

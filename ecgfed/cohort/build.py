@@ -26,7 +26,7 @@ from ecgfed.files import replacing_folder, sha256
 from ecgfed.gate import check_labels, check_name
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
-from ecgfed.record.recording import LongRecording, spans
+from ecgfed.record.recording import LongRecording, is_made_up, spans
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.signal.size import too_large
@@ -152,6 +152,8 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
         # a file's name may be a person's, and its digest finds it again
         "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
     }
+    if is_made_up(recording):
+        about["synthetic"] = True
     for large in too_large([cut.size]):  # said only where it is amiss
         about["too_large_mv"] = round(large.mv, 1)
     if cut.detected:

@@ -3,16 +3,20 @@
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ecgfed.cohort.build import Source
-from ecgfed.errors import CohortError, OptionError
+from ecgfed.cohort.problems import Problems
+from ecgfed.errors import CohortError, OptionError, RecordError
 from ecgfed.gate import read_bounded
 from ecgfed.record.reader import FORMATS, format_of, is_recording, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
 #: A line for each of 100,000 recordings has 10 MB.
 _MAX_PATIENTS_BYTES = 16 << 20
+#: Beside it a table of the same name holds what ``predict`` said, and is no recording.
+PREDICTED = ".ecgfed"
 #: Client ids become file names in a bundle.
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
@@ -59,35 +63,44 @@ def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
         if path.suffix.casefold() in suffixes
         and path.is_file()
         and not path.name.endswith(marks)
+        and not (path.suffix.casefold() == ".csv" and path.with_suffix(PREDICTED).exists())
         and is_recording(path)
     ]
 
 
-def _recordings(folder: Path, formats: tuple[str, ...], annotator: str, patients: Path | None) -> list[Path]:
-    """List the recordings below a folder, of one format unless more are asked for; raises CohortError, OptionError."""
+def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str = "atr") -> list[Path]:
+    """List the recordings of a folder and its sub-folders, whatever their format, in order of name.
+
+    Args:
+        folder: it.
+        formats: names of formats (``ecgfed.record.reader.FORMATS``): which to take; all of them for none.
+        annotator: suffix of the annotation files, which are no recordings.
+
+    Raises:
+        OptionError: an unknown format.
+        CohortError: no recording.
+    """
     unknown = [kind for kind in formats if kind not in FORMATS]
     if unknown:
         raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
-    found = {kind: _files(folder, kind, f".{annotator}") for kind in formats or FORMATS}
-    if patients is not None:
-        found = {
-            kind: [path for path in paths if path.resolve() != patients.resolve()] for kind, paths in found.items()
-        }
-    held = {kind: len(paths) for kind, paths in found.items() if paths}
-    if not held:
+    found = [path for kind in formats or FORMATS for path in _files(folder, kind, f".{annotator}")]
+    if not found:
         wanted = ", ".join(suffix for kind in formats or FORMATS for suffix in FORMATS[kind] if suffix != ".txt")
         raise CohortError(
             folder, f"holds no WFDB record (*.hea), nor any other recording ({wanted})", action="check it"
         )
-    if len(held) > 1 and not formats:
-        listed = ", ".join(f"{number} {kind}" for kind, number in held.items())
-        raise CohortError(folder, f"holds recordings of several formats ({listed})", "one", "choose with --format")
-    records = sorted(path for paths in found.values() for path in paths)
+    return sorted(found)
+
+
+def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:
+    """Return what is wrong with each recording that is there under another suffix already."""
     seen: dict[Path, Path] = {}
+    wrong = {}
     for path in records:
         if (other := seen.setdefault(record_path(path), path)) != path:
-            raise CohortError(path, f"is there as {other.name} too", "one file a recording", "choose with --format")
-    return records
+            found = f"is there as {other.name} too"
+            wrong[path] = CohortError(path, found, "one file a recording", "choose with --format")
+    return wrong
 
 
 def folder_sources(
@@ -98,6 +111,7 @@ def folder_sources(
     formats: tuple[str, ...] = (),
     annotator: str = "atr",
     ids: bool = True,
+    problems: Problems | None = None,
 ) -> list[Source]:
     """List the clients of a folder of recordings, sub-folders included; one client a patient.
 
@@ -106,29 +120,37 @@ def folder_sources(
         patients: CSV with columns ``record`` (with or without suffix) and ``patient``; every record must be in it.
         comment: regular expression with one group that finds the patient in a recording's comment lines.
             Without either, each record is a patient of its own.
-        formats: names of formats (``ecgfed.record.reader.FORMATS``): which to take; needed where there is more than
-            one.
+        formats: names of formats (``ecgfed.record.reader.FORMATS``): which to take; all of them for none.
         annotator: suffix of the annotation files, which are no recordings.
         ids: the patients' names become ids, and so must be fit for file names.
+        problems: is given the recordings that cannot be used, which are then left out; without it they are errors.
 
     Raises:
         OptionError: no such folder or format, an unusable CSV or expression.
-        CohortError: no record, records of several formats, a record without a patient, a patient's name that cannot
-            name a file.
+        CohortError: no record, one that is there twice or without a patient, a patient's name that cannot name a file.
     """
     if not folder.is_dir():
         raise OptionError("DIR", f"{folder} is not a folder", "a folder of WFDB records or other recordings")
     table = _patients_from_csv(patients) if patients else None
-    records = _recordings(folder, formats, annotator, patients)
-    pattern = _pattern(comment) if comment else None
+    records = recordings_below(folder, formats, annotator)
+    if patients is not None:
+        records = [path for path in records if path.resolve() != patients.resolve()]
+    pattern, twice = _pattern(comment) if comment else None, doubled(records)
     groups: dict[str, list[Path]] = {}
     for record in records:
-        patient = _patient(record, folder, table, pattern, patients)
-        if not patient or (ids and not _SAFE_ID.fullmatch(patient)):
-            raise CohortError(
-                record, f"patient {patient!r}", "letters, digits and . _ + -, up to 64", "rename it with --patients"
-            )
-        groups.setdefault(patient, []).append(record)
+        try:
+            if record in twice:
+                raise twice[record]
+            patient = _patient(record, folder, table, pattern, patients)
+            if not patient or (ids and not _SAFE_ID.fullmatch(patient)):
+                expected = "letters, digits and . _ + -, up to 64"
+                raise CohortError(record, f"patient {patient!r}", expected, "rename it with --patients")
+        except (CohortError, RecordError) as problem:
+            if problems is None:
+                raise
+            problems.add(record, problem)
+        else:
+            groups.setdefault(patient, []).append(record)
     return [Source(patient, patient, tuple(paths)) for patient, paths in groups.items()]
 
 

@@ -1,4 +1,4 @@
-"""Inference from a bundle: numpy and onnxruntime (scipy where it filters); never torch, never wfdb."""
+"""Inference from a bundle: numpy and onnxruntime (scipy for odd sampling frequencies); never torch, never wfdb."""
 
 from ecgfed.beats.context import LOOK_AHEAD, ContextStream
 from ecgfed.beats.intervals import intervals_s

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.beats.labels import LabelMap
+from ecgfed.device.certainty import Farness, certainty_in, far_rule_in
 from ecgfed.device.classifier import Classifier
+from ecgfed.device.doubts import TrainedOn, trained_on
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
 from ecgfed.device.signatures import Signature, check_signature
@@ -78,6 +80,11 @@ class Bundle:
         """Ids of the patients who have a personal model."""
         return tuple(self.manifest["patients"])
 
+    @cached_property
+    def trained_on(self) -> TrainedOn:
+        """What it says of its training."""
+        return trained_on(self.manifest)
+
     def classifier(self, patient: str | None = None) -> Classifier:
         """Return a patient's classifier, or the global one.
 
@@ -92,18 +99,18 @@ class Bundle:
         elif patient in self.manifest["patients"]:
             chain = self.manifest["patients"][patient]["chain"]
         else:
+            known = f"one of {', '.join(self.patients)}" if self.patients else "none: it holds the global model alone"
             raise BundleError(
-                self.path,
-                f"has no patient {patient!r}",
-                f"one of {', '.join(self.patients)}",
-                "leave --patient out for the global model",
+                self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
         graphs = [self._graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):
             wanted = " and ".join(self.manifest["inputs"])
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
-        return Classifier(graphs, self.classes, self.rr_version)
+        certainty, far = certainty_in(self.manifest, patient), far_rule_in(self.manifest)
+        farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
+        return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
 
     def _read(self, name: str) -> bytes:
         """Return the bytes of one of the bundle's files, which are those the manifest knows."""

@@ -1,6 +1,7 @@
 """A chain of graphs: windows in, class probabilities out."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,12 +13,16 @@ from numpy.typing import NDArray
 from ecgfed.beats.extract import Windows, windows_around
 from ecgfed.beats.rr import RR_NAMES
 from ecgfed.beats.windows import WINDOW_SAMPLES
-from ecgfed.device.graph import BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
+from ecgfed.device.certainty import UNSAID, Certainty, Farness
+from ecgfed.device.graph import AT_ONCE, BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
 from ecgfed.device.graph_shapes import shown
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import RecordError
 from ecgfed.signal.quality import LeadQuality
 
+#: So many beats are shared out among threads: another one cuts the windows of a long recording meanwhile, and is done
+#: before the graph where both have one core each.
+_SHARED, _THREADS = 2048, 2
 #: One image of a bundle that was trained on images.
 IMAGE_SHAPE = (3, 32, 32)
 #: What the first graph of a chain may take: name -> element type and shape of one example; of RR features those of
@@ -108,15 +113,24 @@ class Classifier:
         graphs: ONNX files, or checked graphs, applied one after the other.
         classes: class names in order.
         rr: the version of the RR features that the first graph takes, 0 for none (true is 1).
+        certainty: what its probabilities are worth.
+        farness: says which beats look like none in training, or None where nobody can.
 
     Raises:
         BundleError: a graph that export did not write, or graphs that do not fit one another or the classes.
     """
 
-    def __init__(self, graphs: Sequence[Path | Graph], classes: tuple[str, ...], rr: int) -> None:
+    def __init__(
+        self,
+        graphs: Sequence[Path | Graph],
+        classes: tuple[str, ...],
+        rr: int,
+        certainty: Certainty = UNSAID,
+        farness: Farness | None = None,
+    ) -> None:
         checked = [one if isinstance(one, Graph) else check_graph(one, read_graph_file(one)) for one in graphs]
         check_chain(checked, len(classes), rr)
-        self.classes, self.rr = classes, int(rr)
+        self.classes, self.rr, self.certainty, self.farness = classes, int(rr), certainty, farness
         self.sessions = [Session(graph) for graph in checked]
 
     def logits(self, window_mv: NDArray[np.float32], rr_s: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
@@ -162,8 +176,19 @@ class Classifier:
         wanted = [entry.name for entry in self.sessions[0].graph.inputs]
         if not set(wanted) <= set(feeds):
             raise RecordError("inputs", f"are {', '.join(feeds)}", f"{', '.join(wanted)} for this bundle")
-        parts = [self._run({k: v[i : i + BATCH] for k, v in feeds.items()}) for i in range(0, count, BATCH)]
-        return np.concatenate(parts) if parts else np.empty((0, len(self.classes)), np.float32)
+
+        def answers(start: int) -> list[NDArray[np.float32]]:
+            stop = min(start + BATCH, count)
+            edges = [(i, min(i + AT_ONCE, stop)) for i in range(start, stop, AT_ONCE)]
+            return [self._run({k: v[i:j] for k, v in feeds.items()}) for i, j in edges]
+
+        if count < _SHARED:
+            parts = [answers(start) for start in range(0, count, BATCH)]
+        else:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                parts = list(pool.map(answers, range(0, count, BATCH)))
+        made = [one for part in parts for one in part]
+        return np.concatenate(made) if made else np.empty((0, len(self.classes)), np.float32)
 
     def _run(self, feeds: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
         for session in self.sessions:
@@ -204,8 +229,7 @@ class Classifier:
 
     def classify(self, windows: Windows) -> Predictions:
         """Classify beats that have been cut (``ecgfed.beats``); raises RecordError as ``logits`` does."""
-        probability = softmax(self.logits(windows.window_mv, windows.rr_s))
-        return Predictions(probability.argmax(1), probability, windows.flags, self.classes)
+        return self._judged(*self._answers(windows), windows.flags)
 
     def classify_blocks(self, blocks: Iterable[Windows]) -> Predictions:
         """Classify beats that come block by block, of which no more than the answers are kept.
@@ -216,12 +240,23 @@ class Classifier:
         Raises:
             RecordError: as ``logits``.
         """
-        answers, flags = [np.empty((0, len(self.classes)), np.float32)], [np.empty(0, np.uint8)]
-        for windows in _whole_batches(blocks):
-            answers.append(softmax(self.logits(windows.window_mv, windows.rr_s)))
-            flags.append(windows.flags)
-        probability = np.concatenate(answers)
-        return Predictions(probability.argmax(1), probability, np.concatenate(flags), self.classes)
+        nothing = (np.empty((0, len(self.classes)), np.float32), np.empty(0, np.bool_), np.empty(0, np.uint8))
+        answers = [nothing, *((*self._answers(windows), windows.flags) for windows in _whole_batches(blocks))]
+        probability, far, flags = (np.concatenate(part) for part in zip(*answers, strict=True))
+        return self._judged(probability, far, flags)
+
+    def _answers(self, windows: Windows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Return calibrated probabilities (beats, classes), and which beats are far."""
+        probability = softmax(self.logits(windows.window_mv, windows.rr_s) / np.float32(self.certainty.temperature))
+        if self.farness is None:
+            return probability, np.zeros(len(probability), np.bool_)
+        return probability, self.farness(windows.window_mv, AT_ONCE)
+
+    def _judged(
+        self, probability: NDArray[np.float32], far: NDArray[np.bool_], flags: NDArray[np.uint8]
+    ) -> Predictions:
+        label, uncertain = probability.argmax(1), self.certainty.uncertain(probability.max(axis=1, initial=0.0)) | far
+        return Predictions(label, probability, flags, self.classes, far=far, uncertain=uncertain)
 
     def __repr__(self) -> str:
         rr = f", with RR features {self.rr}" if self.rr else ""

@@ -14,8 +14,11 @@ from ecgfed.device.protobuf import WireError
 from ecgfed.errors import BundleError
 from ecgfed.gate import read_bounded
 
-#: Beats a graph is given at once: bounds memory, and is as fast as more on one core.
+#: The most examples a graph is weighed for: bounds memory. Blocks of beats are cut at multiples of it.
 BATCH = 256
+#: Examples that are run at once, a divisor of it: so few that what the layers pass on stays in a core's own cache. A
+#: fifth less time than 256 at once, and the same bits (tests/device/test_classifier.py).
+AT_ONCE = 32
 #: The version of ONNX's operations that the shapes' rules are written for, and that export writes.
 OPSET = 18
 #: The longest graph in bytes; one of 50 ResNet-30 has 82 MB.

@@ -13,7 +13,9 @@ from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.rr import RR_NAMES, rr_about
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.device.canonical import digest_of
+from ecgfed.device.certainty import check_certainties
 from ecgfed.device.classifier import INPUTS, input_of
+from ecgfed.device.doubts import trained_on
 from ecgfed.errors import BundleError
 from ecgfed.gate import (
     MAX_JSON_BYTES,
@@ -129,6 +131,8 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
             raise KeyError(f"a symbol for class {', '.join(sorted(nameless))}")
     _check_runtime(path, manifest, modality)
     _check_files(path, manifest)
+    trained_on(manifest)
+    check_certainties(manifest)
 
 
 def _check_runtime(path: Path, manifest: Mapping[str, Any], modality: str) -> None:

@@ -111,7 +111,8 @@ def evaluate(
         answer's macro-F1 on each patient's beats, mean), ``T_p_variants`` (other personal answers), ``accuracies`` (of
         Fed-RoD and FedABC, see ``_accuracies``), ``fairness`` (how macro-F1 and accuracy are spread over patients),
         ``local_models`` (the same scores for local models as personal ones, or None), ``per_class``, ``per_patient``,
-        ``confusion``, ``beats``, ``left_out`` (beats), ``accuracy``. Patients without beats in the split count nowhere.
+        ``confusion`` (the global answer on the pool) and ``confusion_personal`` (each patient's beats by the patient's
+        own answer), rows truth; ``beats``, ``left_out`` (beats), ``accuracy``. Patients without beats count nowhere.
 
     Raises:
         CohortError: the split has no beats.
@@ -155,6 +156,7 @@ def evaluate(
         "per_class": class_table(matrix, cohort.classes),
         "per_patient": _patient_rows(patients, locals_),
         "confusion": matrix.tolist(),
+        "confusion_personal": np.sum([patient.own for patient in patients], axis=0).tolist(),
     }
 
 

@@ -1,7 +1,7 @@
 """What a round of a method costs: bytes each way and arithmetic, measured in real rounds, not written down by hand."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.traffic import Parcel, traffic_of
 from ecgfed.methods.base import Batch, Method
 from ecgfed.methods.settings import make_settings
-from ecgfed.nets.net import Inputs, NetSpec
+from ecgfed.nets.net import Inputs, Net, NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 
 BATCH = 64
@@ -24,6 +24,9 @@ CLASSES = 12
 CLIENTS, VALID_EACH = 7, 18
 #: A run's first round and its last ones, which are unlike where a method has phases.
 ROUNDS, RUN = 10, (1, 9, 10)
+#: A run's own rounds that are measured after its first, evenly over it; and the most clients of the federation for it,
+#: on whose number bytes do not depend (tests/federation/test_cost.py).
+MEASURED, MOST_CLIENTS = 6, 12
 
 
 @dataclass(frozen=True)
@@ -69,18 +72,50 @@ def cost_of(kind: type[Method], values: Mapping[str, Any] | None = None, clients
     )
 
 
-def _federation(clients: int) -> TrainingData:
-    """Clients of two flat training beats each, which bytes do not depend on, and classes in turn."""
+def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tuple[int, int]]:
+    """Measure what travels in some rounds of a run, with its own net, settings and number of rounds.
+
+    All clients take part in them: who comes late to a run of few a round may be sent what the others had before.
+
+    Args:
+        method: the run's method.
+        plan: its plan; local work and batches, on which bytes do not depend, are made as small as can be.
+        clients: of its federation; 0 where nobody says.
+
+    Returns:
+        Round -> bytes that the server sends a client and bytes that come back, of the client with most: the first
+        round, and others evenly up to the last.
+
+    Raises:
+        OptionError: a plan that the method is not defined for.
+    """
+    some = min(clients or MOST_CLIENTS, MOST_CLIENTS)
+    short = replace(plan, local_epochs=None, local_steps=1, batch_size=2, clients_per_round=None, leave_out="nothing")
+    rounds = sorted({1, *(max(1, round(plan.rounds * (i + 1) / MEASURED)) for i in range(MEASURED))})
+    traffic = traffic_of(method, _federation(some, method.net), short, rounds)
+    return {number: (traffic.down_bytes(i), traffic.up_bytes(i)) for i, number in enumerate(rounds)}
+
+
+def _federation(clients: int, net: Net | None = None) -> TrainingData:
+    """Clients of two flat training beats each, which bytes do not depend on, and classes in turn.
+
+    Args:
+        clients: how many.
+        net: whose inputs and classes they have; None: windows of ``CLASSES`` classes.
+    """
     own = 2 + VALID_EACH
+    classes = CLASSES if net is None else net.spec.classes
+    shape = (clients * own, *((1, 256) if net is None else net.input_shape))
+    images = net is not None and net.input_type is torch.uint8
     starts = np.arange(clients) * own
     valid = np.arange(clients * VALID_EACH).reshape(clients, VALID_EACH)
     return TrainingData(
         clients=np.arange(clients),
         rows={client: np.arange(start, start + 2) for client, start in enumerate(starts)},
-        examples=np.zeros((clients * own, 1, 256), np.float32),
-        rr=None,
-        label=np.concatenate([np.tile([0, 1], (clients, 1)), valid % CLASSES], axis=1).ravel(),
-        classes=CLASSES,
+        examples=np.zeros(shape, np.uint8) if images else np.zeros(shape, np.float32),
+        rr=np.zeros((clients * own, net.spec.rr_count), np.float32) if net is not None and net.spec.rr else None,
+        label=np.concatenate([np.tile([0, min(1, classes - 1)], (clients, 1)), valid % classes], axis=1).ravel(),
+        classes=classes,
         valid_rows={client: np.arange(start + 2, start + own) for client, start in enumerate(starts)},
     )
 

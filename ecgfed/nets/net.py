@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ecgfed.errors import OptionError
 from ecgfed.nets.layers import GROUPS, Initialiser, Params, linear
-from ecgfed.nets.own_head import gated_logits, kernel_logits, linear_logits
+from ecgfed.nets.own_head import gated_logits, kernel_logits, linear_logits, typical_distance
 
 #: More than there are annotation codes, and few enough that a head of a stranger's run has a place in memory.
 MAX_CLASSES = 10_000
@@ -160,8 +160,9 @@ class Net(ABC):
     (B, classes)), ``model`` (Inputs -> logits), ``decoupled`` (Inputs -> logits of a model with a personal head beside
     the generic one, Fed-RoD); of a patient's own answer on frozen features (``ecgfed.nets.own_head``) ``describer``
     (Inputs -> descriptions (B, described)), ``linear`` (features -> logits), ``kernel`` and ``gated`` (descriptions ->
-    logits). A subclass says the extractor; ``features``, ``shape`` where there is one, and ``hidden``, the hidden
-    features of the two-layer head or 0 for a head of one layer.
+    logits); beside them ``far`` (Inputs -> distances (B, 1) from typical examples). A subclass says the extractor;
+    ``features``, ``shape`` where there is one, and ``hidden``, the hidden features of the two-layer head or 0 for a
+    head of one layer.
     """
 
     #: name, shape and type of one row of the first input, as an exported graph has them
@@ -180,6 +181,7 @@ class Net(ABC):
             "linear": linear_logits,
             "kernel": kernel_logits,
             "gated": self.gated,
+            "far": self.far,
         }
 
     def initial(self, seed: int) -> Params:
@@ -229,6 +231,13 @@ class Net(ABC):
     def gated(self, params: Params, described: Tensor) -> Tensor:
         """Logits (B, classes) of descriptions (B, described): the patient's kernel machine, or the global head."""
         return gated_logits(params, described, self.classify(params, described[:, : self.features]))
+
+    def far(self, params: Params, inputs: Inputs) -> Tensor:
+        """Distances (B, 1) of the examples' shapes to the nearest typical one."""
+        shape = self.shape(inputs)
+        if shape is None:
+            raise ValueError("this net's examples have no shape")
+        return typical_distance(params, shape)
 
     def decoupled_logits(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         """Logits (B, classes) of generic and personal head together; ``params`` holds ``personal.*`` too."""

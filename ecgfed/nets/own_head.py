@@ -40,6 +40,16 @@ def squared_distances(params: Params, described: Tensor) -> Tensor:
     return (apart * apart).sum(2)
 
 
+def typical_distance(params: Params, shape: Tensor) -> Tensor:
+    """Mean square (B, 1) between shapes (B, S) and the nearest of the typical ones.
+
+    Multiplied out, unlike the gate's distances: whoever asks how far a beat lies does not ask of those that are near.
+    """
+    typical = params["far.typical"]
+    square = (shape * shape).sum(1, keepdim=True) - 2.0 * F.linear(shape, typical) + params["far.square"]
+    return square.amin(1, keepdim=True) / shape.shape[1]
+
+
 def linear_logits(params: Params, features: Tensor) -> Tensor:
     """Logits (B, classes) of a linear head on features (B, features)."""
     return linear(params, "own", features)

@@ -19,7 +19,10 @@ from ecgfed.personal.base import OwnBeats, Personal, descriptions_of
 from ecgfed.personal.kernel import fit_kernel
 
 #: kappa, lambda and theta, chosen on validation beats with tau and reserve of training beats alone.
-SLOPE, TRUST, THRESHOLD = 3.0, 1.0, 4.0
+SLOPE, TRUST, THRESHOLD = 3.0, 1.0, 5.0
+#: A foreign class has to stand so far (logits) above all that the patient's own beats ever said of it: one beat called
+#: by a foreign name costs a patient of a single class half of its macro-F1.
+MARGIN = 0.5
 #: alpha: how far the global model's logits back the kernel machine among the patient's own classes.
 BACKING = 0.25
 #: tau is the distance that this share of the patient's own beats lie within.
@@ -72,12 +75,14 @@ def reach(nearest: Tensor) -> float:
 
 
 def reserve(logits: Tensor, known: Tensor) -> Tensor:
-    """r (classes,): by how much the patient's own beats have most looked like a class it never had, 0 for its own.
+    """r (classes,): by how much the patient's own beats have most looked like a class it never had, and ``MARGIN``.
+
+    It is 0 for the patient's own classes.
 
     Args:
         logits: (beats, classes) of the global model for the patient's own beats.
         known: (classes,) bool, the patient's classes.
     """
     best_known = logits.masked_fill(~known, -torch.inf).amax(1, keepdim=True)
-    excess = (logits - best_known).amax(0).clamp_min(0.0)
+    excess = (logits - best_known).amax(0).clamp_min(0.0) + MARGIN
     return torch.where(known, torch.zeros_like(excess), excess)

@@ -7,7 +7,7 @@ from ecgfed.record.edf_blocks import open_long_edf
 from ecgfed.record.leads import lead_list
 from ecgfed.record.numpy_files import open_npy
 from ecgfed.record.reader import format_of, named_errors, preferring, read_recording
-from ecgfed.record.recording import AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.record.recording import AnyRecording, LongRecording, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_blocks import open_wfdb
 
 #: Samples of a lead from which on a recording stays on the disk: 70 minutes at 250 Hz, 8 MB a lead.
@@ -53,12 +53,30 @@ def open_recording(
         path, kind = Path(path), format_of(path)
         with named_errors(path):
             if kind == "wfdb":
-                long = open_wfdb(path, wanted, every_lead=every_lead, least=least)
+                long = open_wfdb(path, wanted, every_lead=every_lead, least=1)
+                if long is not None and long.samples < least:  # as short as it is, faster than by the wfdb package
+                    return _held(long)
             elif kind == "edf":
                 long = open_long_edf(path, wanted, every_lead=every_lead, how=how, least=least)
             elif path.suffix.casefold() == ".npy" and path.is_file():
                 long = open_npy(path, wanted, every_lead=every_lead, how=how, least=least)
     return long or read_recording(path, wanted, every_lead=every_lead, how=how)
+
+
+def _held(recording: LongRecording) -> Recording:
+    """Return a recording with all its samples in memory."""
+    return Recording(
+        recording.name,
+        recording.path,
+        recording.lead,
+        recording.leads,
+        recording.fs_hz,
+        recording.signals_mv,
+        recording.comments,
+        recording.files,
+        recording.left_out,
+        recording.stands_for,
+    )
 
 
 def open_every_lead(

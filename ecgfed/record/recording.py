@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ecgfed.errors import OptionError
 from ecgfed.text import shortened
 
+#: How the comments of a recording begin that nobody's heart made (``prepare demo``).
+MADE_UP = "synthetic, made by ecgfed"
 #: WFDB annotation symbols that mark a beat (WFDB Applications Guide, annotation codes 1-13, 25, 30, 34, 35, 38, 41).
 BEAT_SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ?")
 
@@ -187,6 +189,11 @@ class _Some:
 
 #: A recording, in memory or on the disk.
 AnyRecording = Recording | LongRecording
+
+
+def is_made_up(recording: AnyRecording) -> bool:
+    """Whether a recording says of itself that it is of no person."""
+    return any(comment.strip().startswith(MADE_UP) for comment in recording.comments)
 
 
 def spans(samples: int, size: int) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from ecgfed.record.checks import check_samples
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, units_of, voltages
-from ecgfed.record.wfdb_marks import check_notes, in_samples_of, walk
+from ecgfed.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
 
 #: Four million marks: a month of beats.
@@ -208,11 +208,14 @@ def read_annotation_file(
     """
     if not path.is_file():
         raise RecordError(path, "does not exist", "annotations, for the labels", f"name their suffix with {named_by}")
+    raw = read_bounded(path, MAX_ANNOTATION_BYTES, RecordError)
+    if plain := plain_marks(raw):
+        return make_annotation(plain.sample, plain.symbol, plain.note, path, samples, subtype=plain.subtype)
     require("wfdb", f"reading the annotations {path.name}")
     import wfdb
 
     try:
-        walked = walk(read_bounded(path, MAX_ANNOTATION_BYTES, RecordError))
+        walked = walk(raw)
         if not walked.complete:
             where = "no mark can be read" if walked.last is None else f"its last whole mark is at sample {walked.last}"
             raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")

@@ -11,6 +11,7 @@ from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.record.checks import MILLIVOLT, MIN_FS_HZ, check_fs
 from ecgfed.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
+from ecgfed.record.wfdb_plain import plain_header
 
 
 def record_base(record: Path | str) -> Path:
@@ -82,12 +83,14 @@ def _what_to_do(said: HeaderLines) -> str:
 
 
 def _parse(path: Path) -> Any:
-    """Return what wfdb reads of a header; raises RecordError where it cannot."""
+    """Return what wfdb reads of a header, or would of a plain one; raises RecordError where it cannot."""
     if not path.is_file():
         raise RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
     said = read_lines(path)
     check_fs(said.fs_hz, path, said.fs_written, _what_to_do(said))
     require("wfdb", "reading a WFDB record")
+    if plain := plain_header(said):
+        return plain
     import wfdb
 
     try:

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.text import shortened
 
+#: The symbol of each code of annot(5) that stands for a mark.
+SYMBOLS = dict(enumerate("NLRaVFJASEj/Q~", 1)) | dict(enumerate('sT*D"=pB^t+u?![]en@xf()r', 18)) | {16: "|"}
 #: Codes of annot(5): a note, a wait of 32 bits, a text; those from 60 on qualify the mark before.
-_NOTE, _SKIP, _AUX = 22, 59, 63
+_NOTE, _SKIP, _NUM, _SUBTYPE, _CHANNEL, _AUX = 22, 59, 60, 61, 62, 63
 #: The note at the beginning that says how many samples a second the file counts, and others that wfdb knows.
 _RESOLUTION = b"## time resolution: "
 _DEFINITIONS = (b"## annotation type definitions", b"## end of definitions")
@@ -78,6 +80,60 @@ def walk(raw: bytes) -> Walked:
     # wfdb looks at as many of the first texts as there are notes at sample 0
     stuck = unknown[1].decode("latin-1") if unknown and unknown[0] < notes_at_0 else ""
     return Walked(complete, last, resolution, stuck)
+
+
+class PlainMarks(NamedTuple):
+    """The marks of an annotation file, in the file's order.
+
+    Attributes:
+        sample: as the file counts.
+        symbol: of annot(5).
+        note: without the padding.
+        subtype: -128 to 127, 0 where none is said.
+    """
+
+    sample: list[int]
+    symbol: list[str]
+    note: list[str]
+    subtype: list[int]
+
+
+def plain_marks(raw: bytes) -> PlainMarks | None:
+    """Return the marks of a whole annotation file as wfdb would read them, None where that may be in another way.
+
+    So no wfdb package is imported for most files. One is plain where its marks are of annot(5)'s own codes, each
+    qualified at most once by each word, no text begins with ``##``, and the end mark is the file's end.
+    """
+    found, at, time = PlainMarks([], [], [], []), 0, 0
+    qualified: set[int] = set()
+    while word := int.from_bytes(raw[at : at + 2], "little"):
+        code, number = word >> 10, word & 0x3FF
+        at += 2
+        if code in SYMBOLS:
+            time += number
+            found.sample.append(time)
+            found.symbol.append(SYMBOLS[code])
+            found.note.append("")
+            found.subtype.append(0)
+            qualified = set()
+        elif code == _SKIP and at + 4 <= len(raw):  # high half first
+            high, low = raw[at : at + 2], raw[at + 2 : at + 4]
+            time += int.from_bytes(high, "little", signed=True) * 65536 + int.from_bytes(low, "little")
+            at += 4
+            qualified = {_NUM, _SUBTYPE, _CHANNEL, _AUX}  # after a wait comes a mark
+        elif _NUM <= code <= _AUX and found.sample and code not in qualified:
+            qualified.add(code)
+            if code == _SUBTYPE:
+                found.subtype[-1] = (number + 128) % 256 - 128  # the low byte counts
+            elif code == _AUX:
+                text = raw[at : at + number]
+                if number > 255 or len(text) < number or text.startswith(b"##"):
+                    return None
+                found.note[-1] = text.decode("latin-1").rstrip("\0")
+                at += number + number % 2
+        else:
+            return None
+    return found if at + 2 == len(raw) else None  # wfdb reads on after an end mark
 
 
 def check_notes(walked: Walked, path: Path) -> float | None:

@@ -13,6 +13,7 @@ from ecgfed.errors import RecordError, StorageError
 from ecgfed.extras import require
 from ecgfed.record.recording import Annotation, Recording, spans
 from ecgfed.record.wfdb_files import read_annotation_file, read_recording
+from ecgfed.record.wfdb_marks import SYMBOLS
 from ecgfed.text import safe_text
 
 #: The largest value of format 16 beside -32768, which stands for a gap (signal(5)).
@@ -21,11 +22,7 @@ _FULL_SCALE = 32767
 _MAX_GAIN = 100_000.0
 _GAP = -32768
 #: The code of each mark in an annotation file (annot(5)); those of what stands beside marks; the longest short wait.
-_CODES = {
-    **{symbol: code for code, symbol in enumerate("NLRaVFJASEj/Q~", 1)},
-    **{symbol: code for code, symbol in enumerate('sT*D"=pB^t+u?![]en@xf()r', 18)},
-    "|": 16,
-}
+_CODES = {symbol: code for code, symbol in SYMBOLS.items()}
 _COMMENT = '"'
 _SKIP, _SUBTYPE, _AUX = 59, 61, 63
 _LONGEST = 1023

@@ -4,6 +4,7 @@ Minor grid 0.04 s and 0.1 mV (1 mm), major grid 0.2 s and 0.5 mV (5 mm), a 1 mV 
 """
 
 import io
+import textwrap
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +20,8 @@ MARGIN_MM, TITLE_MM, FOOT_MM = 6.0, 9.0, 8.0
 #: Paper in front of the strip, for the calibration pulse.
 PULSE_S = 0.6
 MM_PER_INCH = 25.4
+#: A line of remarks below the strip: its height, and how many characters of 7 points the paper has room for.
+REMARK_MM, REMARK_CHARACTERS = 3.5, 190
 INK, GREY = "#1a1a1a", "#444444"
 _MINOR, _MAJOR, _MARK = "#f6d5d5", "#e8a5a5", "#1b4f9c"
 
@@ -43,6 +46,7 @@ class Strip:
         usual: the label drawn quietly, most beats'.
         title: what stands above the strip.
         footer: what stands below it.
+        remarks: sentences below that, each on lines of its own.
     """
 
     signal_mv: Stretches
@@ -52,6 +56,7 @@ class Strip:
     usual: str
     title: str
     footer: str
+    remarks: tuple[str, ...] = ()
 
 
 def busiest_start(r_samples: NDArray[np.int64], label: list[str], usual: str, fs_hz: float, samples: int) -> float:
@@ -88,11 +93,13 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
     piece = piece - np.median(piece)
     low, high = paper_range(piece)
     width_mm, height_mm = (STRIP_S + PULSE_S) * MM_PER_S, (high - low) * MM_PER_MV
-    page_mm = (width_mm + 2 * MARGIN_MM, height_mm + TITLE_MM + FOOT_MM)
+    remarks = _lines(strip.remarks)
+    foot_mm = FOOT_MM + REMARK_MM * len(remarks)
+    page_mm = (width_mm + 2 * MARGIN_MM, height_mm + TITLE_MM + foot_mm)
     figure = Figure(figsize=(page_mm[0] / MM_PER_INCH, page_mm[1] / MM_PER_INCH), facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes(
-        (MARGIN_MM / page_mm[0], FOOT_MM / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
+        (MARGIN_MM / page_mm[0], foot_mm / page_mm[1], width_mm / page_mm[0], height_mm / page_mm[1])
     )
     draw_paper(axes, low, high)
     axes.plot(np.arange(len(piece)) / strip.fs_hz, piece, color=INK, linewidth=0.8)
@@ -118,12 +125,18 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
         left, 1 - 0.4 * TITLE_MM / page_mm[1], safe_text(strip.title), fontsize=9, va="center", parse_math=False
     )
     scale = f"25 mm/s, 10 mm/mV · from {clock(start_s)} · {strip.footer}"
-    figure.text(
-        left, 0.45 * FOOT_MM / page_mm[1], safe_text(scale), fontsize=7, va="center", color=GREY, parse_math=False
-    )
+    for number, line in enumerate((scale, *remarks)):
+        at_mm = foot_mm - 0.55 * FOOT_MM - number * REMARK_MM
+        colour = INK if number else GREY
+        figure.text(left, at_mm / page_mm[1], safe_text(line), fontsize=7, va="center", color=colour, parse_math=False)
     png = io.BytesIO()
     figure.savefig(png, dpi=dpi, format="png")
     return png.getvalue()
+
+
+def _lines(remarks: tuple[str, ...]) -> list[str]:
+    """Return remarks broken into lines that the paper has room for."""
+    return [line for one in remarks for line in textwrap.wrap(safe_text(one), REMARK_CHARACTERS)]
 
 
 def paper_range(piece_mv: NDArray[np.float64], most_mv: float = np.inf) -> tuple[float, float]:

@@ -95,6 +95,21 @@ class ComparedPatients:
 
 
 @dataclass(frozen=True)
+class PairedPatients:
+    """Every patient's macro-F1 with the first run and with another one.
+
+    Attributes:
+        run: number of the other run in the comparison, 1 or more.
+        answer: one of ``ANSWERS``.
+        scores: patient, with the first run, with the other; the patients that both have.
+    """
+
+    run: int
+    answer: str
+    scores: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Runs side by side.
 
@@ -283,15 +298,28 @@ def _classes(sides: list[_Side]) -> tuple[ComparedClass, ...]:
     return tuple(rows)
 
 
-def _patients(sides: list[_Side]) -> list[ComparedPatients]:
-    rows = []
+def pair_patients(paths: Sequence[Path], split: str = "test", leave_out: str = "nothing") -> list[PairedPatients]:
+    """Pair every patient's scores with the first run and with each other one; raises as ``compare_runs``."""
+    _check(paths, split, leave_out)
+    return _pairs([_side(path, split, leave_out) for path in paths])
+
+
+def _pairs(sides: list[_Side]) -> list[PairedPatients]:
+    pairs = []
     for number, side in enumerate(sides[1:], start=1):
         for answer in ANSWERS:
             before, after = sides[0].f1(answer), side.f1(answer)
-            change = {patient: after[patient] - before[patient] for patient in before if patient in after}
-            if change:
-                rows.append(_change(number, answer, change))
-    return rows
+            both = tuple((patient, before[patient], after[patient]) for patient in before if patient in after)
+            if both:
+                pairs.append(PairedPatients(number, answer, both))
+    return pairs
+
+
+def _patients(sides: list[_Side]) -> list[ComparedPatients]:
+    return [
+        _change(one.run, one.answer, {patient: after - before for patient, before, after in one.scores})
+        for one in _pairs(sides)
+    ]
 
 
 def _change(number: int, answer: str, change: dict[str, float]) -> ComparedPatients:

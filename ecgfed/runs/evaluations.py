@@ -73,8 +73,8 @@ def read_evaluation(run: Path, split: str, leave_out: str = "nothing") -> Evalua
         str(result.get("protocol", "")),
         {name: typed(scores, name, float, file, again) for name in scores},
         tuple(_class_score(row, file, again) for row in _rows(result, "per_class", file, again)),
-        {typed(row, "client", str, file, again): typed(row, "personal_f1", float, file, again) for row in patients},
-        {typed(row, "client", str, file, again): typed(row, "global_f1", float, file, again) for row in patients},
+        {typed(row, "client", str, file, again): _f1(row, "personal_f1", file, again) for row in patients},
+        {typed(row, "client", str, file, again): _f1(row, "global_f1", file, again) for row in patients},
     )
 
 
@@ -83,6 +83,13 @@ def _rows(result: dict[str, Any], name: str, file: Path, again: str) -> Iterator
         if not isinstance(row, dict):
             raise RunError(file, f"{name} holds what is no JSON object", "a row of scores", again)
         yield row
+
+
+def _f1(row: dict[str, Any], name: str, file: Path, again: str) -> float:
+    found = typed(row, name, float, file, again)
+    if not 0 <= found <= 1:  # and what is no number
+        raise RunError(file, f"{name} is {found:g}", "0 to 1", again)
+    return found
 
 
 def _class_score(row: dict[str, Any], file: Path, again: str) -> ClassScore:

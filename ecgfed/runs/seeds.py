@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,13 @@ def run_folders(path: Path) -> list[Path]:
     if not found:
         raise RunError(path, f"holds no {FILE_NAME}", "a run", "make one with 'ecgfed train'")
     return found
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a folder is a run, or holds those of several seeds."""
+    with suppress(RunError, OSError):
+        return any((folder / FILE_NAME).is_file() for folder in run_folders(path))
+    return False
 
 
 def one_folder(path: Path) -> Path:

@@ -205,12 +205,15 @@ def _speed(timing: list[dict[str, Any]], path: Path) -> Speed:
     if not timing:
         return Speed(0, None, None)
     seconds = [typed(line, "seconds", float, path / TIMING, _RESTORE) for line in timing]
-    examples = [_examples(line, path / TIMING) for line in timing]
+    examples = [examples_of(line, path / TIMING) for line in timing]
     elapsed = sum(took for took, count in zip(seconds, examples, strict=True) if count)  # rounds that say both
     return Speed(len(timing), statistics.median(seconds), sum(examples) / elapsed if elapsed else None)
 
 
-def _examples(line: dict[str, Any], where: Path) -> float:
-    """What a round went through; version 0.1 wrote ``beats``, and its first runs nothing."""
+def examples_of(line: dict[str, Any], where: Path) -> float:
+    """Return what a round of ``timing.jsonl`` went through; version 0.1 wrote ``beats``, and its first runs nothing.
+
+    Raises RunError where it is no number.
+    """
     name = "examples" if "examples" in line else "beats"
     return typed({"beats": 0, **line}, name, float, where, _RESTORE)

@@ -10,6 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.signal import fir
+
 BAND_HZ = (0.5, 40.0)
 LENGTH_S = 4.0
 #: For manifests and cohort files.
@@ -19,10 +21,7 @@ DESCRIPTION = "FIR band-pass 0.5-40 Hz, Hamming, 4 s, linear phase, delay compen
 @lru_cache(maxsize=16)
 def band_pass_taps(fs_hz: float) -> NDArray[np.float64]:
     """Return the filter's taps, an odd number, symmetric, for a signal at ``fs_hz``."""
-    from scipy.signal import firwin
-
-    count = int(LENGTH_S * fs_hz) // 2 * 2 + 1
-    taps: NDArray[np.float64] = firwin(count, BAND_HZ, pass_zero=False, fs=fs_hz, window="hamming")
+    taps = fir.band_pass(int(LENGTH_S * fs_hz) // 2 * 2 + 1, *BAND_HZ, fs_hz)
     taps.setflags(write=False)
     return taps
 
@@ -50,39 +49,22 @@ def convolved(signal: NDArray[np.float64], taps: NDArray[np.float64], first: int
     further than ``reach_of(taps)`` from an end of it that is no end of the signal, are the whole's to the last bit.
     Without ``first`` it is the whole.
     """
-    from scipy.signal import oaconvolve
-
     half = len(taps) // 2
     if first is None:
-        out: NDArray[np.float64] = oaconvolve(np.pad(signal, half, mode="edge"), taps, mode="valid")
-        return out
-    step = _block_step(len(taps))
+        return fir.convolved(np.pad(signal, half, mode="edge"), taps)[2 * half :][: len(signal)]
+    step = fir.block_step(len(taps))
     lead_in = first % step  # zeros from a block's beginning on
     many = len(signal) + 2 * half
-    laid = np.zeros(max(many + lead_in, 4 * (step + len(taps))))  # of a short one scipy would take one block
+    laid = np.zeros(max(many + lead_in, 4 * (step + len(taps))))  # a short one would be one block
     laid[lead_in : lead_in + half] = signal[0]
     laid[lead_in + half : lead_in + half + len(signal)] = signal
     laid[lead_in + half + len(signal) : lead_in + many] = signal[-1]
-    return np.asarray(oaconvolve(laid, taps, mode="full")[lead_in + 2 * half :][: len(signal)])
+    return fir.convolved(laid, taps)[lead_in + 2 * half :][: len(signal)]
 
 
 def reach_of(taps: NDArray[np.float64]) -> int:
     """Return how far from an end of a part ``convolved`` may differ from the whole signal's, in samples."""
-    return 2 * _block_step(len(taps)) + len(taps)
-
-
-@lru_cache(maxsize=16)
-def _block_step(taps: int) -> int:
-    """Return how many samples further each block of scipy's overlap-add convolution begins, for a long signal.
-
-    The block is the one with the fewest multiplications a sample (scipy/signal/_signaltools.py, ``_calc_oa_lens``).
-    """
-    from scipy.fft import next_fast_len
-    from scipy.special import lambertw
-
-    overlap = taps - 1
-    best = -overlap * lambertw(-1 / (2 * np.e * overlap), k=-1).real
-    return int(next_fast_len(int(np.ceil(best)))) - taps + 1
+    return 2 * fir.block_step(len(taps)) + len(taps)
 
 
 def fill_gaps(signal_mv: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -117,7 +117,7 @@ def record_findings(
         bad: where each lead is bad, (leads, samples) bool or stretches; what lies there is left out.
         annotation: the recording's reference annotation.
     """
-    paced, places = _paced(recording, annotation), [_spans(one) for one in bad]
+    paced, places = paced_rhythm(recording, annotation), [_spans(one) for one in bad]
     units = _units(recording, peaks, places)
     if len(peaks) < MIN_BEATS:
         return [*units, _no_beats(recording, len(peaks)), *paced]
@@ -357,7 +357,7 @@ def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     return [Finding("arm-electrodes", "I", text, evidence)]
 
 
-def _paced(recording: AnyRecording, annotation: Annotation | None) -> list[Finding]:
+def paced_rhythm(recording: AnyRecording, annotation: Annotation | None) -> list[Finding]:
     """Say that a rhythm is paced only on the word of an annotation or of the header; see docs/quality.md for why."""
     if annotation is not None:
         beats = annotation.beats()

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.signal import fir
 from ecgfed.signal.filters import convolved, fill_gaps
+from ecgfed.signal.medians import running_median
 from ecgfed.signal.spans import Spans
 
 
@@ -227,16 +229,14 @@ def rails(held: NDArray[np.float64]) -> tuple[float, ...]:
 
 def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float) -> NDArray[np.bool_]:
     """Mark every sample of every second that changes by no more than ``FLAT_MV``."""
-    from scipy.ndimage import maximum_filter1d, minimum_filter1d
-
     width = int(np.ceil(FLAT_S * fs_hz))
     starts = len(signal) - width + 1
     part = (width + 1) // 2  # each second holds one of these parts whole: where none is still, no second is
     parts = signal[: len(signal) // part * part].reshape(-1, part)
     if starts < 1 or not (parts.max(axis=1) - parts.min(axis=1) <= FLAT_MV).any():
         return np.zeros(len(signal), dtype=bool)
-    # the filters' value at i covers i - width // 2 and the width - 1 samples after it
-    change = (maximum_filter1d(signal, width) - minimum_filter1d(signal, width))[width // 2 : width // 2 + starts]
+    low, high = fir.running_extremes(signal, width)
+    change = high - low
     gaps_before = np.concatenate([[0], np.cumsum(missing)])
     still = (change <= FLAT_MV) & (gaps_before[width:] == gaps_before[:-width])
     counted = np.zeros(len(signal) + 1, dtype=np.int64)
@@ -323,12 +323,9 @@ class _Blocks:
 
 def _baseline(blocks: _Blocks, cut: NDArray[np.float64]) -> NDArray[np.float64]:
     """Baseline in mV, (blocks,), of a signal in blocks: the median over a second, which no beat fills."""
-    from scipy.ndimage import median_filter
-
     ordered, half = np.sort(cut, axis=1), blocks.block // 2  # of a few numbers faster than ``np.median``
     medians = ordered[:, half] if blocks.block % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
-    out: NDArray[np.float64] = median_filter(medians, blocks.many(BASELINE_WINDOW_S), mode="reflect")
-    return out
+    return running_median(medians, blocks.many(BASELINE_WINDOW_S))
 
 
 def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -352,21 +349,16 @@ def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[
 def _noise(
     blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64], first: int | None
 ) -> NDArray[np.bool_]:
-    from scipy.ndimage import median_filter
-
     band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))
-    between_beats = median_filter(power, blocks.many(NOISE_WINDOW_S), mode="reflect")
+    between_beats = running_median(power, blocks.many(NOISE_WINDOW_S))
     noisy: NDArray[np.bool_] = between_beats > np.maximum(NOISE_MV, NOISE_SHARE * height)
     return noisy
 
 
 @lru_cache(maxsize=16)
 def _noise_taps(fs_hz: float) -> NDArray[np.float64]:
-    from scipy.signal import firwin
-
-    count = int(NOISE_FILTER_S * fs_hz) // 2 * 2 + 1
-    taps: NDArray[np.float64] = firwin(count, NOISE_BAND_HZ, pass_zero=False, fs=fs_hz)
+    taps = fir.band_pass(int(NOISE_FILTER_S * fs_hz) // 2 * 2 + 1, *NOISE_BAND_HZ, fs_hz)
     taps.setflags(write=False)
     return taps
 

@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ecgfed.text import safe_cell
 
-#: Name -> one value a beat: texts, whole numbers or finite ones.
+#: Name -> one value a beat: texts, truth values, whole numbers or finite ones.
 Columns = Mapping[str, list[Any]]
 
 
@@ -21,7 +25,7 @@ def beats_as_table(blocks: Iterable[Columns]) -> Iterator[bytes]:
         if not begun:
             writer.writerow(block)
             begun = True
-        cells = [map(_cell, values) if isinstance(values[0], str) else values for values in block.values()]
+        cells = [_cells(values) for values in block.values()]
         writer.writerows(zip(*cells, strict=True))
         yield text.getvalue().encode()
         text.seek(0)
@@ -50,18 +54,40 @@ def beats_as_json(about: Mapping[str, Any], blocks: Iterable[Columns]) -> Iterat
     yield b"\n ]\n}\n" if some else (whole + "\n").encode()
 
 
+def _cells(values: list[Any]) -> Iterable[Any]:
+    """Return each value of a column as a table writes it: 1 and 0 for true and false."""
+    if isinstance(values[0], str):
+        return map(_cell, values)
+    return map(int, values) if isinstance(values[0], bool) else values
+
+
 def _rendered(values: list[Any]) -> Iterable[str]:
     """Return each value of a column as JSON writes it."""
     kind = type(values[0])
     if kind is str:
         return map(_text, values)
-    return map(repr, values) if kind is int else map(_number, values)
+    if kind is bool:
+        return ("true" if value else "false" for value in values)
+    return map(repr, values) if kind is int else _numbers(values)
 
 
-def _number(value: float) -> str:
-    if value - value != 0:  # infinite, or no number
-        raise ValueError(f"{value} is not finite")
-    return float.__repr__(value)
+def _numbers(values: list[float]) -> Iterable[str]:
+    if not all(map(math.isfinite, values)):
+        raise ValueError(f"{next(value for value in values if not math.isfinite(value))} is not finite")
+    return map(float.__repr__, values)
+
+
+def rounded(values: NDArray[np.floating]) -> list[float]:
+    """Return what ``round(value, 4)`` gives of finite values below 2^39, all at once.
+
+    A value that is not near the middle between two decimals has one that is nearest, and the double nearest to that is
+    the quotient of two whole numbers; the few others are rounded one by one.
+    """
+    scaled = values.astype(np.float64) * 1e4
+    out: list[float] = (np.rint(scaled) / 1e4).tolist()
+    for at in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-3).tolist():
+        out[at] = round(float(values[at]), 4)
+    return out
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ecgfed.bundles.calibration import ACCURACY
 from ecgfed.bundles.export import export_bundle
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
@@ -22,6 +23,8 @@ def export(
     cohort: Cohort | Path | str | None = None,
     protocol: str = "ensemble",
     personal: str | None = None,
+    global_only: bool = False,
+    accuracy: float = ACCURACY,
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
@@ -36,6 +39,8 @@ def export(
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         personal: the personal answers, a name of ``ecgfed.personal``, or ``method`` for what the method keeps; default
             what the method is made for.
+        global_only: the global model alone, in the least room: no patient's model, no weights to start new ones from.
+        accuracy: how often answers shall be right that are not marked uncertain, on validation beats.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
@@ -54,6 +59,10 @@ def export(
         raise OptionError("--global", f"{protocol!r}", f"one of {', '.join(PROTOCOLS)}")
     if personal is not None:
         personal_by_name(personal)
+        if global_only:
+            raise OptionError("--personal", f"{personal} beside --global-only", "one of them")
+    if not 0 < accuracy <= 1:
+        raise OptionError("--accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
     signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     export_bundle(
@@ -63,6 +72,8 @@ def export(
         Path(out),
         protocol=protocol,
         personal=personal,
+        global_only=global_only,
+        accuracy=accuracy,
         signer=signer,
         overwrite=overwrite,
         progress=lambda done, total: watch.progress("patients", done, total),

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.path import BeatOptions, read_beats
-from ecgfed.bundles.export import PARITY_BEATS, PatientModel, write_bundle
+from ecgfed.bundles.export import PatientModel, write_bundle
+from ecgfed.bundles.parity import PARITY_BEATS
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.signatures import Signer
@@ -270,7 +271,9 @@ def _model(
     """Return the patient's part of the bundle; without a recording, beats of the cohort prove the graphs."""
     if first is None:
         return PatientModel(name, name, chain, inputs_of(cohort, PARITY_BEATS, rr=rr), None)
-    return PatientModel(name, name, chain, first.some(PARITY_BEATS), scores)
+    counts = first.data.class_counts(0).tolist()
+    classes = tuple(one for one, count in zip(cohort.classes, counts, strict=True) if count)
+    return PatientModel(name, name, chain, first.some(PARITY_BEATS), scores, classes)
 
 
 def _learned_from(

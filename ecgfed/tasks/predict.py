@@ -1,4 +1,4 @@
-"""``predict``: a bundle and a recording in, beats with labels out. No torch anywhere on this path."""
+"""``predict``: a recording in, with a bundle or the model in the package; beats with labels out. Never any torch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,10 +11,12 @@ from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.doubts import Doubt
 from ecgfed.device.predictions import Predictions
+from ecgfed.device.shipped import name_of, shipped_model
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
-from ecgfed.record.leads import Alike, by_place, lead_list, most_alike
+from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.strip import Stretches
@@ -22,14 +24,16 @@ from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
-from ecgfed.signal.quality import NO_SIGNAL, Reason
-from ecgfed.signal.size import said_of, too_large
-from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
-from ecgfed.tasks.records import no_ecg
+from ecgfed.signal.quality import Reason
+from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
+from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
+from ecgfed.tasks.predict_given import Given, bundle_and_recording
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import shortened
 
 SUFFIX = "ecgfed"
+#: The subtype of uncertain beats in an annotation.
+UNCERTAIN = 1
 #: Beats that are written at once.
 _AT_ONCE = 1 << 14
 
@@ -42,20 +46,24 @@ class RecordingPredictions(Predictions):
         recording: the recording.
         labels: the bundle's classes and their WFDB symbols.
         poor: the reasons of the bad stretches each beat's window overlaps, ``gap+noise``, or "".
+        warnings: what speaks against them, each a ``code`` of ``ecgfed.device.doubts.CODES`` and a ``text``.
+        cut: the beats as they were cut, with the quality of their lead.
         about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
-            classes, intended_use, usable_s, poor_quality_s.
+            classes, intended_use, usable_s, poor_quality_s, certainty, warnings.
     """
 
     recording: AnyRecording
     labels: LabelMap
     poor: tuple[str, ...]
+    warnings: tuple[Doubt, ...] = ()
+    cut: RecordingBeats
     about: dict[str, Any]
 
     def __repr__(self) -> str:
         return f"Predictions({shortened(self.recording.name, 60)!r}: {len(self):,} beats: {self._counted() or 'none'})"
 
     def beats(self) -> Iterator[dict[str, Any]]:
-        """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol`` and ``poor_quality``, the reasons."""
+        """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol``, ``poor_quality`` and ``far``."""
         for block in self.columns():
             for row in zip(*block.values(), strict=True):
                 yield dict(zip(block, row, strict=True))
@@ -65,20 +73,31 @@ class RecordingPredictions(Predictions):
         symbol = [self.labels.symbol_of(name) for name in self.classes]
         confidence = self.confidence
         for start, stop in spans(len(self), _AT_ONCE):
-            sample, label = self.sample[start:stop].tolist(), self.label[start:stop].tolist()
+            label = self.label[start:stop].tolist()
             yield {
-                "sample": sample,
-                "time_s": [round(at / self.fs_hz, 4) for at in sample],
+                "sample": self.sample[start:stop].tolist(),
+                "time_s": rounded(self.sample[start:stop] / self.fs_hz),
                 "class": [self.classes[number] for number in label],
                 "symbol": [symbol[number] for number in label],
-                "probability": [round(one, 4) for one in confidence[start:stop].tolist()],
+                "probability": rounded(confidence[start:stop]),
                 "flags": self.flags[start:stop].tolist(),
                 "poor_quality": list(self.poor[start:stop]),
+                "uncertain": self.uncertain[start:stop].tolist(),
+                "far": self.far[start:stop].tolist(),
             }
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``RECORD.json`` holds: about, and beats."""
         return {**self.about, "beats": list(self.beats())}
+
+    def summary(self, files: Sequence[Path]) -> dict[str, Any]:
+        """Return what there is to say without the beats, JSON-ready; ``files`` are those that were written."""
+        poor = sum(map(bool, self.poor))
+        doubtful = {"uncertain_beats": int(self.uncertain.sum()), "far_beats": int(self.far.sum())}
+        by_class = {"uncertain_counts": self.uncertain_counts, "far_counts": self.far_counts}
+        counted = {"beats": len(self), "counts": self.counts, "poor_quality_beats": poor, **doubtful, **by_class}
+        grave = [one.code for one in self.warnings if one.grave]
+        return {**self.about, **counted, "grave_warnings": grave, "files": [str(file) for file in files]}
 
     def targets(self, out: Path | str, *, strip: bool = False) -> list[Path]:
         """Return the files that ``save`` writes into a folder: ``.ecgfed`` (WFDB), ``.csv``, ``.json``, ``.png``."""
@@ -113,13 +132,17 @@ class RecordingPredictions(Predictions):
         return targets
 
     def _annotation(self) -> bytes:
-        """Return a WFDB annotation file; a class whose name is no symbol stands in the note beside its symbol."""
+        """Return a WFDB annotation file.
+
+        A class whose name is no symbol stands in the note beside its symbol; uncertain beats have ``UNCERTAIN`` for
+        their subtype.
+        """
         from ecgfed.record.wfdb_writer import annotation_bytes
 
         symbol = [self.labels.symbol_of(name) for name in self.classes]
         note = ["" if name == mark else name for name, mark in zip(self.classes, symbol, strict=True)]
         notes = tuple(note[number] for number in self.label.tolist())
-        marks = Annotation(self.sample, np.array(symbol, dtype=np.str_)[self.label], notes)
+        marks = Annotation(self.sample, np.array(symbol, dtype=np.str_)[self.label], notes, self.uncertain * UNCERTAIN)
         return annotation_bytes(marks, self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> bytes:
@@ -143,10 +166,11 @@ class RecordingPredictions(Predictions):
             filtered,
             recording.fs_hz,
             self.sample,
-            names,
+            [f"{name}?" if doubtful else name for name, doubtful in zip(names, self.uncertain.tolist(), strict=True)],
             usual,
             title=f"Record {recording.name}, lead {recording.lead}, {whose(self.about['patient'])}",
             footer=f"band-pass 0.5 to 40 Hz · {self.about['intended_use']}",
+            remarks=tuple(one.text for one in self.warnings),
         )
         if at_s is None:
             at_s = busiest_start(self.sample, names, usual, recording.fs_hz, len(filtered))
@@ -166,9 +190,9 @@ def whose(patient: str | None) -> str:
 
 
 def predict(
-    bundle: Bundle | Path | str,
-    recording: AnyRecording | Path | str,
-    *,
+    *given: Given,
+    bundle: Bundle | Path | str | None = None,
+    recording: AnyRecording | Path | str | None = None,
     patient: str | None = None,
     leads: str | Sequence[str] | None = None,
     peaks: str = "detected",
@@ -177,13 +201,15 @@ def predict(
     annotator: str = "atr",
     how: ReadOptions | None = None,
     trusted: Path | str | Sequence[Path | str] | None = None,
+    force: bool = False,
     watch: Watch = NOBODY,
 ) -> RecordingPredictions:
     """Classify every beat of a recording with a bundle. Research use only, not for diagnosis.
 
     Args:
-        bundle: a bundle or its folder.
-        recording: a recording, or its file.
+        given: a recording, or a bundle and a recording; without a bundle the model in the package is used.
+        bundle: a bundle or its folder, by name.
+        recording: a recording, or its file, by name.
         patient: use this patient's own model; default the global one.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
@@ -192,6 +218,7 @@ def predict(
         annotator: suffix of the annotation file, for annotated peaks.
         how: what a CSV or NumPy file leaves open.
         trusted: public keys (PEM files), one of which has to have signed the bundle; None takes any bundle.
+        force: let a model of synthetic patients answer for other recordings too.
         watch: told what to keep in mind.
 
     Raises:
@@ -202,8 +229,8 @@ def predict(
         >>> ecgfed.predict("bundle", "cohort-records/demo01", patient="demo01", peaks="annotated")  # doctest: +ELLIPSIS
         Predictions('demo01': 71 beats: ...)
     """
-    opened = _opened(bundle, trusted)
-    opened.require_ecg()
+    which, recording = bundle_and_recording(given, bundle, recording)
+    opened = opened_bundle(which, trusted)
     classifier = opened.classifier(patient)
     options = BeatOptions(
         opened.leads if leads is None else lead_list(leads),
@@ -216,56 +243,41 @@ def predict(
     )
     if not isinstance(recording, AnyRecording):
         recording = open_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
+    refuse_synthetic(opened, recording, force=force)
     beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     found = classifier.classify_blocks(_told(beats, watch))
     found = replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz)
-    if amiss := no_ecg(recording):
-        watch.warn(amiss)
-    _tell_of_the_lead(recording.lead, opened.leads, watch)
-    _tell_of_the_signal(beats, watch)
+    if same := same_lead(recording, opened):
+        watch.note(same)
+    warnings = doubts_of(opened, beats, found, patient)
+    warn_of(warnings, watch)
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
         labels=opened.labels,
         poor=_poor(beats),
-        about=_about(opened, beats, options, patient),
+        warnings=warnings,
+        cut=beats,
+        about={**_about(opened, beats, options, patient), "warnings": [one.as_json() for one in warnings]},
     )
 
 
-def _tell_of_the_lead(lead: str, trained: tuple[str, ...], watch: Watch) -> None:
-    """Warn of another lead than the model's; say where it is the same one under another name."""
-    name, how = most_alike(trained, lead)
-    places = [one for one in trained if by_place(one)]
-    if how in (Alike.EXACT, Alike.NAME):
-        return
-    if how == Alike.LEAD:
-        watch.note(f"Lead {lead} is {name}, which the model was trained on.")
-    elif how == Alike.MODIFIED:
-        watch.note(f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere.")
-    elif places:
-        watch.note(f"The model was trained on lead {places[0]} of its recordings, whatever its name; this is {lead}.")
-    else:
-        watch.warn(f"lead {lead} is not {' or '.join(trained)}, which the model was trained on")
+def opened_bundle(
+    bundle: Bundle | Path | str | None, trusted: Path | str | Sequence[Path | str] | None = None
+) -> Bundle:
+    """Open a bundle of recordings; for None the model in the package.
 
-
-def _tell_of_the_signal(beats: RecordingBeats, watch: Watch) -> None:
-    """Warn of a lead that is too large to be in millivolt, and of windows that show nothing."""
-    recording, count = beats.recording, len(beats.r_samples)
-    if large := too_large([beats.size]):
-        watch.warn(said_of(large))
-    start, stop = (np.clip(edge, 0, recording.samples) for edge in window_spans(recording.fs_hz, beats.r_samples))
-    lost = beats.quality.spans(NO_SIGNAL)
-    empty = int((lost.before(stop) - lost.before(start) >= stop - start).sum())
-    if empty and 2 * empty >= count:
-        what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        watch.warn(f"{what}: their class says nothing of them")
-
-
-def _opened(bundle: Bundle | Path | str, trusted: Path | str | Sequence[Path | str] | None) -> Bundle:
-    if not isinstance(bundle, Bundle):
-        return open_bundle(bundle, trusted=trusted)
-    return bundle if trusted is None else open_bundle(bundle.path, trusted=trusted)
+    Raises:
+        BundleError: as ``open_bundle``, and for one of images.
+    """
+    if not isinstance(bundle, Bundle) or trusted is not None:
+        bundle = open_bundle(
+            shipped_model() if bundle is None else bundle.path if isinstance(bundle, Bundle) else bundle,
+            trusted=trusted,
+        )
+    bundle.require_ecg()
+    return bundle
 
 
 def _told(beats: RecordingBeats, watch: Watch) -> Iterator[Windows]:
@@ -298,7 +310,7 @@ def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient:
         "patient": patient,
         "peaks": options.peaks,
         "detector": options.found_by.name if options.peaks == "detected" else None,
-        "bundle": bundle.path.resolve().name,  # its path is of this machine, and may hold a person's name
+        "bundle": name_of(bundle.path),  # its path is of this machine, and may hold a person's name
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "method": bundle.manifest["method"],
         "classes": list(bundle.classes),

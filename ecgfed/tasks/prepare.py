@@ -6,12 +6,13 @@ from pathlib import Path
 from ecgfed.beats.labels import LabelMap, load_label_map
 from ecgfed.beats.path import BeatOptions
 from ecgfed.beats.rr import RR_LATEST
-from ecgfed.cohort.build import PrepareOptions, build_cohort
+from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.cohort.problems import Problems
 from ecgfed.cohort.split import SplitKind
-from ecgfed.errors import OptionError
+from ecgfed.errors import CohortError, OptionError
 from ecgfed.extras import require
-from ecgfed.files import replacing_folder
+from ecgfed.files import check_new_folder, replacing_folder
 from ecgfed.record.key_table import writing_key
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions, read_options
@@ -156,11 +157,14 @@ def prepare_folder(
     pack: Path | str | None = None,
     anonymize: bool = False,
     key: Path | str | None = None,
+    skip_unusable: bool = False,
     overwrite: bool = False,
     workers: int | None = None,
     watch: Watch = NOBODY,
 ) -> Cohort:
     """Make a cohort from your own annotated recordings: WFDB, EDF, CSV, NumPy, or of hospitals.
+
+    Every recording is read once before the work begins, so that all that is wrong with them is known together.
 
     Args:
         directory: folder of recordings, sub-folders included.
@@ -169,7 +173,7 @@ def prepare_folder(
         patient_comment: regular expression, one group, that finds the patient in a header's comments. What it finds
             says whose a recording is and is not written down: the clients are called ``p0001``, ``p0002``, ...
         formats: ``wfdb``, ``edf``, ``csv``, ``numpy``, ``dicom``, ``aecg``, ``scp``, ``ishne``: which recordings
-            to take; default the one there is.
+            to take; default all of them.
         how: what CSV and NumPy files leave open.
         annotator: suffix of the annotation files.
         split: as in ``prepare_mitbih``; so are all arguments from here on.
@@ -184,12 +188,13 @@ def prepare_folder(
         pack: see there.
         anonymize: see there.
         key: see there.
+        skip_unusable: leave out what cannot be used, each with a warning, and go on with the rest.
         overwrite: see there.
         workers: see there.
         watch: see there.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: in one line, what cannot be used; of several recordings an ``UnusableError`` with its ``problems``.
 
     Example:
         >>> import ecgfed
@@ -198,7 +203,7 @@ def prepare_folder(
     """
     from ecgfed.cohort.folder import folder_sources
 
-    out = Path(out)
+    out, problems = Path(out), Problems(Path(directory))
     options = _options(
         leads,
         classes,
@@ -214,6 +219,7 @@ def prepare_folder(
     )
     if patients and patient_comment:
         raise OptionError("--patients and --patient-comment", "both given", "one of them")
+    check_new_folder(out, overwrite=overwrite)  # before every recording is read
     sources = folder_sources(
         Path(directory),
         patients=None if patients is None else Path(patients),
@@ -221,7 +227,9 @@ def prepare_folder(
         formats=tuple(formats),
         annotator=annotator,
         ids=not (anonymize or patient_comment),
+        problems=problems,
     )
+    sources = _without_unusable(sources, options, problems, skip=skip_unusable, watch=watch)
     key, told = None if key is None else Path(key), telling(watch, "records")
     plan = named(
         sources,
@@ -238,6 +246,7 @@ def prepare_folder(
             out,
             plan.options,
             kind="folder",
+            about={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
             workers=workers,
             progress=told,
@@ -246,6 +255,30 @@ def prepare_folder(
     if plan.rows and key is None:
         watch.note("Clients are called p0001, p0002, ...; --key FILE writes down who is who.")
     return _packed(open_cohort(out), pack, watch)
+
+
+def _without_unusable(
+    sources: Sequence[Source], options: PrepareOptions, problems: Problems, *, skip: bool, watch: Watch
+) -> list[Source]:
+    """Return the clients and recordings that can be used; raise what is wrong with others unless they are skipped."""
+    from ecgfed.cohort.check import usable
+
+    total = sum(len(source.records) for source in sources) + len(problems)
+    kept = usable(sources, options.beats, problems, telling(watch, "files checked"))
+    if not skip:
+        problems.refuse(total)
+    if problems and not kept:
+        first = next(iter(problems))[1]
+        raise CohortError(problems.folder, f"none of its {total} recordings can be used, the first is {first}")
+    for name, problem in problems:
+        watch.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
+    return kept
+
+
+def _listed(problems: Problems, anonymous: bool) -> dict[str, object]:
+    """What ``cohort.json`` says of the recordings that were left out; no names of files where names leave."""
+    names = [] if anonymous else [problems.name_of(record) for record in sorted(problems.errors)]
+    return {"count": len(problems), "recordings": names}
 
 
 def prepare_demo(

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from support import SavedRun, change_json, copied, exported, snapshot, softmax, traced_once  # noqa: F401
 
 import ecgfed.bundles.export as export_module
+import ecgfed.bundles.parity as parity_module
 from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.bundles.export import export_bundle
 from ecgfed.errors import BundleError, OptionError
@@ -54,6 +55,8 @@ FIELDS = {
     "scores",
     "parity",
     "patients",
+    "trained_on",
+    "certainty",
 }
 
 
@@ -115,8 +118,8 @@ def test_every_file_and_its_sha256(kind: str, request: pytest.FixtureRequest) ->
 
 def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
     manifest = _manifest(exported(fedavg_run))
-    assert set(manifest["files"]) == {"global.onnx", "weights/global.safetensors"}
-    assert manifest["global"] == {"chain": ["global.onnx"], "protocol": "one model"}
+    assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors"}
+    assert (manifest["global"]["chain"], manifest["global"]["protocol"]) == (["global.onnx"], "one model")
     assert all(entry["chain"] == ["global.onnx"] for entry in manifest["patients"].values())
     weights = load_file(exported(fedavg_run) / manifest["weights"])
     trained = SavedRun(fedavg_run, cohort_path).params("server")
@@ -126,8 +129,8 @@ def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
 
 def test_local_ships_a_model_for_each_patient(local_run: Path) -> None:
     manifest = _manifest(exported(local_run))
-    assert set(manifest["files"]) == {"global.onnx", *(f"patients/{name}.onnx" for name in PATIENTS)}
-    assert manifest["global"] == {"chain": ["global.onnx"], "protocol": "ensemble"}
+    assert set(manifest["files"]) == {"global.onnx", "far.onnx", *(f"patients/{name}.onnx" for name in PATIENTS)}
+    assert (manifest["global"]["chain"], manifest["global"]["protocol"]) == (["global.onnx"], "ensemble")
     assert {name: entry["chain"] for name, entry in manifest["patients"].items()} == {
         name: [f"patients/{name}.onnx"] for name in PATIENTS
     }
@@ -241,8 +244,8 @@ def test_the_average_of_weights_as_global_answer(local_run: Path, cohort_path: P
 def test_a_graph_that_answers_otherwise_is_refused(
     fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = export_module.chain_logits
-    monkeypatch.setattr(export_module, "chain_logits", lambda *given: right(*given) + 1e-3)
+    right = parity_module.chain_logits
+    monkeypatch.setattr(parity_module, "chain_logits", lambda *given: right(*given) + 1e-3)
     with pytest.raises(BundleError, match=r"logits differ by 0\.001"):
         _export(open_run(fedavg_run), tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []
@@ -252,8 +255,8 @@ def test_a_graph_that_answers_otherwise_is_refused(
 def test_a_difference_below_the_tolerance_is_let_through_and_told(
     fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = export_module.chain_logits
-    monkeypatch.setattr(export_module, "chain_logits", lambda *given: right(*given) + 5e-5)
+    right = parity_module.chain_logits
+    monkeypatch.setattr(parity_module, "chain_logits", lambda *given: right(*given) + 5e-5)
     manifest = _export(open_run(fedavg_run), tmp_path / "bundle")
     assert 4e-5 < manifest["parity"]["max_logit_difference"] <= 1e-4
 
@@ -267,9 +270,9 @@ def test_logits_beyond_100_are_compared_to_a_millionth_of_the_largest(
     state = run.state()
     for name in ("head.out.weight", "head.out.bias"):
         state.server["model"][name] = state.server["model"][name] * 1e5  # float32 keeps 1e-4 of no such logit
-    right = export_module.chain_logits
+    right = parity_module.chain_logits
     monkeypatch.setattr(
-        export_module,
+        parity_module,
         "chain_logits",
         lambda *given: (lambda out: out + added * out.abs().amax(1, keepdim=True))(right(*given)),
     )
@@ -285,8 +288,8 @@ def test_logits_beyond_100_are_compared_to_a_millionth_of_the_largest(
 def test_logits_that_are_no_number_are_refused(
     fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = export_module.chain_logits
-    monkeypatch.setattr(export_module, "chain_logits", lambda *given: right(*given) * torch.nan)
+    right = parity_module.chain_logits
+    monkeypatch.setattr(parity_module, "chain_logits", lambda *given: right(*given) * torch.nan)
     with pytest.raises(BundleError, match="model of global: gives logits that are not finite"):
         _export(open_run(fedavg_run), tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []

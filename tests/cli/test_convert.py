@@ -177,6 +177,7 @@ def test_an_option_that_will_not_do(
 def test_a_folder_of_two_formats(ecgfed: Command, table: Path, tmp_path: Path) -> None:
     write_record(table.parent, "r", SYMBOLS)
     out = ("--out", tmp_path / "c", "--workers", 1)
-    assert_refused(ecgfed("prepare", "folder", table.parent, *out), "several formats (1 wfdb, 1 csv)", "--format")
+    both = ecgfed("prepare", "folder", table.parent, "--out", tmp_path / "both", "--workers", 1, "--json")
+    assert (both.code, json.loads(both.out)["clients"]) == (0, 2), both
     assert_refused(ecgfed("prepare", "folder", table.parent, *out, "--format", "mat"), "--format: 'mat'")
     assert ecgfed("prepare", "folder", table.parent, *out, "--format", "wfdb", "--quiet").code == 0

@@ -1,6 +1,7 @@
 """Run folders damaged in every way: a row of the list or one line, never a traceback, and the other runs are listed."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ LISTED: dict[str, Damage] = {
     "the history is no text": _bytes("history.jsonl", b"\xff\xff\n\xff\n"),
     "the history is deep": lambda run: (run / "history.jsonl").write_text(DEEP + "\n" + DEEP + "\n"),
 }
-#: Each is seen by 'runs show' alone.
+#: Each is seen by 'runs show' and 'report'.
 SHOWN: dict[str, Damage] = {
     "seconds as text": _set("timing.jsonl", 1, "seconds", value="0.5"),
     "examples that are a list": _set("timing.jsonl", 1, "examples", value=[100]),
@@ -146,6 +147,7 @@ def test_the_list_goes_on(ecgfed: Command, folder: Path, damage: Damage) -> None
     assert rows[1]["problem"] in printed.out
     assert_refused(ecgfed("runs", "show", folder / "b"), str(folder / "b"))
     assert_refused(ecgfed("runs", "compare", folder / "a", folder / "b"), str(folder / "b"))
+    assert_refused(ecgfed("report", folder / "b", "--out", folder / "page.html"), str(folder / "b"))
 
 
 @pytest.mark.parametrize("damage", SHOWN.values(), ids=SHOWN)
@@ -153,7 +155,9 @@ def test_what_only_show_reads(ecgfed: Command, folder: Path, damage: Damage) -> 
     damage(folder / "b")
     assert_refused(ecgfed("runs", "show", folder / "b"), str(folder / "b"))
     assert [row["state"] for row in json.loads(ecgfed("runs", "list", folder, "--json").out)] == ["finished"] * 3
-    assert ecgfed("runs", "compare", folder / "a", folder / "b").code == 0
+    assert_refused(ecgfed("report", folder / "b", "--out", folder / "page.html"), str(folder / "b"))
+    page = folder / "compared.html"
+    assert ecgfed("runs", "compare", folder / "a", folder / "b", "--out", page).code == 0
 
 
 @pytest.mark.parametrize("damage", SCORED.values(), ids=SCORED)
@@ -164,6 +168,8 @@ def test_damaged_scores(ecgfed: Command, folder: Path, damage: Damage) -> None:
         said = ecgfed("runs", *command)
         assert_refused(said, "scores.json")
         assert again in said.err or "cannot be read as JSON" in said.err
+    assert_refused(ecgfed("report", folder / "b", "--out", folder / "page.html"), "scores.json")
+    assert not (folder / "page.html").exists()
     assert [row["state"] for row in json.loads(ecgfed("runs", "list", folder, "--json").out)] == ["finished"] * 3
 
 
@@ -226,7 +232,17 @@ def test_any_value_anywhere(ecgfed: Command, tmp_path_factory: pytest.TempPathFa
             break
     _set(file, *path, value=data.draw(values))(run)
     assert ecgfed("runs", "list", folder).code == 0
-    for command in (("show", run), ("compare", other, run), ("show", run, "--json")):
-        said = ecgfed("runs", *command)
+    pages = folder / "run.html", folder / "compared.html"
+    for command in (
+        ("runs", "show", run),
+        ("runs", "compare", other, run, "--out", pages[1]),
+        ("runs", "show", run, "--json"),
+        ("report", run, "--out", pages[0], "--json"),
+    ):
+        said = ecgfed(*command)
         if said.code:
             assert_refused(said)
+        elif command[-1] == "--json":
+            json.loads(said.out, parse_constant=pytest.fail)
+    for page in pages:
+        assert not page.exists() or re.search(r'"[^"]*\b(?:nan|inf)\b[^"]*"', page.read_text()) is None

@@ -52,13 +52,13 @@ def test_export(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:
     told = json.loads(said.out)
     assert snapshot(out) == snapshot(exported(fedavg_run))
     sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file() and path.name != "manifest.json"]
-    assert (told["files"], told["bytes"], told["patients"]) == (2, sum(sizes), 4)
+    assert (told["files"], told["bytes"], told["patients"]) == (3, sum(sizes), 4)
     assert told["parity"]["max_logit_difference"] <= 1e-4
     assert_refused(ecgfed("export", fedavg_run, "--out", out), "--out", "not empty", "--overwrite")
     silent = ecgfed("export", fedavg_run, "--out", out, "--overwrite", "--quiet")
     assert (silent.code, silent.out, silent.err) == (0, "", "")
     spoken = ecgfed("export", fedavg_run, "--out", out, "--overwrite")
-    assert "4 patients, 2 files" in spoken.out
+    assert "4 patients, 3 files" in spoken.out
     assert snapshot(out) == snapshot(exported(fedavg_run))
 
 
@@ -81,7 +81,7 @@ def test_predict_writes_three_files_that_agree(
     assert annotation.fs == 360
     assert set(annotation.aux_note) == {""}
     for row, beat in zip(table, told["beats"], strict=True):
-        assert row == {name: str(value) for name, value in beat.items()}
+        assert row == {name: str(int(value) if isinstance(value, bool) else value) for name, value in beat.items()}
         assert beat["time_s"] == pytest.approx(beat["sample"] / 360.0, abs=1e-4)
         assert 1 / 12 <= beat["probability"] <= 1.0
     assert summary["counts"] == {name: annotation.symbol.count(name) for name in told["classes"]}
@@ -102,7 +102,8 @@ def test_predict_at_annotated_peaks_is_plain_onnxruntime(
     signal = wfdb.rdrecord(str(records / "p1"), channel_names=["MLII"]).p_signal[:, 0]
     session = onnxruntime.InferenceSession(str(bundle / "patients" / "p1.onnx"), providers=["CPUExecutionProvider"])
     window = windows_around(signal, 360.0, truth.sample).window_mv
-    probability = softmax(session.run(None, {"window": window})[0])
+    temperature = json.loads((bundle / "manifest.json").read_text())["patients"]["p1"]["certainty"]["temperature"]
+    probability = softmax(session.run(None, {"window": window})[0] / temperature)
     assert annotation.symbol == [told["classes"][i] for i in probability.argmax(1)]
     told_probability = [float(row["probability"]) for row in table]
     np.testing.assert_allclose(told_probability, probability.max(1), rtol=0, atol=1e-4)
@@ -247,7 +248,7 @@ def test_a_bundle_that_cannot_be_used(ecgfed: Command, fedavg_run: Path, records
     (bundle / "global.onnx").unlink()
     refused("global.onnx", "does not exist")
     shutil.rmtree(bundle)
-    refused("bundle", "is not a folder", "ecgfed export")
+    refused(str(bundle), "is neither", "a bundle made by 'ecgfed export'")
 
 
 def test_a_record_that_cannot_be_used(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:

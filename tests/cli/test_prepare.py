@@ -229,7 +229,6 @@ def test_a_flat_lead_where_peaks_are_to_be_detected(ecgfed: Run, folder: Path, t
         (("--patients", "none.csv"), ("--patients none.csv", "does not exist")),
         (("--patient-comment", "("), ("--patient-comment", "regular expression")),
         (("--patients", "a.csv", "--patient-comment", "(x)"), ("--patients and --patient-comment", "both given")),
-        (("--annotator", "qrs"), ("p1.qrs", "does not exist")),
     ],
 )
 def test_an_option_that_will_not_do(
@@ -336,3 +335,19 @@ def test_some_real_records(ecgfed: Run, mitdb: Path, tmp_path: Path) -> None:
     edit(tmp_path / "in" / "115.hea", "# ", "# x")
     said = ecgfed("prepare", "mitbih", *arguments, "--overwrite")
     assert any("1 files in" in line and "115.hea" in line for line in notes(said))
+
+
+def test_problems_are_a_table_for_a_person_json_for_a_script_and_one_line_in_quiet(ecgfed: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    for name in ("r1", "r2"):
+        write_record(folder, name, "N" * 20)
+        (folder / f"{name}.dat").write_bytes(b"short")
+    command = ("prepare", "folder", folder, "--out", tmp_path / "out")
+    person, script, quiet = ecgfed(*command), ecgfed(*command, "--json"), ecgfed(*command, "--json", "--quiet")
+    assert person.code == script.code == quiet.code == 2
+    assert "what is wrong" in person.err
+    assert [one["recording"] for one in json.loads(script.out)["problems"]] == ["r1", "r2"]
+    assert quiet.out == ""
+    for said in (script, quiet):
+        assert said.err.count("\n") == 1
+        assert "2 of 2 recordings cannot be used" in said.err

@@ -42,6 +42,7 @@ def touch(folder: Path, *files: str) -> Path:
     [
         (("b.edf", "a/x.EDF", "SHA256SUMS.txt"), {"a_x": ["a/x.EDF"], "b": ["b.edf"]}),
         (("b.csv", "c.tsv", "README.txt", "b.atr.csv", "b.atr"), {"b": ["b.csv"], "c": ["c.tsv"]}),
+        (("b.csv", "said.csv", "said.ecgfed", "said.json"), {"b": ["b.csv"]}),
         (("b.npy", "c.npz", "b.atr"), {"b": ["b.npy"], "c": ["c.npz"]}),
     ],
 )
@@ -64,12 +65,10 @@ def test_segments_are_parts_of_the_record_that_names_them(tmp_path: Path) -> Non
     assert names(tmp_path) == {"alone": ["alone"], "m": ["m"]}
 
 
-def test_several_formats_need_a_choice(tmp_path: Path) -> None:
+def test_formats_may_be_mixed_or_chosen(tmp_path: Path) -> None:
     write_212(tmp_path, "a", RAMP)
     touch(tmp_path, "b.edf", "c.edf", "table.csv")
-    line = fails(tmp_path)
-    assert f"{tmp_path}: holds recordings of several formats (1 wfdb, 2 edf, 1 csv)" in line
-    assert "--format" in line
+    assert names(tmp_path) == {"a": ["a"], "b": ["b.edf"], "c": ["c.edf"], "table": ["table.csv"]}
     assert names(tmp_path, formats=("wfdb",)) == {"a": ["a"]}
     assert names(tmp_path, formats=("edf", "wfdb")) == {"a": ["a"], "b": ["b.edf"], "c": ["c.edf"]}
     assert "--format: 'mat'; expected one or more of wfdb, edf, csv, numpy" in fails(tmp_path, formats=("mat",))
@@ -79,9 +78,11 @@ def test_several_formats_need_a_choice(tmp_path: Path) -> None:
 def test_one_recording_in_two_formats_is_no_two_recordings(tmp_path: Path) -> None:
     write_212(tmp_path, "100", RAMP)
     touch(tmp_path, "100.edf")
-    assert "several formats" in fails(tmp_path)
-    line = fails(tmp_path, formats=("wfdb", "edf"))
-    assert f"{tmp_path / '100.edf'}: is there as 100 too" in line
+    for formats in ((), ("wfdb", "edf")):
+        line = fails(tmp_path, formats=formats)
+        assert f"{tmp_path / '100.edf'}: is there as 100 too" in line
+        assert "--format" in line
+    assert names(tmp_path, formats=("edf",)) == {"100": ["100.edf"]}
     (tmp_path / "100.hea").unlink()
     assert names(tmp_path) == {"100": ["100.edf"]}
     touch(tmp_path, "r.npy", "r.npz")

@@ -52,6 +52,27 @@ def test_logits_are_those_of_plain_onnxruntime(with_rr: Classifier, fedavg_run: 
     )
 
 
+def test_beats_that_are_shared_out_among_threads_come_back_in_order(
+    with_rr: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, rr = _windows(1100), _rr(1100)
+    alone = with_rr.logits(window, rr)
+    monkeypatch.setattr("ecgfed.device.classifier._SHARED", 300)
+    np.testing.assert_array_equal(with_rr.logits(window, rr), alone)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 64, 256])
+def test_how_many_beats_are_run_at_once_changes_no_bit(
+    with_rr: Classifier, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    rng = np.random.default_rng(1)
+    window = rng.normal(0, 0.3, (300, 1, 256)).astype(np.float32)
+    rr = rng.normal(0, 1, (300, len(RR_NAMES[with_rr.rr]))).astype(np.float32)
+    expected = with_rr.logits(window, rr)
+    monkeypatch.setattr("ecgfed.device.classifier.AT_ONCE", at_once)
+    np.testing.assert_array_equal(with_rr.logits(window, rr), expected)
+
+
 def test_no_beats_give_no_logits(with_rr: Classifier, personal: Classifier) -> None:
     assert with_rr.logits(_windows(0), _rr(0)).shape == (0, 12)
     found = personal.predict(np.zeros(2000), 360.0, np.empty(0, np.int64))
@@ -124,9 +145,10 @@ def test_predict_is_windows_and_plain_onnxruntime(kind: str, request: pytest.Fix
     windows = windows_around(signal, 360.0, r_samples)
     feeds = {"window": windows.window_mv} | ({"rr": windows.rr_s} if kind == "fedavg" else {})
     session = onnxruntime.InferenceSession(str(bundle / "global.onnx"), providers=["CPUExecutionProvider"])
-    expected = softmax(session.run(None, feeds)[0])
+    temperature = open_bundle(bundle).manifest["global"]["certainty"]["temperature"]
+    expected = softmax(session.run(None, feeds)[0] / temperature)
     found = open_bundle(bundle).classifier().predict(signal, 360.0, r_samples)
-    np.testing.assert_allclose(found.probability, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.probability, expected, rtol=0, atol=2e-6)
     np.testing.assert_allclose(found.probability.sum(1), 1.0, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(found.label, expected.argmax(1))
     np.testing.assert_array_equal(found.flags, windows.flags)
@@ -141,7 +163,7 @@ def test_predict_on_the_record_gives_what_training_saw(
     signal, r_samples = synthetic_signal("NNNNV" * 12, seed=0)
     np.testing.assert_array_equal(r_samples, saved.array["sample"][rows])
     recorded = np.round(signal * 200) / 200  # what format 212 at 200 steps a millivolt keeps
-    expected = softmax(saved.logits("server", *saved.inputs(rows)))
+    expected = softmax(saved.logits("server", *saved.inputs(rows)) / with_rr.certainty.temperature)
     np.testing.assert_allclose(with_rr.predict(recorded, 360.0, r_samples).probability, expected, rtol=0, atol=1e-4)
 
 
@@ -153,7 +175,7 @@ def test_another_sampling_frequency(personal: Classifier, fs_hz: float) -> None:
     found = personal.predict(*_sampled(fs_hz))
     np.testing.assert_array_equal(at_360.label, truth)
     np.testing.assert_array_equal(found.label, truth)
-    np.testing.assert_allclose(found.probability, at_360.probability, rtol=0, atol=0.06)
+    np.testing.assert_allclose(found.probability, at_360.probability, rtol=0, atol=0.08)
 
 
 def _sampled(fs_hz: float) -> tuple[NDArray[np.float64], float, NDArray[np.int64]]:
@@ -190,5 +212,5 @@ def test_a_fresh_interpreter_classifies_without_torch_and_wfdb(fedavg_run: Path)
     never = {"torch", "wfdb", "onnx", "onnxscript", "neurokit2", "pandas", "matplotlib", "sklearn", "typer", "rich"}
     assert {"ecgfed", "numpy"} <= on_import
     assert not on_import & (never | {"scipy", "onnxruntime"})
-    assert {"scipy", "onnxruntime"} <= after
-    assert not after & never
+    assert "onnxruntime" in after
+    assert not after & (never | {"scipy"})

@@ -127,6 +127,16 @@ def test_per_patient_and_per_class_rows(fedavg_run: Path, cohort_path: Path) -> 
     assert np.array(result["confusion"]).sum() == len(rows)
 
 
+def test_the_personal_confusion_is_each_patients_beats_by_its_own_model(local_run: Path, cohort_path: Path) -> None:
+    saved = SavedRun(local_run, cohort_path)
+    matrix = np.zeros((len(saved.meta["classes"]),) * 2, np.int64)
+    for i in range(4):
+        rows = np.flatnonzero((saved.array["split"] == TEST) & (saved.array["client"] == i))
+        guess = saved.logits(f"client/{i}", saved.inputs(rows)[0]).argmax(1)
+        np.add.at(matrix, (saved.array["label"][rows], guess), 1)
+    assert _evaluated(local_run)["confusion_personal"] == matrix.tolist()
+
+
 def test_progress_counts_every_patient(fedavg_run: Path) -> None:
     seen: list[tuple[int, int]] = []
     _evaluated(fedavg_run, progress=lambda done, total: seen.append((done, total)))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ecgfed.errors import OptionError
-from ecgfed.federation.cost import CLIENTS, Cost, cost_of
+from ecgfed.federation.cost import CLIENTS, Cost, cost_of, round_bytes
+from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.card import in_words
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
@@ -104,6 +105,20 @@ def test_bytes_do_not_depend_on_how_many_clients_there_are() -> None:
     for row in ("fedavg", "fedfomo", "mtl", "`mtl` relation=learned", "grp-fed"):
         name, values = parsed(row)
         assert cost_of(methods()[name], values, clients=46) == cost(row)
+
+
+def test_a_runs_own_rounds_by_hand() -> None:
+    """LG-FedAvg of 12 rounds with RR features and 3 classes: whole models in the warm start, then heads."""
+    kind = methods()["lg-fedavg"]
+    net = ResNet1d(NetSpec(3, rr=True, rr_version=2))
+    initial = net.initial(0)
+    method = kind(net, make_settings(kind.settings_type, {}))
+    found = round_bytes(method, TrainPlan(12, 3, None, clients_per_round=2), 5)
+    model, head = 4 * count_parameters(initial), 4 * count_parameters(head_of(initial))
+    assert list(found) == [1, 2, 4, 6, 8, 10, 12]
+    assert found[1] == (model, model)
+    assert found[12] == (head, head)
+    assert set(found.values()) == {(model, model), (model, head), (head, head)} & set(found.values())
 
 
 def test_settings_the_method_does_not_have_are_refused() -> None:

@@ -68,7 +68,7 @@ def _recording(
         Job(f"inspect {record} --out p.png --quiet{more}{annotator}", may_change=("p.png",), weight=0.2),
         Job(f"detect {record} --out out --json --quiet{more}"),
         Job(f"convert {record} --out out --json --quiet{more}{annotator}", weight=2),
-        Job(f"predict bundle {record} --out out --quiet{more}", ("bundle",), weight=2),
+        Job(f"predict bundle {record} --force --out out --quiet{more}", ("bundle",), weight=2),
         Job(f"prepare folder {folder} --out out --workers 1 --json --quiet{more}{annotator}", weight=2),
         Job(
             f"personalize run --record {record} --minutes 0.25 --epochs 1 --out out --json --quiet{more}{annotator}",
@@ -80,7 +80,7 @@ def _recording(
         jobs += [
             Job(f"ec57 {record} --test atr --start 0:05 --json --quiet"),
             Job(f"ec57 {record} --test atr --start 0:05", weight=0.5),
-            Job(f"predict bundle {record} --peaks annotated --patient demo01 --out out --quiet", ("bundle",)),
+            Job(f"predict bundle {record} --force --peaks annotated --patient demo01 --out out --quiet", ("bundle",)),
             Job(f"detect {folder} --out out --quiet", weight=0.5),
         ]
     return Artefact(name, (folder,), (f"{folder}/*",), tuple(jobs), links=True, weight=weight)
@@ -99,6 +99,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("evaluate run --cohort cohort --out out --workers 1 --json --quiet", ("run",), weight=2),
             Job("train cohort --out run --resume --rounds 3 --workers 1 --json --quiet", ("run",), ("run",)),
             Job("export run --cohort cohort --out out --json --quiet", ("run",)),
+            Job("report run --cohort cohort --out page.html --json --quiet", ("run",), ("page.html",), weight=0.5),
             Job("personalize run --cohort cohort --record records/demo01 --minutes 0.25 --epochs 1 --out out --json -q",
                 ("run", "records"), weight=0.2),
         ), weight=3,
@@ -114,6 +115,8 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("runs show run", weight=0.7),
             Job("runs compare run run2 --json --quiet", _RUN_NEEDS),
             Job("runs compare run2 run", _RUN_NEEDS, weight=0.7),
+            Job("runs compare run2 run --out page.html --quiet", _RUN_NEEDS, ("page.html",), weight=0.5),
+            Job("report run --out page.html --json --quiet", _RUN_NEEDS, ("page.html",)),
             Job("evaluate run --out out --workers 1 --json --quiet", _RUN_NEEDS, weight=1.5),
             Job("evaluate run --out out --workers 1 --all", _RUN_NEEDS, weight=0.5),
             Job("export run --out out --json --quiet", _RUN_NEEDS, weight=1),
@@ -134,8 +137,8 @@ ARTEFACTS: tuple[Artefact, ...] = (
     Artefact(
         "bundle", ("bundle",), ("bundle/manifest.json", "bundle/manifest.json", "bundle/*", "bundle/*/*"),
         (
-            Job("predict bundle records/demo01 --out out --json --quiet", ("records",)),
-            Job("predict bundle records/demo01 --out out", ("records",), weight=0.5),
+            Job("predict bundle records/demo01 --force --out out --json --quiet", ("records",)),
+            Job("predict bundle records/demo01 --force --out out", ("records",), weight=0.5),
             Job("predict bundle records/demo01 --patient demo02 --out out --json --quiet", ("records",)),
         ), weight=3,
     ),

@@ -62,7 +62,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository's own files, as a clean checkout has them."""
     folder = tmp_path_factory.mktemp("sources")
     for name in SOURCES:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules"))
     for name in FILES:
         shutil.copyfile(ROOT / name, folder / name)
     return folder
@@ -103,6 +103,8 @@ def test_the_wheel_holds_the_packages_and_nothing_else(built: Path, sources: Pat
     wanted = {f"ecgfed/{name}" for name in files_below(sources / "ecgfed")}
     assert packages == wanted | {f"ecgfed_cli/{name}" for name in files_below(sources / "cli")}
     assert {"ecgfed/py.typed", "ecgfed/signal/qrs_weights.npz", "ecgfed/cohort/mitdb-1.0.0.sha256"} <= packages
+    model = {"manifest.json", "global.onnx", "CARD.md", "card.json"}
+    assert {f"ecgfed/model/{name}" for name in model} <= packages
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in held)
 
 
@@ -223,9 +225,11 @@ def test_the_base_is_light(base: Environment) -> None:
 
 #: Commands that the base runs, on the recordings above: how they end, and what they write.
 RUNS = {
-    "predict csv": ("predict", OLD / "bundle", "demo01.csv", "--patient", "demo01", "--out", "out"),
-    "predict npz": ("predict", OLD / "bundle", "arrays.npz", "--patient", "demo01", "--out", "out"),
-    "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--peaks", "annotated", "--out", "out"),
+    "predict csv": ("predict", OLD / "bundle", "demo01.csv", "--force", "--patient", "demo01", "--out", "out"),
+    "predict npz": ("predict", OLD / "bundle", "arrays.npz", "--force", "--patient", "demo01", "--out", "out"),
+    "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
+    "report": ("report", "demo01.csv", "--out", "page.html"),
+    "report labels": ("report", "demo01.csv", "--labels", "demo01.atr.csv", "--out", "page.html"),
     "detect": ("detect", "demo01.csv", "arrays.npz", "--out", "out"),
     "inspect": ("inspect", "demo01.csv"),
     "inspect npy": ("inspect", "array.npy", "--columns", "MLII,V1", "--fs", "360", "--units", "mV"),
@@ -248,7 +252,7 @@ def test_the_base_predicts_what_the_full_install_did(
     base: Environment, recordings: Path, tmp_path: Path, file: str
 ) -> None:
     """The bundle and the beats of ``prepare demo``; the annotation is one that the wfdb package reads."""
-    command = ("predict", OLD / "bundle", recordings / file, "--patient", "demo01", "--out", tmp_path)
+    command = ("predict", OLD / "bundle", recordings / file, "--force", "--patient", "demo01", "--out", tmp_path)
     done = base.ecgfed(*command, "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     then, now = predicted(OLD / "predictions.csv"), predicted(tmp_path / f"{Path(file).stem}.csv")
@@ -259,9 +263,9 @@ def test_the_base_predicts_what_the_full_install_did(
 
 #: Commands that need more than the base, and the extra that each names.
 NEEDS = {
-    "predict wfdb": ("records", "predict", OLD / "bundle", "wfdb/demo01", "--out", "out"),
-    "predict edf": ("records", "predict", OLD / "bundle", "one.edf", "--out", "out"),
-    "predict --strip": ("report", "predict", OLD / "bundle", "demo01.csv", "--strip", "--out", "out"),
+    "predict wfdb": ("records", "predict", OLD / "bundle", "wfdb/demo01", "--force", "--out", "out"),
+    "predict edf": ("records", "predict", OLD / "bundle", "one.edf", "--force", "--out", "out"),
+    "predict --strip": ("report", "predict", OLD / "bundle", "demo01.csv", "--force", "--strip", "--out", "out"),
     "detect xqrs": ("records", "detect", "demo01.csv", "--detector", "xqrs", "--out", "out"),
     "detect neurokit": ("detectors", "detect", "demo01.csv", "--detector", "neurokit", "--out", "out"),
     "detect sleepecg": ("sleepecg", "detect", "demo01.csv", "--detector", "sleepecg", "--out", "out"),
@@ -277,7 +281,17 @@ NEEDS = {
     "personalize": ("train", "personalize", OLD / "run", "--record", "demo01.csv", "--out", "out"),
     "methods": ("train", "methods"),
     "keys": ("sign", "keys", "new", "mine"),
-    "predict --trusted": ("sign", "predict", OLD / "bundle", "demo01.csv", "--trusted", "key.pem", "--out", "out"),
+    "predict --trusted": (
+        "sign",
+        "predict",
+        OLD / "bundle",
+        "demo01.csv",
+        "--force",
+        "--trusted",
+        "key.pem",
+        "--out",
+        "out",
+    ),
 }
 
 
@@ -317,7 +331,17 @@ def test_with_records_every_format_is_read(
     assert not {"torch", "onnx", "scikit-learn", "neurokit2"} & set(packages)
     for number, recording in enumerate(("wfdb/demo01", "one.edf", "demo01.csv")):
         out = tmp_path / str(number)
-        command = ("predict", OLD / "bundle", recordings / recording, "--patient", "demo01", "--out", out, "--quiet")
+        command = (
+            "predict",
+            OLD / "bundle",
+            recordings / recording,
+            "--force",
+            "--patient",
+            "demo01",
+            "--out",
+            out,
+            "--quiet",
+        )
         done = records.ecgfed(*command, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert len(predicted(next(out.glob("*.csv")))) > 60

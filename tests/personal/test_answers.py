@@ -166,7 +166,7 @@ def test_the_gate_by_hand() -> None:
     d2 = squared_distances(params, described).amin(1).double().numpy()
     far = np.log(np.sqrt(np.maximum(d2 / float(params["gate.reach"]), 0.0625)))
     against = g.max(1) - (own * g).sum(1)
-    s = 1 / (1 + np.exp(-(3.0 * far + 1.0 * against - 4.0)))[:, None]
+    s = 1 / (1 + np.exp(-(3.0 * far + 1.0 * against - 5.0)))[:, None]
     of_g = np.exp(g - g.max(1, keepdims=True))
     expected = (1 - s) * own + s * of_g / of_g.sum(1, keepdims=True)
     found = logits(chain, batch)
@@ -179,7 +179,7 @@ def test_reach_and_reserve_by_hand() -> None:
     assert gated.reach(torch.tensor([torch.inf])) == pytest.approx(0.05)
     known = torch.tensor([True, False, False])
     logits_ = torch.tensor([[2.0, 1.0, 5.0], [4.0, 4.5, 0.0]])  # class 1 exceeds by .5 at most, class 2 by 3
-    assert gated.reserve(logits_, known).tolist() == pytest.approx([0.0, 0.5, 3.0])
+    assert gated.reserve(logits_, known).tolist() == pytest.approx([0.0, 0.5 + 0.5, 3.0 + 0.5])
 
 
 def test_near_its_own_beats_the_kernel_machine_answers_far_from_them_the_global_model() -> None:

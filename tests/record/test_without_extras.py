@@ -30,11 +30,16 @@ def test_wfdb_and_edf_name_their_extra(tmp_path: Path, request: pytest.FixtureRe
     for action in (
         lambda: read_recording(record, ("MLII",)),
         lambda: read_recording(tmp_path / "e.edf", ("MLII",)),
-        lambda: read_annotation(recording),
         lambda: record_bytes(recording, "again"),
     ):
         with pytest.raises(MissingExtraError, match=r"^\w+: is not installed, .*; pip install 'ecgfed\[records\]'$"):
             action()
+
+
+def test_plain_annotations_need_no_extra(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    recording = read_recording(write_record(tmp_path, "r", "NNNV"), ("MLII",))
+    request.getfixturevalue("bare")
+    assert read_annotation(recording).symbol.tolist() == list("NNNV")
 
 
 @pytest.mark.usefixtures("bare")

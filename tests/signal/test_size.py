@@ -103,17 +103,17 @@ def test_inspect_asks_for_the_units_of_what_no_electrode_gives(tmp_path: Path, l
 @pytest.mark.parametrize("least", [1000, 10**8])
 def test_predict_warns_of_it_and_goes_on(tmp_path: Path, least: int) -> None:
     right, wrong = (open_recording(written(tmp_path, f"r{t:.0f}", t), "MLII", least=least) for t in (1.0, 1000.0))
-    package.predict(BUNDLE, right)  # a warning is an error here
+    package.predict(BUNDLE, right, force=True)  # a warning is an error here
     with pytest.warns(package.EcgfedWarning, match=r"QRS of MLII is [\d,]+ mV, and no electrode gives 20") as said:
-        found = package.predict(BUNDLE, wrong)
+        found = package.predict(BUNDLE, wrong, force=True)
     assert len(said) == 1
     assert len(found.sample) > 50
 
 
 @pytest.mark.parametrize("peaks", ["annotated", "detected"])
 def test_prepare_warns_of_it_and_goes_on(tmp_path: Path, peaks: str) -> None:
-    for name in ("a", "b"):
-        written(tmp_path / "right", name, 1.0)
+    for name, times in (("a", 0.9), ("b", 1.0)):
+        written(tmp_path / "right", name, times)
     package.prepare_folder(tmp_path / "right", tmp_path / "c1", peaks=peaks)
     written(tmp_path / "right", "b", 1000.0)
     with pytest.warns(package.EcgfedWarning, match=r"QRS of 1 of 2 recordings is .*, [\d,]+ mV in b: are the") as said:
@@ -125,8 +125,8 @@ def test_prepare_warns_of_it_and_goes_on(tmp_path: Path, peaks: str) -> None:
 def test_a_lead_without_any_signal_is_said_to_say_nothing(ecgfed: Command, tmp_path: Path) -> None:
     """The beats are found on the other lead, and their windows hold nothing of the one that is classified."""
     flat = written(tmp_path, "flat", 0.0)
-    said = ecgfed("predict", BUNDLE, flat, "--out", tmp_path / "out")
+    said = ecgfed("predict", BUNDLE, flat, "--force", "--out", tmp_path / "out")
     assert said.code == 0
     assert "beats have no signal of MLII around them: their class says nothing of them" in said.err
-    good = ecgfed("predict", BUNDLE, written(tmp_path, "good", 1.0), "--out", tmp_path / "out")
+    good = ecgfed("predict", BUNDLE, written(tmp_path, "good", 1.0), "--force", "--out", tmp_path / "out")
     assert "no signal" not in good.err

@@ -51,7 +51,7 @@ def test_the_preferred_lead_is_taken_past_a_first_one_of_another_clock(tmp_path:
     looked = ecgfed.inspect_recording(file)
     assert (looked.recording.lead, list(looked.quality)) == ("II", ["II", "V1"])
     assert "missing-lead" not in {one.kind for one in looked.findings}
-    assert ecgfed.predict(BUNDLE, file, leads=("MLII", "II")).recording.lead == "II"
+    assert ecgfed.predict(BUNDLE, file, leads=("MLII", "II"), force=True).recording.lead == "II"
 
 
 def test_what_is_wrong_with_the_preferred_lead_is_said_by_every_verb(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_place_that_is_no_ecg_is_said_to_be_none(ecgfed: Command, tmp_path: Pa
     listed = ecgfed("inspect", beating)
     assert "leads ECG1, ECG2" in listed.out + listed.err
     assert "Left out: RESP: no ECG." in listed.out + listed.err
-    for verb in (("predict", BUNDLE), ("detect",)):
+    for verb in (("predict", BUNDLE, "--force"), ("detect",)):
         out = ("--out", tmp_path / verb[0])
         said = ecgfed(*verb, beating, "--lead", "#1", *out)
         assert said.code == 0

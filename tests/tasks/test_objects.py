@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import synthetic_signal
 from support import copied, exported
+from written_run import write_run, write_scores
 
 import ecgfed
 
@@ -96,6 +97,7 @@ def objects(
     ones = np.arange(100), np.full((100, 100), 0.01, np.float32), np.zeros(100, np.uint8)
     return {
         "Annotation": [ecgfed.read_annotation(recording)],
+        "Batch": [ecgfed.predict_batch(records, place / "read", bundle=bundle), failed_batch()],
         "Bundle": [bundle],
         "Classifier": [bundle.classifier(), bundle.classifier("p1")],
         "Cohort": [ecgfed.open_cohort(cohort_path)],
@@ -104,6 +106,7 @@ def objects(
         "Ec57Scores": [ecgfed.score_ec57(records / "p1", "atr", start=10)],
         "EcgfedError": [ecgfed.EcgfedError("here", "is one\nthing", "another", "do\nthat")],
         "EcgfedWarning": [ecgfed.EcgfedWarning("keep in mind")],
+        "EventRules": [ecgfed.EventRules()],
         "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
         "LongRecording": [opened, replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40)],
@@ -111,10 +114,25 @@ def objects(
         "Predictions": [predicted, bundle.classifier().classify(windows()), ecgfed.Predictions(*ones, many)],
         "ReadOptions": [ecgfed.ReadOptions(), ecgfed.ReadOptions(360.0, "mV", ("MLII", "V1"))],
         "Recording": [recording, hostile_recording(40)],
+        "RecordingReport": [
+            ecgfed.report(recording, bundle),
+            ecgfed.report(bad_recording(), bundle, leads="V1", force=True),
+        ],
         "Run": [ecgfed.open_run(fedavg_run)],
+        "RunReport": [ecgfed.report_run(fedavg_run), hostile_run(place)],
         "Scores": [ecgfed.Scores((result(0),)), ecgfed.Scores((result(0), result(1)))],
         "Watch": [ecgfed.Watch()],
     }
+
+
+def hostile_run(place: Path) -> ecgfed.RunReport:
+    run = write_run(place / "run", method=HOSTILE * 20, settings={HOSTILE: HOSTILE})
+    write_scores(run, {"T_g": 0.5}, {HOSTILE: (0.5, 0.25)}, classes={HOSTILE: (3, 2, None)})
+    return ecgfed.report_run(run)
+
+
+def failed_batch() -> ecgfed.Batch:
+    return ecgfed.Batch((), ({"file": HOSTILE, "problem": HOSTILE * 50},) * 100, ("N",), Path(HOSTILE))
 
 
 def windows() -> Any:
@@ -240,7 +258,8 @@ def test_recordings_in_a_notebook(name: str, objects: dict[str, list[Any]]) -> N
 def test_to_dict_is_json(objects: dict[str, list[Any]]) -> None:
     with_one = {name for name, some in objects.items() if hasattr(some[0], "to_dict")}
     assert with_one == {
-        *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion")
+        *("Scores", "Predictions", "PersonalModel", "Inspection", "Detections", "Ec57Scores", "Conversion"),
+        *("Batch", "RecordingReport", "RunReport"),
     }
     for name in with_one:
         for one in objects[name]:

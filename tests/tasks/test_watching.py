@@ -131,6 +131,32 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
         ("lead V1 is not MLII",),
     ),
+    "predict_batch": (
+        lambda place, watch: ecgfed.predict_batch(
+            [place["records"] / "p1", place["records"] / "p2"],
+            place["out"],
+            bundle=exported(place["run"]),
+            leads="V1",
+            watch=watch,
+        ),
+        {"recordings"},
+        (),
+        ("p1: lead V1 is not MLII",),
+    ),
+    "report": (
+        lambda place, watch: ecgfed.report(
+            long_recording(place), exported(place["run"]), out=place["out"].with_suffix(".html"), watch=watch
+        ),
+        {"minutes read"},
+        (),
+        (),  # they are on its page
+    ),
+    "report_run": (
+        lambda place, watch: ecgfed.report_run(place["run"], place["out"].with_suffix(".html"), watch=watch),
+        set(),
+        (" is not evaluated: 'ecgfed evaluate ",),
+        (),
+    ),
     "personalize": (personalize, set(), (), ("p1 took part in training",)),
     "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
     "inspect_recording": (

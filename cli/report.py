@@ -1,0 +1,206 @@
+"""``ecgfed report``: a recording in, a page that a clinician reads out; or a run in, a page for researchers out.
+
+No torch on the way of a recording.
+"""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ecgfed.errors import OptionError
+
+from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, seconds, table
+from .reading import (
+    RECORD_HELP,
+    ColumnsOption,
+    DetectorOption,
+    ForceOption,
+    FsOption,
+    MainsOption,
+    MarksOption,
+    PeaksOption,
+    TrustedOption,
+    UnitsOption,
+    lead_names,
+    lead_option,
+    named_detector,
+    read_options,
+)
+from .tables import Cell
+from .watch import watching
+
+if TYPE_CHECKING:
+    from ecgfed.events.ectopy import Ectopy
+    from ecgfed.tasks.report import RecordingReport
+    from ecgfed.tasks.report_run import RunReport
+
+NOT_ASSESSED = "not assessed"
+#: Options that a recording and a run have both.
+_OF_BOTH = ("given", "out", "pdf", "overwrite", "json_output", "quiet")
+#: Options that only a run has.
+_OF_A_RUN = ("cohort",)
+
+
+def report_command(
+    context: typer.Context,
+    given: Annotated[
+        Path, typer.Argument(metavar="RECORD", help=f"{RECORD_HELP} Or a run: the folder that 'ecgfed train' made.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, such as report.html.")],
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="Whose model labels the beats; default the model in the package.")
+    ] = None,
+    patient: Annotated[
+        str | None, typer.Option(help="Use this patient's own model, and show where the global one disagrees.")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", metavar="FILE", help="Labels in place of a model's: a WFDB annotation, or a table."),
+    ] = None,
+    lead: Annotated[str | None, lead_option("the bundle's")] = None,
+    peaks: PeaksOption = "detected",
+    detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
+    annotator: MarksOption = "atr",
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option("--rule", metavar="NAME=VALUE", help="Count by another rule, such as pause_s=2 (docs/report.md)."),
+    ] = None,
+    cohort: Annotated[Path | None, typer.Option("--cohort", help="Of a run: its cohort, where it has moved.")] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also print it as PDF beside the page, through Chromium.")] = False,
+    trusted: TrustedOption = None,
+    force: ForceOption = False,
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Make a page of a recording that a clinician reads, or of a run for researchers. Not for diagnosis."""
+    from ecgfed.tasks.report_given import run_given
+
+    started = time.perf_counter()
+    if (run := run_given(given)) is not None:
+        _refuse(context, given, of_a_run=True)
+        _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
+        return
+    _refuse(context, given, of_a_run=False)
+    from ecgfed.events.rules import EventRules
+    from ecgfed.tasks.report import report
+
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        found = report(
+            given,
+            bundle,
+            out=out,
+            patient=patient,
+            labels=labels,
+            leads=None if lead is None else lead_names(lead),
+            peaks=peaks,
+            detector=named_detector(detector),
+            mains_hz=mains,
+            annotator=annotator,
+            how=read_options(fs, units, columns),
+            trusted=trusted or None,
+            force=force,
+            rules=EventRules().changed(tuple(rule or ())),
+            pdf=pdf,
+            overwrite=overwrite,
+            watch=watch,
+        )
+    elapsed = time.perf_counter() - started
+    if json_output:
+        print_json({**found.to_dict(), "seconds": round(elapsed, 2)})
+    elif not quiet:
+        _print(found, elapsed)
+
+
+def _refuse(context: typer.Context, given: Path, *, of_a_run: bool) -> None:
+    """Refuse options that were given and that are not of what was named."""
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        typed = context.get_parameter_source(name)
+        if typed is None or typed.name == "DEFAULT" or name in _OF_BOTH or (name in _OF_A_RUN) == of_a_run:
+            continue
+        whose, what = ("recordings", "a run") if of_a_run else ("runs", "a recording")
+        raise OptionError(parameter.opts[0], f"is of {whose}, and {given} is {what}", action="leave it out")
+
+
+def _report_run(
+    run: Path,
+    out: Path,
+    cohort: Path | None,
+    started: float,
+    *,
+    pdf: bool,
+    overwrite: bool,
+    json_output: bool,
+    quiet: bool,
+) -> None:
+    """Make the page of a run, and say what is on it."""
+    from ecgfed.tasks.report_run import report_run
+
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        found = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, watch=watch)
+    elapsed = time.perf_counter() - started
+    if json_output:
+        print_json({**found.to_dict(), "seconds": round(elapsed, 2)})
+    elif not quiet:
+        _print_run(found, elapsed)
+
+
+def _print_run(found: "RunReport", elapsed: float) -> None:
+    parts = found.parts
+    note(f"Run {parts.run}, {parts.method}:", quiet=False)
+    if parts.scored:
+        names = ("T_g", "T_p", "T_r", "T_l")
+        rows = [[one.title, *(_score(one.scores.get(name)) for name in names)] for one in parts.scored]
+        console.print(table(["macro-F1", *names], rows))
+    for _, text in parts.notes:
+        note(f"- {text}", quiet=False)
+    note(parts.intended_use, quiet=False)
+    note(f"Wrote {', '.join(map(str, found.files))} in {seconds(elapsed)}.", quiet=False)
+
+
+def _score(value: float | None) -> str:
+    return NOT_ASSESSED if value is None else f"{value:.3f}"
+
+
+def _print(found: "RecordingReport", elapsed: float) -> None:
+    from ecgfed.reports.recording_tables import pauses_said
+
+    parts, events = found.parts, found.parts.events
+    note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:", quiet=False)
+    rates, longest = events.rates, events.pauses.longest
+    spread = ""
+    if rates.lowest is not None and rates.highest is not None:
+        spread = f" ({rates.lowest.value:.0f} to {rates.highest.value:.0f})"
+    rows: list[tuple[str, Cell]] = [
+        ("beats", events.counted),
+        ("heart rate", NOT_ASSESSED if rates.mean is None else f"{rates.mean:.0f}/min{spread}"),
+        (
+            "pauses",
+            NOT_ASSESSED
+            if longest is None
+            else f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s"
+            + "".join(f"; no beat for {one.value:.1f} s at an end" for one in events.pauses.ends),
+        ),
+        ("ventricular", _ectopic(events.ventricular)),
+        ("supraventricular", _ectopic(events.supra)),
+    ]
+    console.print(facts(rows))
+    for _, text in parts.warnings:
+        note(f"- {text}", quiet=False)
+    note(parts.intended_use, quiet=False)
+    note(f"Wrote {', '.join(map(str, found.files))} in {seconds(elapsed)}.", quiet=False)
+
+
+def _ectopic(found: "Ectopy | None") -> str:
+    if found is None:
+        return NOT_ASSESSED
+    runs = f", {len(found.runs):,} run{'s' * (len(found.runs) != 1)}" if found.runs else ""
+    doubtful = f"; {found.uncertain:,} uncertain" if found.uncertain else ""
+    return f"{found.total:,} ({found.percent:.2f}%){runs}{doubtful}"

@@ -1,0 +1,120 @@
+"""The proof that graphs answer as the trained model does, on real beats and on edge cases."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.beats.context import LIMIT
+from ecgfed.beats.windows import R_INDEX, WINDOW_SAMPLES
+from ecgfed.bundles.graphs import TINY_PROBABILITY
+from ecgfed.cohort.cohort import Client, Cohort
+from ecgfed.cohort.split import TRAIN, VALID
+from ecgfed.device.classifier import Classifier
+from ecgfed.errors import BundleError
+from ecgfed.evaluation.predict import chain_logits
+from ecgfed.methods.answers import Answer, Chain
+from ecgfed.nets.net import Inputs, Net
+
+#: Largest difference of a logit between torch and ONNX Runtime that is let through (contract).
+LOGIT_TOLERANCE = 1e-4
+#: Beyond logits of this size float32 cannot keep that, and the difference is scaled down (docs/decisions/0010).
+LARGE_LOGIT = 100.0
+PARITY_BEATS = 64
+
+
+def answer_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+    """Return logits (beats, classes) of a chain; of an ensemble the logarithm of its members' mean probability."""
+    with torch.inference_mode():
+        if isinstance(answer, Chain):
+            return np.asarray(chain_logits(net, answer, inputs).numpy())
+        mean = torch.stack([chain_logits(net, chain, inputs).softmax(1) for chain in answer.members]).mean(0)
+        return np.asarray(mean.clamp_min(TINY_PROBABILITY).log().numpy())
+
+
+def some_rows(cohort: Cohort, client: Client) -> NDArray[np.int64]:
+    """Return a patient's validation beats, or its training beats where there are none."""
+    rows = cohort.rows(client, VALID)
+    return rows if len(rows) else cohort.rows(client, TRAIN)
+
+
+def some_inputs(cohort: Cohort, rows: NDArray[np.int64], net: Net) -> Inputs:
+    """Return up to 64 beats or images of a cohort, evenly taken."""
+    rows = rows[np.linspace(0, len(rows) - 1, min(PARITY_BEATS, len(rows))).astype(np.int64)] if len(rows) else rows
+    rr = torch.from_numpy(cohort.rr[rows]) if net.spec.rr else None
+    return Inputs(torch.from_numpy(np.take(cohort.examples, rows, axis=0)), rr)
+
+
+def parity_inputs(real: Inputs, net: Net) -> Inputs:
+    """Return real beats or images, and some at the edges of what can come."""
+    if net.spec.modality == "image":
+        flat = np.zeros((2, *net.input_shape), np.uint8)
+        flat[1] = 255
+        noise = np.random.default_rng(0).integers(0, 256, (2, *net.input_shape), dtype=np.uint8)
+        return Inputs(torch.cat([real.examples, torch.from_numpy(flat), torch.from_numpy(noise)]))
+    edge = np.zeros((4, 1, WINDOW_SAMPLES), np.float32)
+    edge[1, 0, R_INDEX] = 10.0
+    edge[2] = np.linspace(-5, 5, WINDOW_SAMPLES)
+    edge[3] = np.random.default_rng(0).normal(0, 0.003, edge[3].shape)
+    features = None if real.rr is None else torch.cat([real.rr, torch.from_numpy(_rr_edge(net.spec.rr_count))])
+    return Inputs(torch.cat([real.examples, torch.from_numpy(edge)]), features)
+
+
+def _rr_edge(count: int) -> NDArray[np.float32]:
+    """RR features at the edges of what can come, (4, count)."""
+    if count == 4:
+        return np.array([[0, 0, 0, 1], [5, 5, 5, 3], [0.3, 1.2, 0.8, 0.4], [0.8, 0.8, 0.8, 1]], np.float32)
+    edge = np.repeat(np.array([[0], [LIMIT], [-LIMIT], [1]], np.float32), count, axis=1)
+    edge[3, ::2] = -1
+    return edge
+
+
+class Parity:
+    """Compares what a device will compute with what was trained."""
+
+    def __init__(self, net: Net, folder: Path, classes: tuple[str, ...]) -> None:
+        self.net, self.folder, self.classes = net, folder, classes
+        self.worst, self.beats, self.chains = 0.0, 0, 0
+
+    def check(self, name: str, chain: list[str], answer: Answer, inputs: Inputs) -> None:
+        """Compare one chain on some beats; raises BundleError past the tolerance."""
+        expected = answer_logits(self.net, answer, inputs)
+        if not np.isfinite(expected).all():
+            raise BundleError(
+                f"model of {name}",
+                "gives logits that are not finite",
+                "a training that converged",
+                "train again with a lower learning rate, --set lr=...",
+            )
+        rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
+        device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
+        found = self._found(device, inputs)
+        scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
+        difference = float((np.abs(found - expected).max(axis=1) / scale).max())
+        top = np.sort(expected, axis=1)
+        clear = (top[:, -1] - top[:, -2]) / scale > LOGIT_TOLERANCE
+        agree = (found.argmax(1) == expected.argmax(1))[clear].all()
+        if not (difference <= LOGIT_TOLERANCE and agree):
+            raise BundleError(
+                f"graph of {name}",
+                f"logits differ by {difference:.2g} from the trained model",
+                f"at most {LOGIT_TOLERANCE:g} and equal labels",
+                "nothing was exported; report this",
+            )
+        self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
+
+    def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
+        if self.net.spec.modality == "image":
+            return device.image_logits(inputs.examples.numpy())
+        return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
+
+    def report(self) -> dict[str, Any]:
+        """Return the figures for the manifest."""
+        return {
+            "max_logit_difference": self.worst,
+            "allowed": LOGIT_TOLERANCE,
+            "beats": self.beats,
+            "chains": self.chains,
+        }

@@ -1,0 +1,53 @@
+"""What kind of beat a class is, by the WFDB symbols behind it; and what each symbol means in words."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """What counts are made of. Ectopic are ``SUPRA`` and ``VENTRICULAR``."""
+
+    NORMAL = 0  # conducted from the sinus node, bundle branch block included: what variability is measured between
+    SUPRA = 1  # supraventricular ectopic
+    VENTRICULAR = 2  # ventricular ectopic, escape beats included, as EC57's VEB
+    FUSION = 3  # of a ventricular and a normal beat
+    PACED = 4  # paced, or a fusion with a paced beat
+    OTHER = 5  # escape beats of the atria or the node, what nobody could classify, and classes of several kinds
+
+
+#: symbol -> its kind and what it is (WFDB Applications Guide, annotation codes).
+_CODES: dict[str, tuple[Kind, str]] = {
+    "N": (Kind.NORMAL, "normal beat"),
+    "L": (Kind.NORMAL, "left bundle branch block beat"),
+    "R": (Kind.NORMAL, "right bundle branch block beat"),
+    "B": (Kind.NORMAL, "bundle branch block beat"),
+    "A": (Kind.SUPRA, "atrial premature beat"),
+    "a": (Kind.SUPRA, "aberrated atrial premature beat"),
+    "J": (Kind.SUPRA, "nodal (junctional) premature beat"),
+    "S": (Kind.SUPRA, "supraventricular premature or ectopic beat"),
+    "V": (Kind.VENTRICULAR, "premature ventricular contraction"),
+    "r": (Kind.VENTRICULAR, "R-on-T premature ventricular contraction"),
+    "E": (Kind.VENTRICULAR, "ventricular escape beat"),
+    "F": (Kind.FUSION, "fusion of ventricular and normal beat"),
+    "/": (Kind.PACED, "paced beat"),
+    "f": (Kind.PACED, "fusion of paced and normal beat"),
+    "e": (Kind.OTHER, "atrial escape beat"),
+    "j": (Kind.OTHER, "nodal (junctional) escape beat"),
+    "n": (Kind.OTHER, "supraventricular escape beat"),
+    "Q": (Kind.OTHER, "unclassifiable beat"),
+    "?": (Kind.OTHER, "beat not classified"),
+}
+#: AAMI puts these beside normal beats, WFDB's bxb beside supraventricular ones: they follow the rest of their class.
+_ESCAPES = frozenset("ejn")
+
+
+def kind_of(symbols: Iterable[str]) -> Kind:
+    """Return the kind of a class from the symbols that belong to it; ``OTHER`` where they are of several."""
+    of_class = set(symbols)
+    kinds = {_CODES[symbol][0] if symbol in _CODES else Kind.OTHER for symbol in of_class - _ESCAPES}
+    return kinds.pop() if len(kinds) == 1 else Kind.OTHER
+
+
+def meaning_of(symbol: str) -> str:
+    """Return what a symbol means in words, ``""`` for one that is no beat's."""
+    return _CODES[symbol][1] if symbol in _CODES else ""

@@ -1,0 +1,178 @@
+"""Heart rate, pauses and variability from R peaks, by stated rules."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ecgfed.events.beats import Beats, Floats, Ints, Mask
+from ecgfed.events.kinds import Kind
+from ecgfed.events.rules import EventRules
+
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True)
+class At:
+    """A value and where it is: ``start_s`` to ``stop_s`` in seconds from the start of the recording."""
+
+    value: float
+    start_s: float
+    stop_s: float
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Heart rates in beats a minute.
+
+    Attributes:
+        mean: 60 times the usable intervals over the seconds they last; None where there is none.
+        lowest: the lowest mean over ``rate_intervals`` in a row, and where; None where there are not so many in a row.
+        highest: the highest.
+        slowest_minute: the minute from the start of the recording on with the lowest rate; None where none is usable.
+        fastest_minute: with the highest.
+        intervals: how many intervals were usable.
+    """
+
+    mean: float | None
+    lowest: At | None
+    highest: At | None
+    slowest_minute: At | None
+    fastest_minute: At | None
+    intervals: int
+
+
+def heart_rates(beats: Beats, rules: EventRules) -> Rates:
+    """Return the heart rates of a recording; every interval that touches no unusable stretch counts, ectopic or not."""
+    known = beats.rr_s[beats.known]
+    mean = 60 * len(known) / float(known.sum()) if len(known) else None
+    lowest, highest = _extremes(beats, rules.rate_intervals)
+    slowest, fastest = _minutes(beats, rules.minute_usable_s)
+    return Rates(mean, lowest, highest, slowest, fastest, len(known))
+
+
+def _extremes(beats: Beats, many: int) -> tuple[At | None, At | None]:
+    """Return the lowest and the highest mean rate over so many usable intervals in a row."""
+    time = beats.time_s
+    if len(time) <= many:
+        return None, None
+    unknown = np.concatenate([[0], np.cumsum(~beats.known)])
+    whole = np.flatnonzero(unknown[many:] == unknown[:-many])
+    if not len(whole):
+        return None, None
+    rate = 60 * many / (time[whole + many] - time[whole])
+    return tuple(  # type: ignore[return-value]  # two of them
+        At(float(rate[at]), float(time[whole[at]]), float(time[whole[at] + many]))
+        for at in (int(rate.argmin()), int(rate.argmax()))
+    )
+
+
+def rates_by(beats: Beats, width_s: float) -> tuple[Ints, Floats]:
+    """Return of consecutive stretches the usable intervals that end in them, and the seconds these last.
+
+    Args:
+        beats: all of them.
+        width_s: length of a stretch in seconds.
+
+    Returns:
+        (stretches,) int64 and (stretches,) float64, the last stretch maybe shorter.
+    """
+    many = max(1, int(np.ceil(beats.duration_s / width_s)))
+    where = np.minimum((beats.time_s[1:] // width_s).astype(np.int64), many - 1)[beats.known]
+    count = np.bincount(where, minlength=many)
+    seconds = np.bincount(where, weights=beats.rr_s[beats.known], minlength=many)
+    return count.astype(np.int64), seconds.astype(np.float64)
+
+
+def _minutes(beats: Beats, usable_s: float) -> tuple[At | None, At | None]:
+    count, seconds = rates_by(beats, MINUTE_S)
+    usable = np.flatnonzero((seconds >= usable_s) & (count > 0))
+    if not len(usable):
+        return None, None
+    rate = 60 * count[usable] / seconds[usable]
+    return tuple(  # type: ignore[return-value]  # two of them
+        At(float(rate[at]), MINUTE_S * int(usable[at]), min(MINUTE_S * (int(usable[at]) + 1), beats.duration_s))
+        for at in (int(rate.argmin()), int(rate.argmax()))
+    )
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Pauses, in seconds.
+
+    Attributes:
+        found: every pause in order of time.
+        longest: the longest usable interval, a pause or not; None where there is none.
+        not_assessed: intervals as long as a pause that touch an unusable stretch: beats may have been missed there.
+        ends: stretches as long as a pause and usable for so long, at the start or the end of the recording, in which no
+            beat is: no interval between two beats, and no pause by the rule.
+    """
+
+    found: tuple[At, ...]
+    longest: At | None
+    not_assessed: int
+    ends: tuple[At, ...] = ()
+
+
+def pauses(beats: Beats, rules: EventRules) -> Pauses:
+    """Return the pauses: intervals of ``pause_s`` and more that touch no unusable stretch."""
+    rr, time = beats.rr_s, beats.time_s
+    long = rr >= rules.pause_s
+    found = tuple(_interval(rr, time, at) for at in np.flatnonzero(long & beats.known).tolist())
+    known = np.flatnonzero(beats.known)
+    longest = _interval(rr, time, int(known[rr[known].argmax()])) if len(known) else None
+    return Pauses(found, longest, int((long & ~beats.known).sum()), _ends(beats, rules.pause_s))
+
+
+def _ends(beats: Beats, least_s: float) -> tuple[At, ...]:
+    """Return what stands before the first and after the last beat, where it is long and usable."""
+    if not len(beats):  # nothing was found: that is said by itself, and is no end
+        return ()
+    edges = [(0.0, float(beats.time_s[0])), (float(beats.time_s[-1]), beats.duration_s)]
+    return tuple(At(stop - start, start, stop) for start, stop in edges if beats.usable_s(start, stop) >= least_s)
+
+
+def _interval(rr: Floats, time: Floats, at: int) -> At:
+    return At(float(rr[at]), float(time[at]), float(time[at + 1]))
+
+
+@dataclass(frozen=True)
+class Variability:
+    """Heart rate variability over normal-to-normal (NN) intervals (Task Force, Circulation 93:1043-1065, 1996).
+
+    Attributes:
+        intervals: how many NN intervals there are.
+        seconds: how long they last together.
+        mean_nn_ms: their mean; None, as the rest, where there are fewer than ``hrv_intervals``.
+        sdnn_ms: their sample standard deviation.
+        rmssd_ms: root of the mean squared difference of NN intervals that follow one another; None without any.
+    """
+
+    intervals: int
+    seconds: float
+    mean_nn_ms: float | None
+    sdnn_ms: float | None
+    rmssd_ms: float | None
+
+
+def normal_intervals(beats: Beats, rules: EventRules) -> Mask:
+    """Say which intervals (beats - 1,) are normal-to-normal.
+
+    Both beats are of a normal class, no unusable stretch is touched, the length is one of ``nn_least_s`` to
+    ``nn_most_s``.
+    """
+    normal = beats.kind == Kind.NORMAL
+    within = (beats.rr_s >= rules.nn_least_s) & (beats.rr_s <= rules.nn_most_s)
+    return np.asarray(beats.known & normal[:-1] & normal[1:] & within)
+
+
+def variability(beats: Beats, rules: EventRules) -> Variability:
+    """Return the variability of a recording's normal-to-normal intervals."""
+    normal = normal_intervals(beats, rules)
+    nn = 1000 * beats.rr_s[normal]
+    total = float(nn.sum()) / 1000
+    if len(nn) < rules.hrv_intervals:
+        return Variability(len(nn), total, None, None, None)
+    both = normal[:-1] & normal[1:]
+    steps = 1000 * np.diff(beats.rr_s)[both]
+    rmssd = float(np.sqrt(np.mean(steps**2))) if len(steps) else None
+    return Variability(len(nn), total, float(nn.mean()), float(nn.std(ddof=1)), rmssd)

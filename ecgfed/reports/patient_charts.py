@@ -1,0 +1,188 @@
+"""Charts of patients: bars of a gain with the two scores behind it, and a map of who has which classes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ecgfed.reports.charts import brief, element, steps, svg
+from ecgfed.reports.class_map import ClassMap
+from ecgfed.reports.markup import Markup
+
+#: Bars whose names are written below them.
+NAMED = 80
+#: Columns narrower than this have thin outlines.
+_THIN = 8.0
+_WIDE, _LEFT, _TOP, _GAIN, _BETWEEN, _SCORES = 1040, 46, 26, 150, 34, 170
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One patient of a chart of bars.
+
+    Attributes:
+        name: whose it is.
+        before: a score from 0 to 1.
+        after: the other one.
+        marked: a grey column with a triangle on top.
+    """
+
+    name: str
+    before: float
+    after: float
+    marked: bool = False
+
+    @property
+    def change(self) -> float:
+        """How much higher ``after`` is."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where things of a chart of bars stand: x of a column's start and its width, y of a change and of a score."""
+
+    each: float
+    low: float
+    high: float
+
+    def x(self, number: int, part: float = 0.0) -> float:
+        return _LEFT + (number + part) * self.each
+
+    def change(self, value: float) -> float:
+        return _TOP + (self.high - value) / (self.high - self.low) * _GAIN
+
+    def score(self, value: float) -> float:
+        return _TOP + _GAIN + _BETWEEN + (1 - min(1.0, max(0.0, value))) * _SCORES
+
+
+def bar_chart(bars: Sequence[Bar], said: str, change: str, before: str, after: str) -> Markup:
+    """Return a bar up or down from 0 for each patient, and below it both scores.
+
+    Args:
+        bars: one or more, in order.
+        said: to a screen reader; a table says the rest.
+        change: name of the bars' axis.
+        before: name of the first score, an open ring.
+        after: name of the second one, a full point.
+    """
+    found = [bar.change for bar in bars]
+    at = _Places((_WIDE - _LEFT) / len(bars), 1.08 * min(-0.03, *found), 1.08 * max(0.03, *found))
+    named = len(bars) <= NAMED
+    foot = 14 + 7 * max(len(brief(bar.name)) for bar in bars) if named else 10
+    height = _TOP + _GAIN + _BETWEEN + _SCORES + foot
+    bottom = at.score(0.0)
+    parts = []
+    for i, bar in enumerate(bars):
+        if bar.marked:
+            high = bottom - _TOP
+            parts.append(element("rect", x=at.x(i), y=_TOP, width=at.each, height=high, class_="chart-marked"))
+            middle, half = at.x(i, 0.5), min(5.0, max(2.0, 0.4 * at.each))
+            path = f"M{middle - half:.1f} {_TOP - 9}h{2 * half:.1f}l{-half:.1f} 8z"
+            parts.append(element("path", d=path, class_="chart-point"))
+    parts += _axis(steps(at.low, at.high, 5), at.change, "+g") + _axis(steps(0.0, 1.0, 5), at.score, "g")
+    parts.append(element("text", change, x=0, y=12, class_="chart-name"))
+    above = _TOP + _GAIN + 20
+    for start, look, name in ((6, "chart-ring", before), (326, "chart-point", after)):
+        parts.append(element("circle", cx=start, cy=above - 4, r=4, class_=look))
+        parts.append(element("text", name, x=start + 10, y=above, class_="chart-name"))
+    for i, bar in enumerate(bars):
+        parts += _column(bar, i, at)
+        if named:
+            x, y = at.x(i, 0.5) + 4, bottom + 8
+            turned = f"rotate(-90 {x:.1f} {y:.1f})"
+            parts.append(element("text", brief(bar.name), x=x, y=y, transform=turned, class_="chart-side"))
+    return svg(_WIDE, int(height), said, parts, "chart chart-wide")
+
+
+def _axis(values: Sequence[float], to_y: Callable[[float], float], form: str) -> list[str]:
+    parts = []
+    for value in values:
+        y = to_y(value)
+        look = "chart-zero" if value == 0 else "chart-grid"
+        parts.append(element("path", d=f"M{_LEFT} {y:.1f}H{_WIDE}", class_=look))
+        parts.append(element("text", format(value, form if value else "g"), x=_LEFT - 5, y=y + 4, class_="chart-value"))
+    return parts
+
+
+def _column(bar: Bar, number: int, at: _Places) -> list[str]:
+    top, bottom = sorted((at.change(bar.change), at.change(0.0)))
+    thin = " chart-thin" if at.each < _THIN else ""
+    look = "chart-more" if bar.change >= 0 else f"chart-less{thin}"
+    middle, size = at.x(number, 0.5), min(4.0, max(1.4, 0.3 * at.each))
+    before, after = at.score(bar.before), at.score(bar.after)
+    return [
+        element("rect", x=at.x(number, 0.15), y=top, width=0.7 * at.each, height=max(0.6, bottom - top), class_=look),
+        element("path", d=f"M{middle:.1f} {before:.1f}V{after:.1f}", class_="chart-stem"),
+        element("circle", cx=middle, cy=before, r=size, class_=f"chart-ring{thin}"),
+        element("circle", cx=middle, cy=after, r=0.8 * size, class_="chart-point"),
+    ]
+
+
+#: Clients on a map whose circles are of full size.
+_FEW = 80
+_MAP_WIDE, _MAP_HIGH, _EDGE = 760, 520, 46
+
+
+def map_chart(found: ClassMap, names: Sequence[str], beats: Sequence[int], marked: Sequence[bool], said: str) -> Markup:
+    """Return clients as circles, as large as they have beats, and where a client of one class alone would lie.
+
+    A name that would cover another one is left out; the table has them all.
+    """
+    xs = [x for x, _ in [*found.points, *found.corners.values()]]
+    ys = [y for _, y in [*found.points, *found.corners.values()]]
+    scale = min(
+        (_MAP_WIDE - 2 * _EDGE) / ((max(xs) - min(xs)) or 1.0), (_MAP_HIGH - 2 * _EDGE) / ((max(ys) - min(ys)) or 1.0)
+    )
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        return _EDGE + (point[0] - min(xs)) * scale, _EDGE + (max(ys) - point[1]) * scale
+
+    wide, height = (round(2 * _EDGE + (max(of) - min(of)) * scale) for of in (xs, ys))
+    most = max(max(beats), 1)
+    spots = [place(point) for point in found.points]
+    crowd = max(0.4, min(1.0, (_FEW / len(beats)) ** 0.5))
+    sizes = [crowd * (2 + 4.5 * (count / most) ** 0.5) for count in beats]
+    parts: list[str] = []
+    taken: list[_Box] = []
+    for (x, y), radius, ring in zip(spots, sizes, marked, strict=True):
+        parts.append(element("circle", cx=x, cy=y, r=radius, class_="chart-client"))
+        if ring:
+            side = 2 * radius + 6
+            parts.append(element("rect", x=x - side / 2, y=y - side / 2, width=side, height=side, class_="chart-worst"))
+        taken.append((x - radius, y - radius, x + radius, y + radius))
+    for name, corner in found.corners.items():
+        x, y = place(corner)
+        parts.append(element("path", d=f"M{x - 4:.1f} {y:.1f}h8m-4 -4v8", class_="chart-zero"))
+        _name_at(parts, taken, wide, f"only {brief(name)}", (x, y), (6.0, 18.0, 32.0), "chart-corner")
+    for i in sorted(range(len(names)), key=lambda i: (not marked[i], -beats[i])):
+        away = sizes[i] + (3 if marked[i] else 0)
+        _name_at(parts, taken, wide, brief(names[i]), spots[i], (away,), "chart-label")
+    return svg(wide, height, said, parts, "chart chart-map")
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _name_at(
+    parts: list[str],
+    taken: list[_Box],
+    edge: float,
+    text: str,
+    spot: tuple[float, float],
+    aways: Sequence[float],
+    look: str,
+) -> None:
+    """Write a name beside a spot where it covers nothing: to its right, left, above or below; else not at all."""
+    (x, y), wide = spot, 6.4 * len(text)
+    for away in aways:
+        middle = x - wide / 2
+        right, left, above, below = (x + away + 2, y + 4), (x - away - 2 - wide, y + 4), y - away - 3, y + away + 12
+        for start, base in (right, left, (middle, above), (middle, below)):
+            box = start, base - 9, start + wide, base + 2
+            if start >= 0 and box[2] <= edge and not any(_meet(box, other) for other in taken):
+                parts.append(element("text", text, x=start, y=base, class_=look))
+                taken.append(box)
+                return
+
+
+def _meet(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -1,0 +1,265 @@
+"""A recording's report as one self-contained page, in the order a Holter report is read."""
+
+from collections.abc import Sequence
+
+from ecgfed.events.ectopy import Ectopy
+from ecgfed.reports.markup import (
+    NOT_ASSESSED,
+    Cell,
+    clock,
+    count_of,
+    facts,
+    joined,
+    moment,
+    paragraph,
+    per_cent,
+    section,
+    table,
+)
+from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
+from ecgfed.reports.recording_tables import (
+    classes_table,
+    comparison_table,
+    ectopy_table,
+    hours_table,
+    pauses_said,
+    quality_table,
+    rate_table,
+    stretches_table,
+    unlooked_list,
+    variability_table,
+)
+from ecgfed.web.page import escaped, inline_page
+
+STYLES = ("paper.css", "report.css")
+SCRIPTS = ("paper.js", "report.js")
+SCALE = "25 mm/s, 10 mm/mV"
+#: Scale of an average beat: twice as large, so that a second is as wide as a hand can hold.
+LARGE = {"mm_per_s": 50, "mm_per_unit": 20}
+
+
+def recording_page(parts: RecordingParts) -> str:
+    """Return the whole page as HTML."""
+    body = "\n".join(
+        [
+            '<a class="skip" href="#warnings">To the findings</a>',
+            _header(parts),
+            "<main>",
+            _warnings(parts),
+            _short(parts),
+            _quality(parts),
+            section("rhythm", "Heart rate, pauses and variability", rate_table(parts), variability_table(parts)),
+            _timeline(parts),
+            section(
+                "ectopy",
+                "Ectopic beats",
+                _counted(parts),
+                ectopy_table(parts),
+                classes_table(parts),
+                hours_table(parts),
+            ),
+            _gallery(parts),
+            _averages(parts),
+            _comparison(parts),
+            _model(parts),
+            _reading(parts),
+            "</main>",
+            "<noscript><p>A script inside this page draws strips and timeline; here it is switched off.</p></noscript>",
+        ]
+    )
+    data = {**parts.data, "scale": f"{SCALE}, {parts.filter_name}"}
+    return inline_page(
+        f"ECG report: {parts.record}",
+        body,
+        styles=STYLES,
+        scripts=SCRIPTS,
+        data=data,
+        sheet=f"Record {parts.record}. {parts.intended_use}",
+    )
+
+
+def _header(parts: RecordingParts) -> str:
+    return (
+        f"<header>\n<h1>ECG report: record {escaped(parts.record)}</h1>\n"
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{facts(parts.about)}\n</header>'
+    )
+
+
+def _warnings(parts: RecordingParts) -> str:
+    if not parts.warnings:
+        return section("warnings", "Warnings", paragraph("None of what is checked was found amiss."))
+    items = "".join(
+        f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
+        for code, text in parts.warnings
+    )
+    return section("warnings", f"Warnings ({len(parts.warnings)})", f"<ul>{items}</ul>", kind="warned")
+
+
+def _burden(found: Ectopy | None) -> Cell:
+    if found is None:
+        return None
+    if not found.total:
+        return "none detected"
+    runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
+    return f"{found.total:,} ({per_cent(found.percent)}){runs}{_doubtful(found)}"
+
+
+def _doubtful(found: Ectopy) -> str:
+    """Say how many of them are uncertain, and how many of the runs rest on such a beat."""
+    if not found.uncertain:
+        return ""
+    runs = sum(bool(one.uncertain) for one in found.runs)
+    rest = f", as is a beat of {runs:,} of the runs" if runs else ""
+    verb = "is" if found.uncertain == 1 else "are"
+    return f"; {found.uncertain:,} of them {verb} uncertain{rest}"
+
+
+def _short(parts: RecordingParts) -> str:
+    """Return the findings in a few lines."""
+    events = parts.events
+    rates, longest = events.rates, events.pauses.longest
+    ends = [one for one in (rates.lowest, rates.highest) if one is not None]
+    rate = None if rates.mean is None else f"{rates.mean:.0f}/min"
+    spread = f" ({ends[0].value:.0f} to {ends[1].value:.0f})" if len(ends) == 2 else ""
+    pauses: Cell = (
+        None
+        if longest is None
+        else joined(
+            f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
+        )
+    )
+    for one in events.pauses.ends:
+        pauses = joined(pauses, f"; no beat for {one.value:.1f} s from ", moment(one.start_s))
+    (lead,) = (one for one in parts.leads if one.name == parts.lead)
+    shown = facts(
+        [
+            ("Beats", f"{events.counted:,}" if events.counted else f"0 counted of {events.total:,} found"),
+            ("Heart rate", None if rate is None else f"{rate}{spread}"),
+            ("Pauses", pauses),
+            ("Ventricular ectopic beats", _burden(events.ventricular)),
+            ("Supraventricular ectopic beats", _burden(events.supra)),
+            ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
+        ]
+    )
+    said = f"Beat labels: {parts.labelled_by}"
+    return section(
+        "short",
+        "In short",
+        shown,
+        paragraph(f"{said}{'; provisional, nobody has read them over.' if parts.provisional else '.'}"),
+    )
+
+
+def _quality(parts: RecordingParts) -> str:
+    rest = parts.events.total - parts.events.counted
+    text = f"No beat lies in an unusable stretch of {parts.lead}."
+    if rest:
+        lie = count_of(rest, "beat lies", "beats lie")
+        text = f"{lie} in unusable stretches of {parts.lead} and {'is' if rest == 1 else 'are'} in no count below."
+    text += " No interval is measured across one."
+    return section("quality", "Signal quality", quality_table(parts), paragraph(text), stretches_table(parts))
+
+
+def _timeline(parts: RecordingParts) -> str:
+    button = '<button type="button" id="timeline-{}">{}</button>'
+    buttons = [
+        ("before", "Previous ectopic beat"),
+        ("earlier", "Earlier"),
+        ("later", "Later"),
+        ("after", "Next ectopic beat"),
+    ]
+    what = (
+        f"Each column is {_duration(parts.bin_s)}: the mean heart rate as a line, the rates of its longest and its "
+        "shortest interval as a band; beats of each class but the most frequent one; the share that is not usable."
+    )
+    how = "Choose a column to see 10 s of it: click, or use the arrow keys, Page Up, Page Down, Home and End."
+    if parts.bin_s > 10:
+        how += " The 10 s are those with most ectopic beats in the column, else its middle."
+    slider = (
+        '<div id="timeline-slider" role="slider" tabindex="0" aria-label="Place in the recording" aria-valuemin="0" '
+        'aria-valuemax="0" aria-valuenow="0" aria-valuetext=""></div>'
+    )
+    chosen = (
+        f'<div class="chosen"><p class="steps">{"".join(button.format(*one) for one in buttons)}</p>'
+        '<p id="timeline-said"></p><figure class="strip">'
+        '<div id="timeline-strip" class="paper" role="group" aria-label="Chosen strip"></div>'
+        '<figcaption id="timeline-caption"></figcaption></figure></div>'
+    )
+    lines = f'<div class="line-host">{slider}</div>'
+    return section("timeline", "The whole recording", paragraph(what), paragraph(how, kind="screen"), lines, chosen)
+
+
+def _duration(seconds: float) -> str:
+    return count_of(round(seconds / 60), "minute") if seconds >= 60 else f"{seconds:g} s"
+
+
+def _counted(parts: RecordingParts) -> str:
+    text = "Runs claim their beats first, then bigeminy, then trigeminy; couplets and single beats are what is left."
+    if parts.provisional:
+        text += " All of it rests on labels that nobody has read over."
+    return paragraph(text)
+
+
+def _strip(one: Drawn, level: int = 3) -> str:
+    place = "" if one.at_s is None else joined("from ", moment(one.at_s), ", ")
+    return (
+        f'<figure class="strip"><figcaption><h{level}>{escaped(one.title)}</h{level}>{place}{escaped(one.about)}'
+        f'</figcaption><div class="paper" role="group" aria-label="{escaped(one.title)}" '
+        f'data-strip="{one.number}"></div></figure>'
+    )
+
+
+def _gallery(parts: RecordingParts) -> str:
+    if not parts.gallery:
+        return section("strips", "Strips", paragraph("There is no beat to draw a strip of."))
+    codes = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if one.beats)
+    how = (
+        f"10 s each on ECG paper, {SCALE}, {parts.filter_name}, a pulse of 1 mV in front. Above each beat its code, "
+        "between beats the interval in ms. A question mark in a dashed box: uncertain. Hatched: unusable."
+    )
+    legend = "" if not codes else f'<p class="legend"><strong>Codes:</strong> {escaped(codes)}.</p>'
+    return section("strips", "Strips", paragraph(how), legend, *map(_strip, parts.gallery))
+
+
+def _averages(parts: RecordingParts) -> str:
+    if not parts.averages:
+        return ""
+    scale = f"{LARGE['mm_per_s']} mm/s and {LARGE['mm_per_unit']} mm/mV"
+    text = f"From 0.3 s before the R peak to 0.5 s after it, at {scale}, {parts.filter_name}."
+    text += " The band holds the middle 80% of the beats."
+    shown = "".join(map(_strip, parts.averages))
+    return section("averages", "Average beat of each class", paragraph(text), f'<div class="averages">{shown}</div>')
+
+
+def _comparison(parts: RecordingParts) -> str:
+    found = parts.comparison
+    if found is None:
+        return ""
+    share = f" ({per_cent(100 * found.apart / found.beats)})" if found.beats else ""
+    text = (
+        f"Of {found.beats:,} beats, {found.first} and {found.second} call {found.apart:,}{share} by different names. "
+        f"This report follows {found.first}."
+    )
+    return section("apart", _apart_title(found), paragraph(text), comparison_table(parts), *map(_strip, found.strips))
+
+
+def _apart_title(found: Comparison) -> str:
+    return f"{found.first[0].upper()}{found.first[1:]} beside {found.second}"
+
+
+def _model(parts: RecordingParts) -> str:
+    if not parts.model:
+        return section(
+            "model", "The model", paragraph("No model was used: the labels are those of the file named above.")
+        )
+    rows: Sequence[Sequence[Cell]] = parts.model
+    return section("model", "The model", table("What the model is, and what it scored", ("What", "Said"), rows))
+
+
+def _reading(parts: RecordingParts) -> str:
+    rhythms = ""
+    if parts.rhythms is not None:
+        rows = [(name, episodes, clock(seconds, 0)) for name, episodes, seconds in parts.rhythms]
+        rhythms = table("Rhythms as marked in the labels' file", ("Rhythm", "Episodes", "Time"), rows)
+    text = f'Every count above stands beside its rule. What nothing has looked for reads "{NOT_ASSESSED}", never 0.'
+    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts), rhythms)

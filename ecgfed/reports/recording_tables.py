@@ -1,0 +1,286 @@
+"""The tables of a recording's report; each count stands beside its rule."""
+
+from collections.abc import Callable, Sequence
+
+from ecgfed.events.ectopy import Ectopy, Series
+from ecgfed.events.hours import busiest
+from ecgfed.events.kinds import Kind
+from ecgfed.events.rhythm import At, Pauses
+from ecgfed.reports.markup import (
+    NOT_ASSESSED,
+    Cell,
+    Markup,
+    clock,
+    count_of,
+    joined,
+    moment,
+    paragraph,
+    per_cent,
+    table,
+)
+from ecgfed.reports.recording_parts import ClassRow, RecordingParts
+
+#: Bad stretches and pauses that are listed.
+LISTED = 12
+#: What no count of this report says anything of.
+UNLOOKED = (
+    ("Atrial fibrillation and flutter", "no rhythm is classified, only beats"),
+    ("Ventricular flutter and fibrillation", "a model takes their waves for beats"),
+    ("AV block, P waves and the PR interval", "no P wave is measured"),
+    ("ST segment and T wave", "the filter keeps them, and nothing measures them"),
+    ("QRS duration and QT interval", "not measured"),
+    ("Pacemaker function", "capture and sensing are not looked at"),
+    ("Symptoms, activity and time of day", "the recording says nothing of them"),
+)
+
+
+def quality_table(parts: RecordingParts) -> str:
+    """Return the usable time of each lead and why the rest is not."""
+    rows = [
+        (
+            f"{lead.name} (read)" if lead.name == parts.lead else lead.name,
+            clock(lead.usable_s),
+            f"{lead.percent:.2f}%",
+            ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in lead.seconds.items()) or "nothing amiss",
+        )
+        for lead in parts.leads
+    ]
+    return table("Usable time of each lead", ("Lead", "Usable", "Share", "Not usable, and why"), rows)
+
+
+def stretches_table(parts: RecordingParts) -> str:
+    """Return the longest bad stretches of the lead that was read."""
+    (lead,) = (one for one in parts.leads if one.name == parts.lead)
+    if not lead.stretches:
+        return ""
+    longest = sorted(lead.stretches, key=lambda one: one[0] - one[1])[:LISTED]
+    rows = [(moment(start), clock(stop), f"{stop - start:.1f} s", reason) for start, stop, reason in sorted(longest)]
+    left = len(lead.stretches) - len(rows)
+    more = f", the {len(rows)} longest of {len(lead.stretches):,}" if left else ""
+    return table(f"Unusable stretches of {lead.name}{more}", ("From", "To", "Length", "Reason"), rows)
+
+
+def _rate(at: At | None, *, minute: bool = False) -> tuple[Cell, Cell]:
+    if at is None:
+        return None, ""
+    return f"{at.value:.0f}/min", moment(at.start_s, digits=0 if minute else 1)
+
+
+def rate_table(parts: RecordingParts) -> str:
+    """Return heart rates and pauses."""
+    events, rules = parts.events, parts.events.rules
+    rates, pauses = events.rates, events.pauses
+    row = f"mean over {rules.rate_intervals} intervals in a row"
+    minute = f"whole minutes from the start with {rules.minute_usable_s:g} s of usable intervals or more"
+    mean = None if rates.mean is None else f"{rates.mean:.0f}/min"
+    longest = pauses.longest
+    rr: tuple[Cell, Cell] = (None, "") if longest is None else (f"{longest.value:.2f} s", moment(longest.start_s))
+    many = None if longest is None else pauses_said(pauses)
+    first = pauses.found[:LISTED]
+    places = [joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(first)]
+    more = f" and {len(pauses.found) - len(first):,} more" if len(pauses.found) > len(first) else ""
+    rows: list[Sequence[Cell]] = [
+        ("Mean heart rate", mean, "", f"{rates.intervals:,} intervals that touch no unusable stretch, over their time"),
+        ("Lowest heart rate", *_rate(rates.lowest), row),
+        ("Highest heart rate", *_rate(rates.highest), row),
+        ("Slowest minute", *_rate(rates.slowest_minute, minute=True), minute),
+        ("Fastest minute", *_rate(rates.fastest_minute, minute=True), minute),
+        (
+            "Pauses",
+            many,
+            joined(*places, more),
+            f"intervals between two beats of {rules.pause_s:g} s or more, none of it unusable",
+        ),
+        ("Longest interval", *rr, "between two beats, a pause or not, none of it unusable"),
+    ]
+    if pauses.ends:
+        said = ", ".join(f"{one.value:.1f} s" for one in pauses.ends)
+        where = joined(*[joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(pauses.ends)])
+        rows.append(
+            ("No beat at an end", said, where, f"usable for {rules.pause_s:g} s or more, and no beat: in no rate")
+        )
+    return table("Heart rate and pauses", ("Figure", "Found", "Where", "Rule"), rows, kind="rules")
+
+
+def pauses_said(found: Pauses) -> str:
+    """Say how many pauses there are, and how many intervals may be one and were not assessed."""
+    number = f"{len(found.found):,}" if found.found else "none found"
+    if not found.not_assessed:
+        return number
+    return f"{number}; {count_of(found.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"
+
+
+def variability_table(parts: RecordingParts) -> str:
+    """Return the variability of the heart rate."""
+    found, rules = parts.events.variability, parts.events.rules
+    normal = ", ".join(one.code for one in parts.classes if one.kind is Kind.NORMAL) or "no class is"
+    nn = (
+        f"{found.intervals:,} intervals between two normal beats ({normal}), {clock(found.seconds, 0)} in all, "
+        f"of {rules.nn_least_s:g} to {rules.nn_most_s:g} s, none of it unusable"
+    )
+
+    def ms(value: float | None) -> str | None:
+        return None if value is None else f"{value:.0f} ms"
+
+    few = f"; below {rules.hrv_intervals} intervals it is not assessed" if found.mean_nn_ms is None else ""
+    if parts.provisional and "paced" in dict(parts.warnings):
+        few += "; the rhythm is paced, and a model calls paced beats normal: do not read it"
+    rows = [
+        ("Mean NN", ms(found.mean_nn_ms), nn + few),
+        ("SDNN", ms(found.sdnn_ms), "sample standard deviation of these; it grows with the length of a recording"),
+        ("RMSSD", ms(found.rmssd_ms), "root mean square of differences between intervals that follow one another"),
+    ]
+    return table("Heart rate variability", ("Figure", "Found", "Rule"), rows, kind="rules")
+
+
+def _longest(series: tuple[Series, ...]) -> Cell:
+    if not series:
+        return "none"
+    most = max(series, key=lambda one: one.beats)
+    beats = sum(one.beats for one in series)
+    episodes = f"{count_of(len(series), 'episode')}{_doubtful(series)}, {count_of(beats, 'beat')}"
+    return joined(f"{episodes}; longest {_least(most)}{most.beats:,} at ", moment(most.start_s))
+
+
+def _first(series: tuple[Series, ...]) -> Cell:
+    return joined(f"{len(series):,}{_doubtful(series)}; first at ", moment(series[0].start_s)) if series else "none"
+
+
+def _doubtful(series: tuple[Series, ...]) -> str:
+    """Say in how many series a beat is uncertain."""
+    many = sum(bool(one.uncertain) for one in series)
+    return f" ({many:,} with an uncertain beat)" if many else ""
+
+
+def _least(one: Series) -> str:
+    """A series that an unusable stretch cuts may be longer."""
+    return "at least " if one.cut else ""
+
+
+def _run(run: Series | None) -> Cell:
+    if run is None:
+        return "no run"
+    doubtful = f", {run.uncertain:,} uncertain" if run.uncertain else ""
+    return joined(f"{_least(run)}{run.beats:,} beats{doubtful}, {run.per_min:.0f}/min at ", moment(run.start_s))
+
+
+def ectopy_table(parts: RecordingParts) -> str:
+    """Return counts of ventricular and supraventricular ectopy."""
+    events, rules = parts.events, parts.events.rules
+    both = (events.ventricular, events.supra)
+
+    def row(name: str, say: Callable[[Ectopy], Cell], rule: str) -> Sequence[Cell]:
+        return (name, *(None if one is None else say(one) for one in both), rule)
+
+    def total(one: Ectopy) -> Cell:
+        if not one.total:
+            return "none detected"
+        return f"{count_of(one.total, 'beat')}{f', {one.uncertain:,} uncertain' if one.uncertain else ''}"
+
+    def hour(one: Ectopy) -> Cell:
+        most = busiest(events.hours, one.kind)
+        if most is None:
+            return "none"
+        many = most.ventricular if one.kind is Kind.VENTRICULAR else most.supra
+        return joined(f"{many:,} from ", moment(most.start_s, digits=0))
+
+    def burden(one: Ectopy) -> Cell:
+        high = one.kind is Kind.VENTRICULAR and one.percent > rules.high_burden_percent
+        return f"{per_cent(one.percent)}{' (high)' if high else ''}"
+
+    codes = {
+        kind: " ".join(one.code for one in parts.classes if one.kind is kind) for kind in (Kind.VENTRICULAR, Kind.SUPRA)
+    }
+    between = "no ectopic beat between"
+    rows = [
+        row(
+            "Beats",
+            total,
+            f"ventricular: {codes[Kind.VENTRICULAR] or '-'}; supraventricular: {codes[Kind.SUPRA] or '-'}",
+        ),
+        row(
+            "Burden",
+            burden,
+            f"of {events.counted:,} counted beats; above {rules.high_burden_percent:g}% ventricular is high",
+        ),
+        row("Single", lambda one: one.singles, "no neighbour of its kind, and in no bigeminy or trigeminy"),
+        row("Couplets", lambda one: _first(one.couplets), "2 of a kind in a row"),
+        row("Runs", lambda one: _first(one.runs), f"{rules.run_beats} of a kind in a row or more, at any rate"),
+        row(f"Runs above {rules.fast_run_per_min:g}/min", lambda one: one.fast, "rate between first and last beat"),
+        row("Longest run", lambda one: _run(one.longest), "most beats; at least: an unusable stretch cuts it"),
+        row("Fastest run", lambda one: _run(one.fastest), "rate between first and last beat"),
+        row("Bigeminy", lambda one: _longest(one.bigeminy), f"every 2nd beat, {rules.cycles} times or more, {between}"),
+        row(
+            "Trigeminy", lambda one: _longest(one.trigeminy), f"every 3rd beat, {rules.cycles} times or more, {between}"
+        ),
+        row("Busiest hour", hour, "hours from the start of the recording"),
+    ]
+    if any(one is not None and one.short for one in both):
+        short = f"more than 2 of a kind in a row, fewer than {rules.run_beats}"
+        rows.insert(4, row("Short series", lambda one: _first(one.short), short))
+    return table("Counts of ectopic beats", ("Figure", "Ventricular", "Supraventricular", "Rule"), rows, kind="rules")
+
+
+def classes_table(parts: RecordingParts) -> str:
+    """Return every class with its meaning: the legend of the codes too."""
+    counted = parts.events.counted
+    asked = any(one.uncertain is not None for one in parts.classes)
+
+    def row(one: ClassRow) -> Sequence[Cell]:
+        share = per_cent(100 * one.beats / counted) if counted else "-"
+        said = one.meaning if one.name == one.code else f"{one.name}: {one.meaning}" if one.meaning else one.name
+        return (one.code, said, one.beats, share, *([one.uncertain] if asked else []))
+
+    head = ("Code", "Meaning", "Beats", "Share", *(["Uncertain"] if asked else []))
+    there = table("Beats of each class", head, [row(one) for one in parts.classes if one.beats], kind="numbers-late")
+    rest = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if not one.beats)
+    if not counted:
+        return paragraph(f"No beat was counted: whether there is any of these is {NOT_ASSESSED}: {rest}.")
+    return there + (paragraph(f"None detected of: {rest}.") if rest else "")
+
+
+def hours_table(parts: RecordingParts) -> str:
+    """Return what happened hour by hour."""
+    shown = [number for number, one in enumerate(parts.classes) if one.beats]
+    known = [
+        (name, kind)
+        for name, kind in (("Ventricular", Kind.VENTRICULAR), ("Supraventricular", Kind.SUPRA))
+        if any(one.kind is kind for one in parts.classes)
+    ]
+    head = ["Hour", "Usable", "Beats", "Mean rate", *(name for name, _ in known)]
+    rows: list[Sequence[Cell]] = []
+    for hour in parts.events.hours:
+        counts = {Kind.VENTRICULAR: hour.ventricular, Kind.SUPRA: hour.supra}
+        shares = [
+            f"{counts[kind]:,} ({per_cent(100 * counts[kind] / hour.beats)})" if hour.beats else "-"
+            for _, kind in known
+        ]
+        rate = "-" if hour.rate is None else f"{hour.rate:.0f}/min"
+        first = joined(moment(hour.start_s, digits=0), " to ", clock(hour.stop_s, 0))
+        rows.append((first, clock(hour.usable_s, 0), hour.beats, rate, *shares, *(hour.by_class[one] for one in shown)))
+    head += [parts.classes[number].code for number in shown]
+    return table("Beats hour by hour, from the start of the recording", head, rows, kind="numbers")
+
+
+def comparison_table(parts: RecordingParts) -> str:
+    """Return on which classes two readers disagree."""
+    found = parts.comparison
+    if found is None or not found.pairs:
+        return ""
+    rows = [(first, second, many) for first, second, many in found.pairs[:LISTED]]
+    more = f", the {LISTED} most frequent of {len(found.pairs)} pairs" if len(found.pairs) > LISTED else ""
+    head = (found.first[0].upper() + found.first[1:], found.second[0].upper() + found.second[1:], "Beats")
+    return table(f"Where they disagree{more}", head, rows, kind="numbers-late")
+
+
+def unlooked_list(parts: RecordingParts) -> Markup:
+    """Return what was not assessed."""
+    rows = list(UNLOOKED)
+    if parts.rhythms is not None:
+        rows[0] = (rows[0][0], "only as marked in the labels' file")
+    why = "the labels know no such class" if parts.events.counted else "no beat was counted"
+    if parts.events.supra is None:
+        rows.insert(0, ("Supraventricular ectopy", why))
+    if parts.events.ventricular is None:
+        rows.insert(0, ("Ventricular ectopy", why))
+    return Markup(table("Not assessed", ("Finding", "Why"), rows))

@@ -1,0 +1,78 @@
+"""A comparison of runs as rows of text, for a terminal and for a page."""
+
+from collections.abc import Mapping
+from string import ascii_uppercase
+
+from ecgfed.runs.compare import SCORES, ComparedRun, Comparison
+
+#: Whose model answers for a patient, as the tables call it.
+WHOSE = {"personal": "own model", "global": "everybody's"}
+
+
+def letters(count: int) -> list[str]:
+    """Return ``A`` to ``Z``, then ``AA``: what the runs are called in the tables."""
+    return [("" if i < 26 else ascii_uppercase[i // 26 - 1]) + ascii_uppercase[i % 26] for i in range(count)]
+
+
+def number(value: float | None, form: str = ".3f", none: str = "-") -> str:
+    """Write a number, ``none`` where there is none."""
+    return none if value is None else format(value, form)
+
+
+def main_rows(found: Comparison, none: str = "-") -> list[list[str]]:
+    """Return a row for each thing compared: its name, and what each run has.
+
+    Args:
+        found: the comparison.
+        none: what a score reads that is not there.
+    """
+    runs = found.runs
+    rows = [
+        ["method", *(run.method for run in runs)],
+        ["rounds", *(f"{run.rounds_done:,}/{run.rounds:,}" for run in runs)],
+        ["passes", *(number(run.passes, ".1f") for run in runs)],
+    ]
+    for part, settings in found.differing.items():
+        for name, values in settings.items():
+            rows.append([f"net {name}" if part == "net" else name, *map(_setting, values)])
+    protocols = [run.protocol for run in runs]
+    if len({protocol for protocol in protocols if protocol}) > 1:
+        rows.append(["global answer", *(protocol or "-" for protocol in protocols)])
+    scores = [[name, *(_spread(run, run.scores, name, none) for run in runs)] for name in SCORES]
+    worst = [
+        [f"worst tenth, {whose}", *(_spread(run, run.worst_tenth, answer, none) for run in runs)]
+        for answer, whose in WHOSE.items()
+    ]
+    return [*rows, *scores, *worst]
+
+
+def _spread(run: ComparedRun, values: Mapping[str, float | None] | None, name: str, none: str) -> str:
+    mean = number((values or {}).get(name), none=none)
+    return f"{mean} ± {run.spread[name]:.3f}" if name in run.spread else mean
+
+
+def _setting(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def class_heads(found: Comparison) -> list[str]:
+    """Return the headings of ``class_rows``."""
+    names = letters(len(found.runs))
+    return ["class", "beats", *names, *(f"{name}-{names[0]}" for name in names[1:])]
+
+
+def class_rows(found: Comparison) -> list[list[str]]:
+    """Return a row for each class: beats, F1 of each run, and each one's difference to the first."""
+    return [
+        [row.name, number(row.beats, ","), *map(number, row.f1), *(_difference(row.f1[0], f1) for f1 in row.f1[1:])]
+        for row in found.classes
+    ]
+
+
+def _difference(first: float | None, other: float | None) -> str:
+    return "-" if first is None or other is None else f"{other - first:+.3f}"
+
+
+def settings_text(values: Mapping[str, object]) -> str:
+    """Write settings as ``NAME=VALUE, ...``."""
+    return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -1,0 +1,248 @@
+"""Everything ``ecgfed evaluate`` left beside a run: the ``scores.json`` of each ``evaluation-...`` folder, checked.
+
+``ecgfed.runs.evaluations`` reads what a comparison needs of one split; a run's page shows all of them.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.errors import RunError
+from ecgfed.files import read_json
+from ecgfed.runs.document import RunDocument, typed
+from ecgfed.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS
+
+_NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
+_AGAIN = "evaluate the run again"
+#: More classes than any net has.
+_MOST_CLASSES = 10_000
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """The global answer on one class; a share is None where there is nothing to divide by."""
+
+    name: str
+    beats: int
+    predicted: int
+    sensitivity: float | None
+    positive_predictivity: float | None
+    f1: float | None
+
+
+@dataclass(frozen=True)
+class PatientScores:
+    """How one patient is served, macro-F1; None is what the file does not say.
+
+    Attributes:
+        client: the patient's id.
+        beats: scored beats.
+        classes: classes among them.
+        personal_f1: the patient's own answer on them.
+        global_f1: the global answer on them.
+        generalisation_f1: the patient's own answer on everybody's beats.
+        local_f1: the global model after local training, on the patient's beats.
+    """
+
+    client: str
+    beats: int | None
+    classes: int | None
+    personal_f1: float
+    global_f1: float
+    generalisation_f1: float | None
+    local_f1: float | None
+
+    @property
+    def gain(self) -> float:
+        """What the patient's own answer adds to the global one."""
+        return self.personal_f1 - self.global_f1
+
+
+@dataclass(frozen=True)
+class KeptScores:
+    """One evaluation of a run.
+
+    Attributes:
+        folder: its folder's name, ``evaluation-test``.
+        split: ``test`` or ``valid``.
+        leave_out: beats that were not scored.
+        personal: how the personal answers were made; ``""`` where the file does not say.
+        protocol: how a method without a global model answered globally.
+        round: the round that was scored.
+        images: the cohort is of images, not beats.
+        beats: how many were scored; None where the file does not say.
+        scores: by name, macro-F1 over classes in truth or prediction.
+        scores_truth: the same over classes in truth.
+        variants: T_p with other personal answers of the method.
+        local: T_p, T_r, T_l of the local models; empty where they were not scored.
+        classes: the global answer, per class.
+        patients: in the file's order.
+        confusion: (classes, classes) int64, rows truth: the global answer on the pool.
+        confusion_personal: the same of each patient's own beats by the patient's own answer.
+    """
+
+    folder: str
+    split: str
+    leave_out: str
+    personal: str
+    protocol: str
+    round: int
+    images: bool
+    beats: int | None
+    scores: dict[str, float]
+    scores_truth: dict[str, float]
+    variants: dict[str, float]
+    local: dict[str, float]
+    classes: tuple[ClassScores, ...]
+    patients: tuple[PatientScores, ...]
+    confusion: NDArray[np.int64] | None
+    confusion_personal: NDArray[np.int64] | None
+
+    @property
+    def command(self) -> str:
+        """The options of ``ecgfed evaluate`` that make it again, but for the run."""
+        out = "" if self.leave_out == "nothing" else f" --leave-out {self.leave_out}"
+        return f"--split {self.split}{out}"
+
+    def worst_tenth(self) -> tuple[PatientScores, ...]:
+        """Return the tenth of patients, at least one, that their own answer serves worst, the worst first."""
+        served = sorted(self.patients, key=lambda one: one.personal_f1)
+        return tuple(served[: -(-len(served) // 10)])
+
+
+def kept_scores(document: RunDocument) -> tuple[KeptScores, ...]:
+    """Read every evaluation of a run: test before valid, all beats before some, the method's own answer first.
+
+    Raises:
+        RunError: one is damaged, or of another cohort.
+    """
+    folders = [part for part in document.path.iterdir() if _NAME.fullmatch(part.name) and (part / FILE_NAME).is_file()]
+    found = [_read(folder, document) for folder in sorted(folders)]
+    left_out = list(LEFT_OUT)
+
+    def order(one: KeptScores) -> tuple[int, int, int, str]:
+        place = left_out.index(one.leave_out) if one.leave_out in left_out else len(left_out)
+        return -SPLITS.index(one.split), place, len(one.folder), one.folder
+
+    return tuple(sorted(found, key=order))
+
+
+def _read(folder: Path, document: RunDocument) -> KeptScores:
+    file = folder / FILE_NAME
+    result = read_json(file, RunError)
+    if not isinstance(result, dict):
+        raise RunError(file, "is no JSON object", "scores", _AGAIN)
+    told = {
+        "split": folder.name.split("-")[1],
+        "leave_out": "nothing",
+        "personal": "",
+        "protocol": "",
+        "modality": "ecg",
+        "cohort_fingerprint": document.fingerprint,
+        **result,
+    }
+    split, leave_out, personal, protocol, modality, fingerprint = (
+        typed(told, name, str, file, _AGAIN)
+        for name in ("split", "leave_out", "personal", "protocol", "modality", "cohort_fingerprint")
+    )
+    if split not in SPLITS:
+        raise RunError(file, f"split is {split!r:.40}", f"one of {', '.join(SPLITS)}", _AGAIN)
+    if fingerprint != document.fingerprint:
+        raise RunError(file, "is of another cohort than the run (fingerprints differ)", action=_AGAIN)
+    patients = tuple(_patient(row, file) for row in _rows(result, "per_patient", file))
+    if len({one.client for one in patients}) < len(patients):
+        raise RunError(file, "per_patient names a client twice", "a row for each", _AGAIN)
+    local = result.get("local_models")
+    return KeptScores(
+        folder.name,
+        split,
+        leave_out,
+        personal,
+        protocol,
+        typed(result, "round", int, file, _AGAIN),
+        modality == "image",
+        None if result.get("beats") is None else typed(result, "beats", int, file, _AGAIN),
+        _numbers(result, "scores", file),
+        _numbers({"scores_truth": {}, **result}, "scores_truth", file),
+        _numbers({"T_p_variants": {}, **result}, "T_p_variants", file),
+        {name: _number(local, name, file) for name in ("T_p", "T_r", "T_l")} if isinstance(local, dict) else {},
+        tuple(_class(row, file) for row in _rows(result, "per_class", file)),
+        patients,
+        _matrix(result, "confusion", len(document.classes), file),
+        _matrix(result, "confusion_personal", len(document.classes), file),
+    )
+
+
+def _numbers(result: dict[str, Any], name: str, file: Path) -> dict[str, float]:
+    found = typed(result, name, dict, file, _AGAIN)
+    return {key: _number(found, key, file) for key in found}
+
+
+def _number(values: dict[str, Any], name: str, file: Path) -> float:
+    found = typed(values, name, float, file, _AGAIN)
+    if not math.isfinite(found):
+        raise RunError(file, f"{name} is {found}", "a number", _AGAIN)
+    return found
+
+
+def _rows(result: dict[str, Any], name: str, file: Path) -> list[dict[str, Any]]:
+    rows = typed(result, name, list, file, _AGAIN)
+    if not all(isinstance(row, dict) for row in rows):
+        raise RunError(file, f"{name} holds what is no JSON object", "a row of scores", _AGAIN)
+    return rows
+
+
+def _optional(row: dict[str, Any], name: str, file: Path) -> float | None:
+    return None if row.get(name) is None else _number(row, name, file)
+
+
+def _count(row: dict[str, Any], name: str, file: Path) -> int | None:
+    return None if row.get(name) is None else typed(row, name, int, file, _AGAIN)
+
+
+def _f1(row: dict[str, Any], name: str, file: Path) -> float:
+    found = _number(row, name, file)
+    if not 0 <= found <= 1:
+        raise RunError(file, f"{name} is {found:g}", "0 to 1", _AGAIN)
+    return found
+
+
+def _class(row: dict[str, Any], file: Path) -> ClassScores:
+    return ClassScores(
+        typed(row, "class", str, file, _AGAIN),
+        typed(row, "beats", int, file, _AGAIN),
+        typed(row, "predicted", int, file, _AGAIN),
+        _optional(row, "sensitivity", file),
+        _optional(row, "positive_predictivity", file),
+        _optional(row, "f1", file),
+    )
+
+
+def _patient(row: dict[str, Any], file: Path) -> PatientScores:
+    return PatientScores(
+        typed(row, "client", str, file, _AGAIN),
+        _count(row, "beats", file),
+        _count(row, "classes", file),
+        _f1(row, "personal_f1", file),
+        _f1(row, "global_f1", file),
+        _optional(row, "generalisation_f1", file),
+        _optional(row, "local_f1", file),
+    )
+
+
+def _matrix(result: dict[str, Any], name: str, classes: int, file: Path) -> NDArray[np.int64] | None:
+    """Return a confusion matrix of the run's classes; None where the file holds none."""
+    if result.get(name) is None:
+        return None
+    rows = typed(result, name, list, file, _AGAIN)
+    square = len(rows) == classes <= _MOST_CLASSES and all(
+        isinstance(row, list) and len(row) == classes for row in rows
+    )
+    if not square or not all(type(one) is int and 0 <= one < 1 << 53 for row in rows for one in row):
+        raise RunError(file, f"{name} is no matrix of counts of {classes} classes", f"{classes} rows", _AGAIN)
+    return np.array(rows, np.int64).reshape(classes, classes)

@@ -1,0 +1,106 @@
+"""Medians of a window that runs along a signal, in numpy: every window is sorted at once, by the same comparisons.
+
+Windows of 2, 4, 8, ... samples are merged of two of half the length each, by Batcher's odd-even merge; what two sorted
+windows have in their middle needs no more merging. It is what ``scipy.ndimage.median_filter`` gives, without the time
+that takes to import, which is longer than half an hour of signal takes here.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Outputs that are made at once: their sorted windows lie in a core's own memory.
+_AT_ONCE = 1 << 13
+
+
+def running_median(values: Floats, width: int) -> Floats:
+    """Return the median of the ``width`` values around each, (values,); of an even number the larger middle one.
+
+    The window of value i begins ``width // 2`` before it. Beyond the ends the values are mirrored, the last one twice.
+
+    Args:
+        values: (values,) finite.
+        width: one at least.
+    """
+    before = width // 2
+    padded = np.pad(values, (before, width - 1 - before), mode="symmetric")
+    out = np.empty(len(values))
+    for start in range(0, len(values), _AT_ONCE):
+        stop = min(start + _AT_ONCE, len(values))
+        out[start:stop] = _of_windows(padded[start : stop + width - 1], width)
+    return out
+
+
+def _of_windows(values: Floats, width: int) -> Floats:
+    """Return the median of every ``width`` values in a row."""
+    largest = 1 << (width.bit_length() - 1)
+    if largest == width and width > 1:  # two halves need no last merge
+        largest //= 2
+    sizes = _parts(width, largest)
+    rows: list[Floats] = [values]
+    sorted_of: dict[int, list[Floats]] = {1: rows}
+    size = 1
+    while size < largest:
+        rows = _merged([row[:-size] for row in rows], [row[size:] for row in rows])
+        size *= 2
+        sorted_of[size] = rows
+    count, rank = len(values) - width + 1, width // 2 + 1
+    (first, *rest), at = sizes, sizes[0]
+    together = [row[:count] for row in sorted_of[first]]
+    for number, part in enumerate(rest):
+        other = [row[at : at + count] for row in sorted_of[part]]
+        at += part
+        if number == len(rest) - 1:
+            return _ranked(together, other, rank)
+        together = [_ranked(together, other, place + 1) for place in range(len(together) + len(other))]
+    return together[rank - 1]
+
+
+def _parts(width: int, largest: int) -> list[int]:
+    """Return powers of two, falling, that add up to a width."""
+    parts = []
+    while width:
+        part = min(largest, 1 << (width.bit_length() - 1))
+        parts.append(part)
+        width -= part
+    return parts
+
+
+def _merged(one: list[Floats], other: list[Floats]) -> list[Floats]:
+    """Return two sorted windows of equal length as one."""
+    rows = [*one, *other]
+    for low, high in _comparisons(len(rows)):
+        rows[low], rows[high] = np.minimum(rows[low], rows[high]), np.maximum(rows[low], rows[high])
+    return rows
+
+
+@lru_cache(maxsize=16)
+def _comparisons(count: int) -> tuple[tuple[int, int], ...]:
+    """Return which pairs Batcher's odd-even merge compares, in order, of two sorted halves; a power of two in all."""
+    made: list[tuple[int, int]] = []
+
+    def merge(low: int, high: int, step: int) -> None:
+        twice = 2 * step
+        if twice < high - low:
+            merge(low, high, twice)
+            merge(low + step, high, twice)
+            made.extend((at, at + step) for at in range(low + step, high - step, twice))
+        else:
+            made.append((low, low + step))
+
+    merge(0, count - 1, 1)
+    return tuple(made)
+
+
+def _ranked(one: list[Floats], other: list[Floats], rank: int) -> Floats:
+    """Return the value of a rank, from 1, among two sorted windows: the least of what is largest, over all ways."""
+    found: Floats | None = None
+    for many in range(max(0, rank - len(one)), min(len(other), rank) + 1):
+        ends = ([one[rank - many - 1]] if many < rank else []) + ([other[many - 1]] if many else [])
+        largest = ends[0] if len(ends) == 1 else np.maximum(*ends)
+        found = largest if found is None else np.minimum(found, largest)
+    assert found is not None
+    return found

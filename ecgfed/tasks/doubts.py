@@ -1,0 +1,220 @@
+"""What speaks against predictions: looked for once, kept beside them, the grave ones told to whoever looks on."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, window_spans
+from ecgfed.beats.path import RecordingBeats
+from ecgfed.beats.windows import FS_HZ
+from ecgfed.device.bundle import Bundle
+from ecgfed.device.certainty import certainty_in
+from ecgfed.device.doubts import Doubt
+from ecgfed.device.predictions import Predictions
+from ecgfed.errors import BundleError, OptionError, RecordError
+from ecgfed.files import sha256
+from ecgfed.record.leads import Alike, by_place, most_alike
+from ecgfed.record.reader import has_annotation, read_annotation
+from ecgfed.record.recording import AnyRecording, is_made_up
+from ecgfed.signal.findings import paced_rhythm
+from ecgfed.signal.quality import NO_SIGNAL
+from ecgfed.signal.size import said_of, too_large
+from ecgfed.tasks.records import no_ecg
+from ecgfed.tasks.watch import Watch
+
+#: So many far or uncertain beats are nothing to speak of: one in a hundred is far among those trained on.
+SELDOM = 0.05
+#: Classes that a sentence names.
+_NAMED = 6
+#: Doubts of a recording on which nothing says how often sure answers are right.
+_UNLIKE = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal"}
+
+
+def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) -> None:
+    """Refuse a model of made-up patients on a recording that is not made up, unless forced; raises BundleError."""
+    if bundle.trained_on.synthetic and not force and not is_made_up(recording) and not _took_part(bundle, recording):
+        raise BundleError(
+            bundle.path,
+            f"was trained on synthetic patients alone, and {recording.name} is not one of them",
+            "a model trained on recordings of people",
+            "pass --force to see what it says all the same",
+        )
+
+
+def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient: str | None) -> tuple[Doubt, ...]:
+    """Return what speaks against the classes of a recording's beats, what weighs most first.
+
+    Args:
+        bundle: who said them.
+        beats: the recording's beats.
+        found: what was said.
+        patient: whose own model it was, None for the global one.
+    """
+    return (
+        *_of_the_model(bundle),
+        *(strange := (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(beats, found))),
+        *_of_the_answers(bundle, found, patient, alike=_UNLIKE.isdisjoint(one.code for one in strange)),
+        *_of_the_patient(bundle, beats.recording, patient),
+        *_of_the_classes(bundle, found, patient),
+        *_unsaid(bundle),
+    )
+
+
+def warn_of(doubts: tuple[Doubt, ...], watch: Watch) -> None:
+    """Tell the grave doubts as warnings; the others are read where the predictions are."""
+    for doubt in doubts:
+        if doubt.grave:
+            watch.warn(f"{doubt.text[0].lower()}{doubt.text[1:].removesuffix('.')}")
+
+
+def same_lead(recording: AnyRecording, bundle: Bundle) -> str:
+    """Say that the lead is the model's under another name, where so: there is nothing to doubt in that."""
+    name, how = most_alike(bundle.leads, recording.lead)
+    return f"Lead {recording.lead} is {name}, which the model was trained on." if how == Alike.LEAD else ""
+
+
+def _of_the_model(bundle: Bundle) -> Iterator[Doubt]:
+    if bundle.trained_on.synthetic:
+        yield Doubt(
+            "synthetic-model",
+            "The model was trained on synthetic patients alone: it shows that the software runs, and says nothing of "
+            "a person's heart.",
+        )
+
+
+def _of_the_lead(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[Doubt]:
+    """Doubt another lead than the model's; of the same one under another name there is nothing to doubt."""
+    lead, (name, how) = recording.lead, most_alike(trained, recording.lead)
+    places = [one for one in trained if by_place(one)]
+    if amiss := no_ecg(recording):
+        yield Doubt("no-ecg", f"L{amiss[1:]}", grave=True)
+    if how == Alike.MODIFIED:
+        text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
+        yield Doubt("modified-lead", text)
+    elif how == Alike.OTHER and places:
+        text = f"The model was trained on lead {places[0]} of its recordings, whatever its name; this is {lead}."
+        yield Doubt("lead-by-place", text)
+    elif how == Alike.OTHER:
+        text = f"Lead {lead} is not {' or '.join(trained)}, which the model was trained on."
+        yield Doubt("other-lead", text, grave=True)
+
+
+def _of_the_signal(beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]:
+    """Doubt units, pacing, windows that show nothing, bad stretches, and another sampling frequency."""
+    recording, count, quality = beats.recording, len(beats.r_samples), beats.quality
+    if large := too_large([beats.size]):
+        said = said_of(large)
+        yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
+    if paced := _paced(beats):
+        yield Doubt("paced", paced, grave=True)
+    start, stop = (np.clip(edge, 0, recording.samples) for edge in window_spans(recording.fs_hz, beats.r_samples))
+    lost = quality.spans(NO_SIGNAL)
+    empty = int((lost.before(stop) - lost.before(start) >= stop - start).sum())
+    if empty and 2 * empty >= count:
+        what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
+        yield Doubt("no-signal", f"{what}: their class says nothing of them.", grave=True)
+    if bad := quality.seconds():
+        why = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
+        poor, lost_s = (
+            int((found.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
+            recording.duration_s - quality.usable_s,
+        )
+        said = f"The windows of {poor:,} beats reach into stretches of poor quality ({why})"
+        text = f"{said}: {lost_s:.1f} of {recording.duration_s:.1f} s cannot be used; see 'ecgfed inspect'."
+        yield Doubt("unusable-seconds", text)
+    if recording.fs_hz != FS_HZ:
+        text = f"The recording has {recording.fs_hz:g} Hz and was resampled to {FS_HZ:g} Hz, the model's."
+        yield Doubt("resampled", text)
+
+
+def _paced(beats: RecordingBeats) -> str:
+    """Say that the rhythm is paced where the header or an annotation says so; one that cannot be read says nothing.
+
+    The header's own words stay where they are (docs/privacy.md).
+    """
+    recording, annotation = beats.recording, beats.annotation
+    if annotation is None and recording.files:
+        try:
+            annotation = read_annotation(recording) if has_annotation(recording) else None
+        except (RecordError, OptionError):
+            annotation = None
+    found = paced_rhythm(recording, annotation)
+    if not found:
+        return ""
+    who = "header" if found[0].evidence["from"] == "header" else "annotation"
+    return f"The {who} says that the rhythm is paced: a paced beat may be called by another class's name."
+
+
+def _took_part(bundle: Bundle, recording: AnyRecording) -> bool:
+    """Whether the model was trained on one of these very files, whatever they are called now."""
+    known = bundle.trained_on.recordings
+    if not known:
+        return False
+    files = [file for file in recording.files if file.suffix.casefold() != ".hea" and file.is_file()]
+    return any(sha256(file) in known for file in files)
+
+
+def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, alike: bool) -> Iterator[Doubt]:
+    """Doubt answers where more beats are far or uncertain than in training.
+
+    How many of the others are right was counted on patients and leads that the model knows: it is said of no recording
+    that is not ``alike``.
+    """
+    count, far, doubtful = len(found), int(found.far.sum()), int(found.uncertain.sum())
+    if far > SELDOM * count:
+        text = f"{far:,} of {count:,} beats ({far / count:.0%}) look like none that the model was trained on."
+        yield Doubt("far-beats", text, grave=far > count / 2)
+    if doubtful > SELDOM * count:
+        certainty = certainty_in(bundle.manifest, patient)
+        text = f"{doubtful:,} of {count:,} beats ({doubtful / count:.0%}) are uncertain"
+        if not alike or far > count / 2:
+            text += "; how many of the others are right is not known for such a recording"
+        elif certainty.accuracy is not None:
+            right = f"{100 * certainty.accuracy:g}% were right, of patients it learned from"
+            text += f"; of beats as sure as the others {right}"
+        yield Doubt("uncertain-beats", f"{text}.")
+
+
+def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[Doubt]:
+    if _took_part(bundle, recording):
+        text = "The model was trained on beats of this very recording: a new patient's would be classified less well."
+    elif patient is not None:
+        text = f"Patient {patient} took part in training: on a new patient the model would do less well."
+    elif recording.name in bundle.patients:
+        text = f"A patient called {recording.name} took part in training; a new one would fare less well."
+    else:
+        return
+    yield Doubt("took-part", text)
+
+
+def _of_the_classes(bundle: Bundle, found: Predictions, patient: str | None) -> Iterator[Doubt]:
+    """Doubt classes that nobody in training had, and answers of a class that this patient never had."""
+    if never := bundle.trained_on.never_seen:
+        yield Doubt("never-seen-classes", f"The model was trained on no beat of {_listed(never)}: it cannot know them.")
+    own = None if patient is None else bundle.trained_on.patient_classes.get(patient)
+    if own is None:
+        return
+    new = {name: count for name, count in found.counts.items() if count and name not in own and name not in never}
+    if new:
+        said = _listed([f"{count:,} {name}" for name, count in new.items()])
+        text = f"Called here, though {patient} had no such beat in training: {said}."
+        yield Doubt("never-seen-classes", text)
+
+
+def _unsaid(bundle: Bundle) -> Iterator[Doubt]:
+    """Say what the bundle does not: of that nobody is warned."""
+    known = bundle.trained_on
+    if known.class_counts is None:
+        text = (
+            "This bundle is of an older ecgfed: it does not say who and which classes it was trained on, so nothing is "
+            "warned of that."
+        )
+        yield Doubt("unknown-training", text)
+    elif known.recordings is None and not known.synthetic:
+        text = "Whether this recording took part in training is not known: the bundle holds no digests of recordings."
+        yield Doubt("unknown-training", text)
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,35 @@
+"""Where a page goes: one HTML file, and beside it the same page printed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ecgfed.errors import OptionError
+from ecgfed.files import check_free, write_together
+from ecgfed.tasks.pdf import print_pdf
+
+_SUFFIXES = (".html", ".htm")
+
+
+def page_targets(out: Path | str | None, *, pdf: bool = False, overwrite: bool = False) -> list[Path]:
+    """Return the files to write; refuse what cannot be before the work."""
+    if out is None:
+        if pdf:
+            raise OptionError("--pdf", "without --out", "a page to print", "name one with --out")
+        return []
+    page = Path(out)
+    if page.suffix.casefold() not in _SUFFIXES:
+        raise OptionError("--out", f"{page}", "a name that ends in .html")
+    targets = [page, page.with_suffix(".pdf")] if pdf else [page]
+    folders = [target.name for target in targets if target.is_dir()]
+    if folders:
+        raise OptionError("--out", f"{', '.join(folders)} is a folder", "a file to write")
+    check_free(targets, overwrite=overwrite)
+    return targets
+
+
+def write_page(targets: Sequence[Path], page: str, browser: Path | None) -> None:
+    """Write a page, and print it where there is a browser for it: both or none; raises StorageError."""
+    contents = [page.encode()]
+    if browser is not None:
+        contents.append(print_pdf(page, browser))
+    write_together(dict(zip(targets, contents, strict=True)))

@@ -1,0 +1,88 @@
+"""What a report says of a recording as a whole: its header, and what speaks against the counts."""
+
+from collections.abc import Iterator, Sequence
+
+from ecgfed import __version__
+from ecgfed.events.find import Events
+from ecgfed.record.recording import Annotation
+from ecgfed.reports.markup import clock
+from ecgfed.signal.findings import Finding, missing_lead, record_findings
+from ecgfed.tasks.records import no_ecg
+from ecgfed.tasks.report_parts import Reading
+
+#: From this share on what cannot be used is a warning.
+_MUCH = 0.01
+#: A mean rate over some intervals in a row that hardly any heart reaches: waves that are no beats may be among them.
+_FAST_PER_MIN = 220.0
+#: Codes of predictions that say already which lead was read in place of the one wanted.
+_OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
+
+
+def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return names and values of a report's header; ``shown`` are the leads that are drawn."""
+    recording = reading.recording
+    others = [name for name in recording.leads if name != recording.lead]
+    rows = [
+        ("Length", f"{clock(recording.duration_s)} at {recording.fs_hz:g} Hz"),
+        ("Lead read", recording.lead + (f" (asked for as {recording.stands_for})" if recording.stands_for else "")),
+        ("Other leads", ", ".join(others) or "none"),
+        ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
+        ("Start time", "not known to this report; times count from the start"),
+        ("Made by", f"ecgfed {__version__}"),
+    ]
+    if len(shown) < len(recording.leads):
+        rows.append(("Leads drawn", ", ".join(shown)))
+    if recording.left_out:
+        rows.append(("Left out", ", ".join(recording.left_out)))
+    return tuple(rows)
+
+
+def warnings_of(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
+    """Return what speaks against the labels, then what is known of the recording as a whole."""
+    recording = reading.recording
+    found = [*_of_the_counts(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]
+    found += _left_out(reading)
+    if (amiss := no_ecg(recording)) and "no-ecg" not in dict(found):
+        found.append(("no-ecg", f"{amiss[0].upper()}{amiss[1:]}."))
+    bad = [reading.quality[name].spans() for name in recording.leads]
+    findings: list[Finding] = [
+        *missing_lead(recording, (recording.stands_for or recording.lead,)),
+        *record_findings(recording, reading.labelled.sample, bad, marks),
+    ]
+    said = {code for code, _ in found}
+    if said & _OF_THE_LEAD:
+        said.add("missing-lead")
+    if "left-out" in said:  # says of the same seconds what became of them
+        found = [one for one in found if one[0] != "unusable-seconds"]
+    return tuple(dict.fromkeys([*found, *((one.kind, one.text) for one in findings if one.kind not in said)]))
+
+
+def _left_out(reading: Reading) -> list[tuple[str, str]]:
+    """Say how much of the lead cannot be used, and how many beats are in no count for it, where that is much."""
+    lead = reading.quality[reading.recording.lead]
+    lost_s, lost = lead.samples / lead.fs_hz - lead.usable_s, reading.events.total - reading.events.counted
+    share = lost_s * lead.fs_hz / lead.samples
+    if share < _MUCH and lost <= _MUCH * reading.events.total:
+        return []
+    beats = (
+        f"{lost:,} of {reading.events.total:,} beats lie there and are in no count" if lost else "no beat lies there"
+    )
+    text = f"{lost_s:.1f} s ({share:.1%}) of {reading.recording.lead} cannot be used: {beats}."
+    return [("left-out", text)]
+
+
+def _of_the_counts(events: Events, *, provisional: bool) -> Iterator[tuple[str, str]]:
+    """Warn of stretches at an end without a beat, and of rates that no heart has."""
+    for one in events.pauses.ends if events.total else ():
+        yield (
+            "no-beat-at-an-end",
+            f"No beat is marked from {clock(one.start_s)} to {clock(one.stop_s)} ({one.value:.1f} s): asystole, a lead "
+            "that came off, or labels that stop there. Rates and burdens are of the rest.",
+        )
+    fastest = events.rates.highest
+    if provisional and fastest is not None and fastest.value >= _FAST_PER_MIN:
+        yield (
+            "fast-waves",
+            f"The rate reaches {fastest.value:.0f}/min at {clock(fastest.start_s)}: waves that are no beats (flutter, "
+            "fibrillation, noise) may have been counted as beats there. Look at it first.",
+        )

@@ -1,0 +1,316 @@
+"""Who says what each beat of a report is: a model, or a file of labels; and what a second reader says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.intervals import unmarked_spans
+from ecgfed.beats.path import RecordingBeats
+from ecgfed.device.bundle import Bundle
+from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
+from ecgfed.errors import BundleError, RecordError
+from ecgfed.events.kinds import Kind, kind_of, meaning_of
+from ecgfed.files import read_json
+from ecgfed.record.annotations import read_csv_annotation
+from ecgfed.record.checks import check_heart_rate
+from ecgfed.record.reader import FORMATS, named_errors
+from ecgfed.record.recording import Annotation, AnyRecording
+from ecgfed.record.wfdb_files import read_annotation_file
+from ecgfed.tasks.doubts import doubts_of
+from ecgfed.tasks.labels_checked import models_labels
+from ecgfed.tasks.predict import RecordingPredictions, whose
+from ecgfed.tasks.watch import Watch
+
+#: Classes that whoever labels beats has looked for, whether or not there was one.
+_LOOKED_FOR = ("N", "V", "A")
+#: Symbols in the order of a legend.
+_ORDER = "NLRBV/AaJSFfEejnrQ?"
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """The beats of a recording with their labels.
+
+    Attributes:
+        by: who says so, as a part of a sentence.
+        short: the same in a word, for the edge of a strip.
+        sample: (beats,) int64 R peaks.
+        label: (beats,) int64 class numbers.
+        classes: class names.
+        codes: what is written on a strip for each class.
+        meanings: each class in words.
+        kinds: the kind of each class.
+        confidence: (beats,) the probability of each beat's class; None for a file's labels.
+        uncertain: (beats,) bool; None where nobody looked.
+        warnings: (code, sentence) that speak against the labels.
+        rhythms: (rhythm, episodes, seconds) where a file marks any.
+        provisional: nobody has read them over.
+        unmarked: (start, stop) in samples of stretches in which whoever labelled the beats marked none: flutter.
+    """
+
+    by: str
+    short: str
+    sample: NDArray[np.int64]
+    label: NDArray[np.int64]
+    classes: tuple[str, ...]
+    codes: tuple[str, ...]
+    meanings: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    confidence: NDArray[np.floating] | None = None
+    uncertain: NDArray[np.bool_] | None = None
+    warnings: tuple[tuple[str, str], ...] = ()
+    rhythms: tuple[tuple[str, int, float], ...] | None = None
+    provisional: bool = True
+    unmarked: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """(beats,) what is written above each beat."""
+        return np.array(self.codes, dtype=np.str_)[self.label]
+
+
+class OnThePage(Watch):
+    """Passes on what it is told but the warnings: the page says them.
+
+    Args:
+        watch: who is told.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def progress(
+        self, what: str, done: int, total: int | None, about: str = "", *, rate: str = "", left_s: float | None = None
+    ) -> None:
+        """Pass it on."""
+        self.watch.progress(what, done, total, about, rate=rate, left_s=left_s)
+
+    def note(self, text: str) -> None:
+        """Pass it on."""
+        self.watch.note(text)
+
+    def warn(self, text: str) -> None:
+        """Keep still: it is among the report's warnings."""
+
+
+def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
+    """Return the beats as a model labels them, with what speaks against that."""
+    symbols: dict[str, list[str]] = {name: [] for name in found.classes}
+    for symbol, name in found.labels.symbols.items():
+        symbols[name].append(symbol)
+    codes = tuple(found.labels.symbol_of(name) for name in found.classes)
+    calibrated = isinstance(bundle.manifest.get("certainty"), dict)  # else nobody has looked which are uncertain
+    return Labelled(
+        f"the {whose(found.about['patient'])}",
+        "own" if found.about["patient"] else "global",
+        found.sample,
+        np.asarray(found.label, dtype=np.int64),
+        found.classes,
+        codes,
+        tuple(_meaning(name, code, symbols[name]) for name, code in zip(found.classes, codes, strict=True)),
+        tuple(kind_of(symbols[name]) for name in found.classes),
+        found.confidence,
+        found.uncertain if calibrated else None,
+        tuple((one.code, one.text) for one in found.warnings),
+    )
+
+
+def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
+    """Return what a class means; of AAMI's five, each of which holds several symbols, its own words."""
+    own = {
+        "N": "normal, bundle branch block and escape beats",
+        "S": "supraventricular ectopic beat",
+        "V": "ventricular ectopic beat",
+        "Q": "paced or unclassifiable beat",
+    }
+    if len(symbols) > 1 and name in own and set(symbols) - {name}:
+        return own[name]
+    return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
+
+
+def read_labels(path: Path, recording: AnyRecording) -> Annotation:
+    """Read a file of labels: a WFDB annotation, or a table with ``sample`` or ``time_s``, and ``symbol``.
+
+    Raises:
+        RecordError: it cannot be read, reaches past the recording, or marks no beat.
+    """
+    with named_errors(path):
+        if path.suffix.casefold() in FORMATS["csv"]:
+            found = read_csv_annotation(path, recording.fs_hz, samples=recording.samples)
+        else:
+            found = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples, named_by="--labels")
+    beats = found.beats()
+    if not len(beats.sample):
+        raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")
+    check_heart_rate(beats.sample, recording.fs_hz, path)
+    return found
+
+
+def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
+    """Return the beats as a file labels them; two marks at one sample are one beat, the first.
+
+    A file that ``predict`` wrote holds a model's labels: they stay provisional, with what it was unsure of.
+    """
+    beats = marks.beats()
+    sample, first = np.unique(beats.sample, return_index=True)
+    symbol = beats.symbol[first]
+    known = {*symbol.tolist(), *_LOOKED_FOR}
+    codes = tuple(one for one in _ORDER if one in known)
+    number = {code: at for at, code in enumerate(codes)}
+    label = np.array([number[one] for one in symbol.tolist()], np.int64)
+    unmarked = tuple(unmarked_spans(marks, recording.samples))
+    doubtful, warnings = models_labels(path, marks) or (None, ())
+    provisional = bool(warnings)
+    if unmarked:
+        seconds = sum(stop - start for start, stop in unmarked) / recording.fs_hz
+        episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
+        said = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
+        warnings = (*warnings, ("unmarked", f"{said} Nothing there is counted."))
+    return Labelled(
+        f"the file {path.name}{', a model wrote' if provisional else ''}",
+        "file",
+        sample,
+        label,
+        codes,
+        codes,
+        tuple(map(meaning_of, codes)),
+        tuple(map(kind_of, codes)),
+        uncertain=None if doubtful is None else doubtful[first],
+        warnings=warnings,
+        rhythms=_rhythms(marks, recording),
+        provisional=provisional,
+        unmarked=unmarked,
+    )
+
+
+def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[tuple[str, int, float], ...] | None:
+    """Return how often and how long each rhythm is marked (``+`` with ``(AFIB``); None where none is."""
+    if not marks.note:
+        return None
+    places = [
+        (int(at), note.strip("\0 "))
+        for at, symbol, note in zip(marks.sample, marks.symbol, marks.note, strict=True)
+        if symbol == "+" and note.startswith("(")
+    ]
+    if not places:
+        return None
+    stops = [at for at, _ in places[1:]] + [recording.samples]
+    totals: dict[str, tuple[int, float]] = {}
+    for (start, name), stop in zip(places, stops, strict=True):
+        episodes, seconds = totals.get(name, (0, 0.0))
+        totals[name] = (episodes + 1, seconds + (stop - start) / recording.fs_hz)
+    rows = ((name.removeprefix("("), episodes, seconds) for name, (episodes, seconds) in totals.items())
+    return tuple(sorted(rows, key=lambda one: -one[2]))
+
+
+@dataclass(frozen=True, eq=False)
+class Second:
+    """Another reader of the same beats.
+
+    Attributes:
+        by: who.
+        short: the same in a word.
+        names: (beats,) what that reader writes above each beat.
+        confidence: (beats,) the probability of that.
+        warnings: (code, sentence) that speak against what it says.
+    """
+
+    by: str
+    short: str
+    names: NDArray[np.str_]
+    confidence: NDArray[np.floating]
+    warnings: tuple[tuple[str, str], ...] = ()
+
+
+def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> Second:
+    """Return what a model of a bundle says of beats that have been cut."""
+    found = bundle.classifier(patient).classify_blocks(cut.blocks())
+    codes = np.array([bundle.labels.symbol_of(name) for name in found.classes], dtype=np.str_)
+    doubts = doubts_of(bundle, cut, found, patient)
+    by, short = f"the {whose(patient)}", "own" if patient else "global"
+    warnings = tuple((one.code, f"Of {by}: {one.text[0].lower()}{one.text[1:]}") for one in doubts)
+    return Second(by, short, codes[found.label], found.confidence, warnings)
+
+
+def model_facts(bundle: Bundle, patient: str | None, about: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return names and values about a bundle's model, and what it scored where the manifest says."""
+    manifest = bundle.manifest
+    cohort = manifest.get("cohort")
+    trained = str(cohort.get("kind", "")) if isinstance(cohort, dict) else ""
+    split = f", {cohort['split']} split" if isinstance(cohort, dict) and cohort.get("split") else ""
+    window = f"{manifest['window_samples']} samples at {manifest['fs_hz']:g} Hz"
+    rows = [
+        ("Model", f"{whose(patient)}, in the bundle called {about['bundle']}"),
+        (
+            "Method",
+            f"{manifest['method']}, {manifest['rounds']} rounds" if "rounds" in manifest else manifest["method"],
+        ),
+        ("Trained on", f"{trained or 'not said'}{split}; lead {' or '.join(bundle.leads)}"),
+        ("Personal models in it", f"{len(bundle.patients):,}"),
+        ("Classes", " ".join(bundle.classes)),
+        ("It sees", f"one beat at a time: {window}; {manifest['filter']}"),
+        ("RR features", f"version {bundle.rr_version}" if bundle.rr_version else "none"),
+    ]
+    rows += _scores(manifest, patient)
+    rows += _unseen(bundle)
+    rows += _certainty(manifest, patient)
+    signature = bundle.signature
+    if signature is None:
+        signed = "nobody"
+    else:
+        signed = f"{signature.as_json()['key']}, {'verified' if signature.as_json()['verified'] else 'not checked'}"
+    return (*rows, ("Signed by", signed))
+
+
+def _scores(manifest: Mapping[str, object], patient: str | None) -> list[tuple[str, str]]:
+    """Return what the model scored: on this patient, on all of its cohort's test beats."""
+    rows = []
+    run, patients = manifest.get("scores"), manifest.get("patients")
+    if patient is not None and isinstance(patients, dict):
+        own = patients.get(patient, {}).get("scores")
+        said = "not scored"
+        if isinstance(own, dict) and "macro_f1" in own:
+            said = f"macro-F1 {own['macro_f1']:.3f} on {own['beats']:,} {own['split']} beats of this patient"
+        rows.append((f"Scored on patient {patient}", said))
+    if isinstance(run, dict):
+        names = {
+            "T_g": "the global model on every patient's test beats",
+            "T_p": "the personal models, each on its own patient's",
+        }
+        parts = [f"{name} {run[name]:.3f} ({what})" for name, what in names.items() if isinstance(run.get(name), float)]
+        rows.append(("Scored on its cohort", "; ".join(parts) or "not scored"))
+    if patient is None:
+        rows.append(("Scored on this patient", "not scored: it is nobody's own model"))
+    return rows
+
+
+def _unseen(bundle: Bundle) -> list[tuple[str, str]]:
+    """Return how the model in the package reads patients it has not seen, as its card says; of another nobody knows."""
+    if name_of(bundle.path) != SHIPPED:
+        return [("On patients it has not seen", "not assessed: its bundle does not say")]
+    card = read_json(MODEL / CARD_DATA, BundleError)
+    rows = [
+        f"{one['what']}: QRS {one['QRS']}, ventricular {one['VEB']}, supraventricular {one['SVEB']}"
+        for one in card["unseen"]
+    ]
+    said = "sensitivity / positive predictivity in percent, by models made the same way without them"
+    return [("On patients it has not seen", f"{said}; {'; '.join(rows)} ({SHIPPED}/{CARD})")]
+
+
+def _certainty(manifest: Mapping[str, object], patient: str | None) -> list[tuple[str, str]]:
+    """Return what a model's probabilities are worth, where the manifest says so."""
+    overview, models = manifest.get("certainty"), manifest.get("patients")
+    entry = manifest.get("global") if patient is None else models.get(patient) if isinstance(models, dict) else None
+    own = entry.get("certainty") if isinstance(entry, dict) else None
+    if not isinstance(overview, dict) or not isinstance(own, dict):
+        return [("Calibration", "not assessed: probabilities are the model's own, and no beat is called uncertain")]
+    said = f"uncertain below p {own['threshold']:.3f}, at a temperature of {own['temperature']:.2f}"
+    if isinstance(overview.get("accuracy"), float):
+        said += f"; of surer ones {overview['accuracy']:.0%} were right on validation beats of patients it learned from"
+    before, after = overview.get("ece_before"), overview.get("ece_after")
+    if isinstance(before, float) and isinstance(after, float):
+        said += f"; expected calibration error {before:.3f} before, {after:.3f} after"
+    return [("Calibration", said)]

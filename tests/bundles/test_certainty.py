@@ -1,0 +1,265 @@
+"""Temperatures, thresholds and typical beats of a bundle, against scipy and formulas by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from conftest import synthetic_signal
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from scipy.stats import norm
+from support import SavedRun, change_manifest, copied, exported
+
+from ecgfed.bundles.calibration import Answers, Calibration
+from ecgfed.bundles.typical import TYPICAL, fit_typical
+from ecgfed.cohort.cohort import open_cohort
+from ecgfed.device import open_bundle
+from ecgfed.errors import BundleError
+from ecgfed.evaluation.calibration import (
+    SPREADS,
+    answered,
+    calibration_error,
+    fit_temperature,
+    fit_temperatures,
+    threshold_for,
+)
+from ecgfed.runs.run import open_run
+
+
+def drawn(beats: int, temperature: float, seed: int = 0) -> tuple[Any, Any]:
+    """Logits that are worth what they say once they are divided by a temperature, and labels drawn from them."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, (beats, 4))
+    probability = np.exp(log_softmax(logits, axis=1))
+    label = (probability.cumsum(1) < rng.random((beats, 1))).sum(1)
+    return (logits * temperature).astype(np.float32), label
+
+
+@pytest.mark.parametrize("truth", [0.4, 1.0, 3.0])
+def test_the_temperature_is_found_again(truth: float) -> None:
+    logits, label = drawn(20_000, truth)
+    found = fit_temperature(logits, label)
+    assert found == pytest.approx(truth, rel=0.05)
+
+    def loss(at: Any) -> float:
+        return -float(log_softmax(logits.astype(np.float64) / at[0], axis=1)[np.arange(len(label)), label].sum())
+
+    assert found == pytest.approx(minimize(loss, [1.0], method="Nelder-Mead").x[0], rel=1e-3)
+
+
+def test_a_temperature_keeps_near_to_another_one_by_a_normal_of_its_logarithm() -> None:
+    logits, label = drawn(30, 1.0)
+
+    def loss(at: Any) -> float:
+        told = log_softmax(logits.astype(np.float64) / np.exp(at[0]), axis=1)[np.arange(30), label].sum()
+        return -float(told + norm.logpdf(at[0], np.log(2.0), SPREADS[1]))
+
+    expected = float(np.exp(minimize(loss, [0.5], method="Nelder-Mead", options={"xatol": 1e-8}).x[0]))
+    assert fit_temperature(logits, label, 2.0) == pytest.approx(expected, rel=1e-3)
+    assert fit_temperature(logits[:0], label[:0], 2.0) == 2.0
+    perfect = fit_temperature(np.eye(4, dtype=np.float32), np.arange(4), 1.0)
+    assert 0.5 < perfect < 1.0, "four beats without an error are no proof"
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_patients_stray_from_one_another_as_far_as_their_beats_say(apart: bool) -> None:
+    truths = [float(np.exp(1.2 * step / 9)) if apart else 1.5 for step in range(-9, 10)]
+    told = [drawn(200, truth, seed) for seed, truth in enumerate(truths)]
+    found, spread = fit_temperatures(told)
+    assert spread == (max(SPREADS) if apart else min(SPREADS))
+    off = np.abs(np.log(np.array(found) / truths))
+    alone = np.abs(np.log(np.array([fit_temperature(*one) for one in told]) / truths))
+    assert off.mean() < (1.1 if apart else 0.6) * alone.mean()
+
+
+def test_the_calibration_error_by_hand() -> None:
+    probability = np.array([0.95, 0.96, 0.99, 0.55, 0.59, 1.0])
+    right = np.array([True, False, True, True, True, True])
+    # bins of a fifteenth: 0.95, 0.96, 0.99 and 1.0 in (14/15, 1]; 0.55 and 0.59 in (8/15, 9/15]
+    expected = 4 / 6 * abs(3 / 4 - (0.95 + 0.96 + 0.99 + 1.0) / 4) + 2 / 6 * abs(1 - (0.55 + 0.59) / 2)
+    assert calibration_error(probability, right) == pytest.approx(expected)
+    assert np.isnan(calibration_error(probability[:0], right[:0]))
+
+
+def test_the_threshold_is_the_lowest_that_keeps_the_accuracy() -> None:
+    probability = np.array([0.9, 0.8, 0.7, 0.6, 0.6, 0.5])
+    right = np.array([True, True, False, True, True, True])
+    assert threshold_for(probability, right, 0.99) == 0.8
+    assert threshold_for(probability, right, 0.8) == 0.5
+    assert threshold_for(probability, ~right, 0.99) == 1.0
+    # of equal ones all are kept or none: at 0.6, three of four
+    assert threshold_for(np.array([0.9, 0.6, 0.6, 0.6]), np.array([True, True, True, False]), 0.9) == 0.9
+    rng = np.random.default_rng(3)
+    for aim in (0.5, 0.9, 0.99):
+        many, hits = rng.random(400).round(2), rng.random(400) < 0.9
+        found = threshold_for(many, hits, aim)
+        fitting = [one for one in np.unique(many) if hits[many >= one].mean() >= aim]
+        assert found == (min(fitting) if fitting else 1.0)
+
+
+def test_the_global_threshold_is_as_high_as_nine_of_tens_own() -> None:
+    calibration = Calibration(0.95)
+    for seed in range(20):
+        calibration.everyone.append(Answers(*drawn(200, 1.0, seed)))
+    told = calibration.of_everyone()
+    own = sorted(
+        threshold_for(*answered(one.logits, one.label, told["temperature"]), 0.95) for one in calibration.everyone
+    )
+    assert sum(one <= told["threshold"] for one in own) >= 18
+    assert told["threshold"] in own[17:19]
+    never = Answers(np.eye(4, dtype=np.float32)[np.zeros(60, int)] * 9, np.ones(60, np.int64))
+    calibration.everyone += [never] * 6  # whose answers are never right: a quarter of the patients
+    assert calibration.of_everyone()["threshold"] < 1.0
+    few = calibration.everyone[:3]
+    together = Calibration(0.95, few).of_everyone()
+    logits, label = (np.concatenate([getattr(one, name) for one in few]) for name in ("logits", "label"))
+    assert together["threshold"] == threshold_for(*answered(logits, label, together["temperature"]), 0.95)
+
+
+def test_a_patients_threshold_is_its_own_but_no_higher_than_most() -> None:
+    calibration = Calibration(0.95, [], {f"p{seed}": Answers(*drawn(200, 1.0, seed)) for seed in range(20)})
+    told = calibration.of_patients({"temperature": 1.0, "threshold": 0.5})
+    own = {
+        name: threshold_for(*answered(one.logits, one.label, told[name]["temperature"]), 0.95)
+        for name, one in calibration.own.items()
+    }
+    most = sorted(own.values())[15]  # of 20, numbered from 0: the first at or above three quarters of the way
+    assert {name: one["threshold"] for name, one in told.items()} == {name: min(one, most) for name, one in own.items()}
+    short = Calibration(0.95, [], {"p": Answers(*drawn(20, 1.0))}).of_patients({"temperature": 1.0, "threshold": 0.5})
+    assert short["p"]["threshold"] == 0.5, "twenty beats say little: the global one's"
+
+
+def test_what_a_manifest_says_is_what_its_validation_beats_give(local_run: Path, cohort_path: Path) -> None:
+    manifest = json.loads((exported(local_run) / "manifest.json").read_text())
+    saved = SavedRun(local_run, cohort_path)
+    assert (manifest["certainty"]["accuracy"], manifest["certainty"]["ece_bins"]) == (0.99, 15)
+    for number, patient in enumerate(saved.clients):
+        rows = np.flatnonzero((saved.array["client"] == number) & (saved.array["split"] == 1))
+        said = manifest["patients"][patient]["certainty"]
+        assert said["beats"] == len(rows)
+        logits = saved.logits(f"client/{number}", *saved.inputs(rows))
+        for name, temperature in (("ece_before", 1.0), ("ece_after", said["temperature"])):
+            probability, right = answered(logits, saved.array["label"][rows], temperature)
+            assert said[name] == pytest.approx(calibration_error(probability, right), abs=1e-5)
+        kept = probability >= said["threshold"]
+        assert said["kept"] == pytest.approx(kept.mean())
+    errors = [manifest["patients"][name]["certainty"]["ece_after"] for name in saved.clients]
+    assert manifest["certainty"]["ece_after"] == {"mean": np.mean(errors), "worst": max(errors)}
+
+
+def test_a_device_divides_by_the_temperature_and_marks_what_lies_below(local_run: Path, tmp_path: Path) -> None:
+    bundle = copied(exported(local_run), tmp_path / "bundle")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    entry = manifest["patients"]["p1"]
+    patients = {
+        **manifest["patients"],
+        "p1": {**entry, "certainty": {**entry["certainty"], "temperature": 2.5, "threshold": 0.7}},
+    }
+    change_manifest(bundle, patients=patients)
+    signal, r_samples = synthetic_signal("NNNNV" * 8, seed=5)
+    found = open_bundle(bundle).classifier("p1").predict(signal, 360.0, r_samples)
+    session = onnxruntime.InferenceSession(str(bundle / "patients" / "p1.onnx"), providers=["CPUExecutionProvider"])
+    from ecgfed.beats.extract import windows_around
+
+    window = windows_around(signal, 360.0, r_samples).window_mv
+    expected = np.exp(log_softmax(session.run(None, {"window": window})[0] / 2.5, axis=1))
+    np.testing.assert_allclose(found.probability, expected, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(found.uncertain, (found.confidence < 0.7) | found.far)
+    assert (found.label == expected.argmax(1)).all()
+
+
+@pytest.mark.parametrize("noise", ["white", "sine"])
+def test_noise_and_a_sine_look_like_no_beat(fedavg_run: Path, noise: str) -> None:
+    """Cut at any place; the beats of somebody new, shaped as those of the training, are not far."""
+    classifier = open_bundle(exported(fedavg_run)).classifier()
+    at = np.arange(400, 36_000, 290)
+    rng, time_s = np.random.default_rng(8), np.arange(36_500) / 360.0
+    signal = 0.3 * rng.standard_normal(len(time_s)) if noise == "white" else np.sin(2 * np.pi * 1.3 * time_s)
+    found = classifier.predict(signal, 360.0, at)
+    assert found.far.mean() > 0.95
+    assert found.uncertain[found.far].all()
+    beats = classifier.predict(*_around(synthetic_signal("N" * 60, seed=55)))
+    assert beats.far.mean() < 0.1
+
+
+def _around(made: tuple[Any, Any]) -> tuple[Any, float, Any]:
+    return made[0], 360.0, made[1]
+
+
+def test_the_distance_is_that_to_the_nearest_typical_beat(fedavg_run: Path, cohort_path: Path) -> None:
+    """The graph against numpy: standardised windows in steps of four samples."""
+    run, cohort = open_run(fedavg_run), open_cohort(cohort_path)
+    fitted = fit_typical(run.net, cohort, run.plan.seed)
+    assert fitted is not None
+    centres, threshold = fitted[0].numpy().astype(np.float64), fitted[1]
+    assert 1 < len(centres) <= TYPICAL
+    manifest = json.loads((exported(fedavg_run) / "manifest.json").read_text())["certainty"]["far"]
+    assert (manifest["threshold"], manifest["typical"]) == (threshold, len(centres))
+    window = np.asarray(cohort.beats[::3]).astype(np.float64)
+    standard = (window - window.mean(2, keepdims=True)) / window.std(2, keepdims=True)
+    shape = standard.reshape(len(window), 64, 4).mean(2)
+    expected = ((shape[:, None] - centres[None]) ** 2).mean(2).min(1)
+    session = onnxruntime.InferenceSession(str(exported(fedavg_run) / "far.onnx"), providers=["CPUExecutionProvider"])
+    (distance,) = session.run(None, {"window": window.astype(np.float32)})
+    np.testing.assert_allclose(distance[:, 0], expected, rtol=2e-3, atol=2e-3)
+    valid = np.isin(np.arange(len(cohort.label)), cohort.pool(1))
+    (of_valid,) = session.run(None, {"window": np.asarray(cohort.beats[valid])})
+    assert (of_valid[:, 0] <= threshold).mean() >= 0.9
+
+
+def test_a_bundle_without_certainty_is_as_it_was(local_run: Path, tmp_path: Path) -> None:
+    bundle = copied(exported(local_run), tmp_path / "bundle")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    change_manifest(bundle, certainty=None)
+    classifier = open_bundle(bundle).classifier("p1")
+    signal, r_samples = synthetic_signal("NNNNV" * 8, seed=5)
+    found = classifier.predict(signal, 360.0, r_samples)
+    assert not found.uncertain.any()
+    assert not found.far.any()
+    assert classifier.certainty.temperature == 1.0
+    assert manifest["patients"]["p1"]["certainty"]["temperature"] != 1.0
+
+
+@pytest.mark.parametrize(
+    ("where", "wrong"),
+    [
+        ("temperature", 0.0),
+        ("temperature", "1"),
+        ("temperature", True),
+        ("threshold", 1.5),
+        ("threshold", None),
+        ("accuracy", 0),
+        ("far threshold", -1.0),
+        ("far graph", "global.onnx"),
+        ("far graph", "../far.onnx"),
+    ],
+)
+def test_what_is_said_of_certainty_has_its_form(local_run: Path, tmp_path: Path, where: str, wrong: Any) -> None:
+    bundle = copied(exported(local_run), tmp_path / "bundle")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    if where in ("temperature", "threshold"):
+        manifest["patients"]["p2"]["certainty"][where] = wrong
+    elif where == "accuracy":
+        manifest["certainty"]["accuracy"] = wrong
+    else:
+        manifest["certainty"]["far"][where.removeprefix("far ")] = wrong
+    change_manifest(bundle, **manifest)
+    with pytest.raises(BundleError, match=r"manifest\.json: lacks"):
+        open_bundle(bundle)
+
+
+def test_a_stranger_in_the_place_of_the_graph_is_refused(local_run: Path, tmp_path: Path) -> None:
+    """Another graph that says it is the one that measures: it has to take a window and give one distance."""
+    import hashlib
+
+    bundle = copied(exported(local_run), tmp_path / "bundle")
+    data = (bundle / "patients" / "p1.onnx").read_bytes().replace(b"model", b"far..")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "far.onnx").write_bytes(data)
+    manifest["files"]["far.onnx"] |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    change_manifest(bundle, files=manifest["files"])
+    with pytest.raises(BundleError, match=r"far\.onnx"):
+        open_bundle(bundle).classifier()

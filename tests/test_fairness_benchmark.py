@@ -1,0 +1,56 @@
+"""The paired bootstrap of benchmarks/fairness, on scores whose differences are known."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FILE = Path(__file__).parent.parent / "benchmarks" / "fairness" / "run.py"
+
+
+@pytest.fixture(scope="module")
+def fairness() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fairness_run", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def runs(scores: list[list[float]], t_g: list[float]) -> list[dict[str, Any]]:
+    names = [f"p{number}" for number in range(len(scores[0]))]
+    return [{"T_g": g, "patients": dict(zip(names, row, strict=True))} for g, row in zip(t_g, scores, strict=True)]
+
+
+def test_a_difference_that_is_always_there_has_no_width(fairness: ModuleType) -> None:
+    """Every patient 0.1 better under every seed, T_g the same: whatever is drawn, the difference is 0.1, and 0."""
+    base = [[0.1 * number for number in range(1, 8)], [0.05 * number for number in range(1, 8)]]
+    better = [[score + 0.1 for score in row] for row in base]
+    final = {fairness.UNIFORM: runs(base, [0.8, 0.9]), "rule": runs(better, [0.8, 0.9])}
+    found = fairness.less_uniform(final)["rule"]
+    assert found["worst_decile"] == pytest.approx({"mean": 0.1, "low": 0.1, "high": 0.1})
+    assert found["T_g"] == pytest.approx({"mean": 0.0, "low": 0.0, "high": 0.0})
+
+
+def test_a_difference_of_one_seed_in_two_is_not_sure(fairness: ModuleType) -> None:
+    """T_g 0.2 better under one seed of two: the means drawn are 0, 0.1 and 0.2, the interval reaches from 0 to 0.2."""
+    same = [[0.5] * 4, [0.5] * 4]
+    final = {fairness.UNIFORM: runs(same, [0.7, 0.7]), "rule": runs(same, [0.7, 0.9])}
+    found = fairness.less_uniform(final)["rule"]["T_g"]
+    assert found == pytest.approx({"mean": 0.1, "low": 0.0, "high": 0.2})
+
+
+def test_the_worst_tenth_is_one_patient_at_least(fairness: ModuleType) -> None:
+    """Of 11 patients two are the worst tenth (1.1, rounded up), of 4 one: as evaluation has it."""
+    import numpy as np
+
+    eleven = np.array([[0.9, 0.1, 0.3] + [0.8] * 8])
+    assert fairness._tenth(eleven) == pytest.approx([0.2])
+    assert fairness._tenth(np.array([[0.4, 0.2, 0.9, 0.9]])) == pytest.approx([0.2])
+
+
+def test_without_uniform_weights_nothing_is_compared(fairness: ModuleType) -> None:
+    assert fairness.less_uniform({"rule": runs([[0.5]], [0.5])}) == {}

@@ -35,8 +35,8 @@ PersonalOption = Annotated[
     typer.Option(
         "--personal",
         help="Each patient's answer: method (what it keeps), or, made from the global model, masked, prior, head, "
-        "kernel, finetune, probe, gated; default what the method is made for.",
-        autocompletion=choices("method", "masked", "prior", "head", "kernel", "finetune", "probe", "gated"),
+        "kernel, finetune, probe, partway, gated; default what the method is made for.",
+        autocompletion=choices("method", "masked", "prior", "head", "kernel", "finetune", "probe", "partway", "gated"),
     ),
 ]
 MethodOption = Annotated[

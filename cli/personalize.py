@@ -1,4 +1,6 @@
-"""``ecgfed personalize``: a run and a new patient's first labelled minutes in, that patient's personal model out."""
+"""``ecgfed personalize``: a patient's own model in a bundle out; in is a recording with some labels, or a run and a new
+patient's first labelled minutes.
+"""
 
 import time
 from pathlib import Path
@@ -6,13 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.errors import OptionError
+
 from .complete import detector_names
-from .options import MethodOption, MovedCohortOption, PersonalOption, RunArgument, SignOption
+from .options import MethodOption, MovedCohortOption, PersonalOption, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table
 from .reading import (
     AnnotatorOption,
     ColumnsOption,
+    ForceOption,
     FsOption,
+    MainsOption,
+    PeaksOption,
+    TrustedOption,
     UnitsOption,
     as_typed,
     lead_names,
@@ -20,54 +28,122 @@ from .reading import (
     named_detector,
     read_options,
 )
+from .two_forms import refuse_others
 from .watch import watching
 
 if TYPE_CHECKING:
+    from ecgfed.tasks.own_model import OwnModel
     from ecgfed.tasks.personalize import PersonalModel
+
+#: Options of runs, and of recordings; the others are of both.
+_OF_A_RUN = ("record", "class_mix", "epochs", "cohort_path", "method")
+_OF_A_RECORDING = ("labels", "bundle", "beats", "peaks", "mains", "seed", "trusted", "force")
 
 
 def personalize_command(
-    run_path: RunArgument,
+    context: typer.Context,
+    given: Annotated[
+        Path,
+        typer.Argument(metavar="RECORD", help="A recording, with --labels; or a run, the folder of 'ecgfed train'."),
+    ],
     out: Annotated[Path, typer.Option("--out", help="The bundle folder to make, with this patient's model.")],
-    record: Annotated[
-        Path | None, typer.Option("--record", help="The new patient's recording, with its annotations.")
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of a recording: what 'ecgfed label' saved, or a WFDB annotation."),
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Learn from the first minutes' beats; default 5.")] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Of a recording: the model to begin from; default that in the package.")
+    ] = None,
+    beats: Annotated[
+        Path | None, typer.Option(help="Of a recording: folder for a label of every beat; default OUT-beats.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Of a run: the new patient's recording, with its annotations.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Learn from the first minutes' beats; default 5 of a run, else all.")
+    ] = None,
     class_mix: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Learn from no beat but from how often each class occurs: JSON {class: number} or CSV."
+            metavar="FILE",
+            help="Of a run: learn from no beat but from how often each class occurs: JSON {class: number} or CSV.",
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the first minutes' beats.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Of a run: passes over the first minutes' beats.")] = 10,
     personal: PersonalOption = None,
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
-    lead: Annotated[str | None, lead_option("the cohort's")] = None,
+    lead: Annotated[str | None, lead_option("the cohort's or the bundle's")] = None,
+    peaks: PeaksOption = "detected",
     detector: Annotated[
         str | None,
         typer.Option(
-            help="Who finds the R peaks where the cohort's were detected; default as there.",
+            help="Who finds the R peaks, of a run where the cohort's were detected; default as there, else ours.",
             autocompletion=detector_names,
         ),
     ] = None,
+    mains: MainsOption = None,
     annotator: AnnotatorOption = "atr",
+    seed: Annotated[int, typer.Option(min=0, help="Of a recording: that of 'ecgfed label'.")] = 0,
     cohort_path: MovedCohortOption = None,
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
     method: MethodOption = None,
     sign: SignOption = None,
+    trusted: TrustedOption = None,
+    force: ForceOption = False,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make a personal model for a patient who took no part in training; score it on the rest of the recording."""
+    """Make a patient's own model from a recording and a few labels of its beats, or from a run and a new patient."""
+    started = time.perf_counter()
+    how = read_options(fs, units, columns)
+    leads = None if lead is None else lead_names(lead)
+    typed = as_typed(lead=lead, fs=fs, units=units, columns=columns)
+    if not _is_run(given, labels):
+        refuse_others(context, given, _others(context, _OF_A_RUN), "runs", "a recording")
+        from ecgfed.tasks.personalize_labels import DEFAULT_PERSONAL, personalize_labels
+
+        if labels is None:
+            expected = "a file of labels, as 'ecgfed label' saves it"
+            raise OptionError("--labels", f"is missing, and {given} is a recording", expected)
+        with watching(quiet=quiet, json_output=json_output) as watch:
+            own = personalize_labels(
+                given,
+                out,
+                labels=labels,
+                bundle=bundle,
+                minutes=minutes,
+                patient=patient,
+                personal=personal or DEFAULT_PERSONAL,
+                beats=beats,
+                leads=leads,
+                peaks=peaks,
+                detector=named_detector(detector or "ecgfed"),
+                mains_hz=mains,
+                annotator=annotator,
+                how=how,
+                seed=seed,
+                sign=sign,
+                trusted=trusted or None,
+                force=force,
+                overwrite=overwrite,
+                watch=watch,
+            )
+        elapsed = time.perf_counter() - started
+        if json_output:
+            print_json({**own.to_dict(), "seconds": round(elapsed, 2)})
+        elif not quiet:
+            _print_own(own, elapsed, given, typed)
+        return
+    refuse_others(context, given, _others(context, _OF_A_RECORDING), "recordings", "a run")
     from ecgfed.tasks.personalize import personalize
 
-    started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
         model = personalize(
-            run_path,
+            given,
             out,
             record=record,
             minutes=minutes,
@@ -75,11 +151,11 @@ def personalize_command(
             epochs=epochs,
             personal=personal,
             patient=patient,
-            leads=None if lead is None else lead_names(lead),
+            leads=leads,
             detector=None if detector is None else named_detector(detector),
             annotator=annotator,
             cohort=cohort_path,
-            how=read_options(fs, units, columns),
+            how=how,
             overwrite=overwrite,
             method=method,
             sign=sign,
@@ -89,7 +165,60 @@ def personalize_command(
     if json_output:
         print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print(model, elapsed, as_typed(lead=lead, fs=fs, units=units, columns=columns))
+        _print(model, elapsed, typed)
+
+
+def _others(context: typer.Context, some: tuple[str, ...]) -> set[str]:
+    """Return the names of all parameters but some."""
+    return {str(parameter.name) for parameter in context.command.params} - set(some)
+
+
+def _is_run(given: Path, labels: Path | None) -> bool:
+    """Say whether a run is meant: with labels where it is one, else unless it can only be a recording."""
+    from ecgfed.record.wfdb_header import record_base
+    from ecgfed.tasks.report_given import run_given
+
+    if labels is not None:
+        return run_given(given) is not None
+    return (
+        given.is_dir()
+        or given.name == "run.json"
+        or not (given.is_file() or Path(f"{record_base(given)}.hea").exists())
+    )
+
+
+def _print_own(own: "OwnModel", elapsed: float, given: Path, reading: str) -> None:
+    """Print what was made, what it is worth, and where to label next."""
+    from ecgfed.reports.strip import clock
+    from ecgfed.tasks.own_model import KEPT, KEPT_BECAUSE
+
+    answered, checked, enough = own.answered, own.checked, own.enough
+    said = ", ".join(f"{symbol} {count:,}" for symbol, count in answered.counts.items())
+    note(f"{own.patient}: {len(answered.label):,} labels ({said}).", quiet=False)
+    sources = own.labels.by_source()
+    counts = own.labels.by_symbol()
+    rows = [[name, sum(own.labels.symbol == name), *_by_source(own, name)] for name in counts]
+    console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
+    if checked is not None:
+        right = ", ".join(f"{name} {count}" for name, count in checked.right.items())
+        note(f"Of {checked.labels} labels held back in turn, right: {right}.", quiet=False)
+    if own.unchecked:
+        note(f"{own.unchecked[0].upper()}{own.unchecked[1:]}.", quiet=False)
+    note(f"In the bundle: {KEPT[own.kept]}{KEPT_BECAUSE[own.kept] if checked is not None else ''}.", quiet=False)
+    wrong = f"{enough.wrong:,.0f} of {enough.beats:,} beats ({enough.share:.1%}) are expected to have a wrong label"
+    note(f"{wrong}: {'enough by this rule' if enough.enough else 'not enough yet'}.", quiet=False)
+    for place in own.places():
+        note(
+            f"- Label next at {clock(place['time_s'])} (an expected {place['expected_wrong']:.0f} beats).", quiet=False
+        )
+    files = ", ".join(map(str, own.files))
+    then = f"ecgfed predict {own.bundle.path} {given} --patient {own.patient}{reading} --out predictions"
+    note(f"Wrote {own.bundle.path}, {files} in {seconds(elapsed)}. Next: {then}", quiet=False)
+
+
+def _by_source(own: "OwnModel", symbol: str) -> list[int]:
+    here = own.labels.symbol == symbol
+    return [int((here & (own.labels.source == name)).sum()) for name in own.labels.by_source()]
 
 
 def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:

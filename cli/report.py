@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ecgfed.errors import OptionError
-
 from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, seconds, table
 from .reading import (
     RECORD_HELP,
@@ -29,6 +27,7 @@ from .reading import (
     read_options,
 )
 from .tables import Cell
+from .two_forms import refuse_others
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -120,13 +119,11 @@ def report_command(
 
 def _refuse(context: typer.Context, given: Path, *, of_a_run: bool) -> None:
     """Refuse options that were given and that are not of what was named."""
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        typed = context.get_parameter_source(name)
-        if typed is None or typed.name == "DEFAULT" or name in _OF_BOTH or (name in _OF_A_RUN) == of_a_run:
-            continue
-        whose, what = ("recordings", "a run") if of_a_run else ("runs", "a recording")
-        raise OptionError(parameter.opts[0], f"is of {whose}, and {given} is {what}", action="leave it out")
+    if of_a_run:
+        refuse_others(context, given, (*_OF_BOTH, *_OF_A_RUN), "recordings", "a run")
+    else:
+        every = {str(parameter.name) for parameter in context.command.params}
+        refuse_others(context, given, every - set(_OF_A_RUN), "runs", "a recording")
 
 
 def _report_run(

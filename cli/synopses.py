@@ -23,8 +23,8 @@ SYNOPSES = {
     "evaluate": ("Score a run: for everybody, for each patient and class.", "ecgfed evaluate run --split valid"),
     "export": ("Export a run as ONNX models for a device.", "ecgfed export run --out bundle"),
     "personalize": (
-        "Make a personal model for a new patient.",
-        "ecgfed personalize run --record records/new --out bundle",
+        "Make a patient's own model, from a few labels or a run.",
+        "ecgfed personalize mitdb/208 --labels 208-labels.csv --out bundle",
     ),
     "predict": ("Classify every beat of a recording.", "ecgfed predict mitdb/208 --out predictions"),
     "report": ("Make a page of a recording, or of a run.", "ecgfed report mitdb/208 --out 208.html"),

@@ -1,9 +1,9 @@
 """ecgfed: federated, personalised arrhythmia classifiers, from recordings to ONNX models for a device.
 
 The verbs: ``prepare_mitbih`` (``prepare_folder``, ``prepare_demo``, ``prepare_cifar10``), ``train``, ``evaluate``,
-``export``, ``predict``, ``report``, ``report_run``, ``personalize``; for recordings ``inspect_recording``, ``detect``,
-``score_ec57``, ``convert``. What they take and give: a recording, a cohort, a run, scores, a bundle, predictions.
-Everything is loaded when it is first used. Research software, not a medical device.
+``export``, ``predict``, ``report``, ``report_run``, ``personalize``, ``personalize_labels``; for recordings
+``inspect_recording``, ``detect``, ``score_ec57``, ``convert``. What they take and give: a recording, a cohort, a run,
+scores, a bundle, predictions. Everything is loaded when it is first used. Research software, not a medical device.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from ecgfed.tasks.evaluate import evaluate
     from ecgfed.tasks.export import export
     from ecgfed.tasks.inspect import Inspection, inspect_recording
+    from ecgfed.tasks.own_model import OwnModel
     from ecgfed.tasks.personalize import PersonalModel, personalize
+    from ecgfed.tasks.personalize_labels import personalize_labels
     from ecgfed.tasks.predict import predict
     from ecgfed.tasks.predict_batch import Batch, predict_batch
     from ecgfed.tasks.prepare import prepare_demo, prepare_folder, prepare_mitbih, unpack_cohort
@@ -53,6 +55,7 @@ _WHERE = {
     "predict": "tasks.predict",
     "predict_batch": "tasks.predict_batch",
     "personalize": "tasks.personalize",
+    "personalize_labels": "tasks.personalize_labels",
     "report": "tasks.report",
     "report_run": "tasks.report_run",
     "inspect_recording": "tasks.inspect",
@@ -79,6 +82,7 @@ _WHERE = {
     "Inspection": "tasks.inspect",
     "LabelMap": "beats.labels",
     "LongRecording": "record.recording",
+    "OwnModel": "tasks.own_model",
     "PersonalModel": "tasks.personalize",
     "Predictions": "device.predictions",
     "ReadOptions": "record.recording",
@@ -105,6 +109,7 @@ __all__ = [
     "Inspection",
     "LabelMap",
     "LongRecording",
+    "OwnModel",
     "PersonalModel",
     "Predictions",
     "ReadOptions",
@@ -124,6 +129,7 @@ __all__ = [
     "open_recording",
     "open_run",
     "personalize",
+    "personalize_labels",
     "predict",
     "predict_batch",
     "prepare_cifar10",

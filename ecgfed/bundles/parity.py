@@ -71,6 +71,20 @@ def _rr_edge(count: int) -> NDArray[np.float32]:
     return edge
 
 
+def difference(expected: NDArray[np.float32], found: NDArray[np.float32]) -> tuple[float, bool]:
+    """Compare logits (beats, classes) with those that are expected, both finite or not.
+
+    Returns:
+        The largest difference, of logits beyond ``LARGE_LOGIT`` as a share of that (NaN where one is not finite); and
+        whether labels are the same wherever the first two classes are further apart than the tolerance.
+    """
+    scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
+    apart = float((np.abs(found - expected).max(axis=1) / scale).max())
+    top = np.sort(expected, axis=1)
+    clear = (top[:, -1] - top[:, -2]) / scale > LOGIT_TOLERANCE
+    return apart, bool((found.argmax(1) == expected.argmax(1))[clear].all())
+
+
 class Parity:
     """Compares what a device will compute with what was trained."""
 
@@ -91,19 +105,15 @@ class Parity:
         rr_version = 0 if inputs.rr is None else self.net.spec.rr_version
         device = Classifier([self.folder / file for file in chain], self.classes, rr_version)
         found = self._found(device, inputs)
-        scale = np.maximum(1.0, np.abs(expected).max(axis=1) / LARGE_LOGIT)
-        difference = float((np.abs(found - expected).max(axis=1) / scale).max())
-        top = np.sort(expected, axis=1)
-        clear = (top[:, -1] - top[:, -2]) / scale > LOGIT_TOLERANCE
-        agree = (found.argmax(1) == expected.argmax(1))[clear].all()
-        if not (difference <= LOGIT_TOLERANCE and agree):
+        apart, agree = difference(expected, found)
+        if not (apart <= LOGIT_TOLERANCE and agree):
             raise BundleError(
                 f"graph of {name}",
-                f"logits differ by {difference:.2g} from the trained model",
+                f"logits differ by {apart:.2g} from the trained model",
                 f"at most {LOGIT_TOLERANCE:g} and equal labels",
                 "nothing was exported; report this",
             )
-        self.worst, self.beats, self.chains = max(self.worst, difference), self.beats + len(found), self.chains + 1
+        self.worst, self.beats, self.chains = max(self.worst, apart), self.beats + len(found), self.chains + 1
 
     def _found(self, device: Classifier, inputs: Inputs) -> NDArray[np.float32]:
         if self.net.spec.modality == "image":

@@ -112,8 +112,8 @@ class Bundle:
         farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
         return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
 
-    def _read(self, name: str) -> bytes:
-        """Return the bytes of one of the bundle's files, which are those the manifest knows."""
+    def read(self, name: str) -> bytes:
+        """Return the bytes of one of the bundle's files, which are those the manifest knows; raises BundleError."""
         path, about = self.path / name, self.manifest["files"][name]
         parts = Path(name).parts
         check_links(self.path, [str(Path(*parts[: i + 1])) for i in range(len(parts))], BundleError)
@@ -127,7 +127,7 @@ class Bundle:
         return data
 
     def _graph(self, name: str) -> Graph:
-        graph = check_graph(self.path / name, self._read(name))
+        graph = check_graph(self.path / name, self.read(name))
         self._binding.check(name, graph.path, graph.metadata)
         return graph
 
@@ -138,7 +138,7 @@ class Bundle:
             BundleError: a file that is missing, was changed, or does not belong to this manifest.
         """
         for name in self.manifest["files"]:
-            data = self._read(name)
+            data = self.read(name)
             if name.endswith(GRAPH):
                 self._binding.check(name, self.path / name, outside_of(self.path / name, data).metadata)
 

@@ -5,7 +5,7 @@ from before it was written say less, and then that is a doubt of its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: Every code there is, and what it means; a script may rely on them.
@@ -56,12 +56,14 @@ class TrainedOn:
         class_counts: training beats of each class.
         recordings: SHA-256 of the files of the recordings that took part; None also where names were to leave.
         patient_classes: patient -> the classes of its training beats.
+        patient_recordings: patient -> SHA-256 of the files that its own model alone learned from, where it says so.
     """
 
     synthetic: bool | None
     class_counts: Mapping[str, int] | None
     recordings: frozenset[str] | None
     patient_classes: Mapping[str, tuple[str, ...]]
+    patient_recordings: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def never_seen(self) -> tuple[str, ...]:
@@ -84,8 +86,13 @@ def trained_on(manifest: Mapping[str, Any]) -> TrainedOn:
         for client, entry in manifest["patients"].items()
         if entry.get("classes") is not None
     }
+    files = {
+        client: frozenset(_names(entry["recordings"]))
+        for client, entry in manifest["patients"].items()
+        if entry.get("recordings") is not None
+    }
     if said is None:
-        return TrainedOn(True if demo else None, None, None, own)
+        return TrainedOn(True if demo else None, None, None, own, files)
     if not isinstance(said, Mapping) or not isinstance(said["synthetic"], bool):
         raise TypeError("trained_on in its form")
     counts, recordings = said["class_counts"], said["recordings"]
@@ -95,7 +102,7 @@ def trained_on(manifest: Mapping[str, Any]) -> TrainedOn:
     if any(set(names) - set(classes) for names in own.values()):
         raise ValueError("classes of a patient that are the bundle's")
     digests = None if recordings is None else frozenset(_names(recordings))
-    return TrainedOn(said["synthetic"] or demo, dict(counts), digests, own)
+    return TrainedOn(said["synthetic"] or demo, dict(counts), digests, own, files)
 
 
 def _is_count(value: object) -> bool:

@@ -12,14 +12,13 @@ from ecgfed.device.certainty import certainty_in
 from ecgfed.device.doubts import Doubt
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import BundleError, OptionError, RecordError
-from ecgfed.files import sha256
 from ecgfed.record.leads import Alike, by_place, most_alike
 from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_made_up
 from ecgfed.signal.findings import paced_rhythm
 from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.signal.size import said_of, too_large
-from ecgfed.tasks.records import no_ecg
+from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
 
 #: So many far or uncertain beats are nothing to speak of: one in a hundred is far among those trained on.
@@ -32,7 +31,7 @@ _UNLIKE = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal
 
 def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) -> None:
     """Refuse a model of made-up patients on a recording that is not made up, unless forced; raises BundleError."""
-    if bundle.trained_on.synthetic and not force and not is_made_up(recording) and not _took_part(bundle, recording):
+    if bundle.trained_on.synthetic and not force and not is_made_up(recording) and not took_part(bundle, recording):
         raise BundleError(
             bundle.path,
             f"was trained on synthetic patients alone, and {recording.name} is not one of them",
@@ -145,13 +144,11 @@ def _paced(beats: RecordingBeats) -> str:
     return f"The {who} says that the rhythm is paced: a paced beat may be called by another class's name."
 
 
-def _took_part(bundle: Bundle, recording: AnyRecording) -> bool:
-    """Whether the model was trained on one of these very files, whatever they are called now."""
-    known = bundle.trained_on.recordings
-    if not known:
-        return False
-    files = [file for file in recording.files if file.suffix.casefold() != ".hea" and file.is_file()]
-    return any(sha256(file) in known for file in files)
+def took_part(bundle: Bundle, recording: AnyRecording, patient: str | None = None) -> bool:
+    """Whether the model, or this patient's own, learned from one of these very files, whatever they are called now."""
+    told = bundle.trained_on
+    known = (told.recordings or frozenset()) | told.patient_recordings.get(patient or "", frozenset())
+    return bool(known) and not known.isdisjoint(recording_digests(recording))
 
 
 def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, alike: bool) -> Iterator[Doubt]:
@@ -176,7 +173,7 @@ def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, 
 
 
 def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[Doubt]:
-    if _took_part(bundle, recording):
+    if took_part(bundle, recording, patient):
         text = "The model was trained on beats of this very recording: a new patient's would be classified less well."
     elif patient is not None:
         text = f"Patient {patient} took part in training: on a new patient the model would do less well."

@@ -1,0 +1,138 @@
+"""The labels that a person gave to some beats of a recording, at the R peaks that were found in it. No torch."""
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import MATCH_S, match_peaks
+from ecgfed.errors import RecordError
+from ecgfed.gate import read_bounded
+from ecgfed.labels.answers import CANNOT_TELL, MOST_BYTES, NO_BEAT, SYMBOLS, read_answers
+from ecgfed.record.reader import FORMATS
+from ecgfed.record.recording import AnyRecording
+from ecgfed.tasks.grouped import GroupedBeats, recording_id
+from ecgfed.tasks.labels_checked import models_labels
+from ecgfed.tasks.own_files import COLUMNS, SUFFIX
+from ecgfed.tasks.report_labels import read_labels
+from ecgfed.text import shortened
+
+#: Of more labels than this share lying at no beat they are hardly of this recording.
+MOST_APART = 0.1
+_OTHER = "is it another recording's, or another --lead or --detector that finds the beats?"
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Labels as a file has them.
+
+    Attributes:
+        sample: (labels,) int64 increasing.
+        symbol: (labels,) symbols of ``ecgfed.labels.answers.SYMBOLS``.
+    """
+
+    sample: NDArray[np.int64]
+    symbol: NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """Labels at beats.
+
+    Attributes:
+        label: number of a beat -> its label, those in groups alone.
+        apart: labels that lie at no beat.
+        later: labels past the first minutes, which do not count.
+    """
+
+    label: dict[int, str]
+    apart: int
+    later: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many labels there are of each symbol, the most frequent first."""
+        return dict(Counter(self.label.values()).most_common())
+
+
+def read_marks(path: Path, recording: AnyRecording) -> Marks:
+    """Read the labels of a recording: the table that ``label`` saves, a WFDB annotation, or a table of marks.
+
+    Args:
+        path: the file.
+        recording: the recording they are of.
+
+    Raises:
+        RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
+            did, or ``personalize`` spread them.
+    """
+    columns = _columns(path)
+    if "label" in columns:
+        return _of_answers(path, recording)
+    if path.suffix == f".{SUFFIX}" or columns == list(COLUMNS):
+        raise RecordError(path, "holds labels that 'ecgfed personalize' spread", "those that a person gave")
+    found = read_labels(path, recording)
+    if models_labels(path, found) is not None:
+        raise RecordError(path, "holds a model's labels, which nobody has read over", "those that a person gave")
+    keep = np.isin(found.symbol, sorted(SYMBOLS))
+    sample, first = np.unique(found.sample[keep], return_index=True)
+    return Marks(sample, found.symbol[keep][first])
+
+
+def _columns(path: Path) -> list[str]:
+    """Return the names of a table's columns, none of another file."""
+    if path.suffix.casefold() not in FORMATS["csv"]:
+        return []
+    text = read_bounded(path, MOST_BYTES, RecordError).decode("utf-8-sig", errors="replace")
+    first = next((line for line in text.splitlines() if not line.startswith("#")), "")
+    delimiter = next((mark for mark in "\t;" if mark in first), ",")
+    try:
+        return [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+    except csv.Error:  # a cell without end: whoever reads the table says so
+        return []
+
+
+def _of_answers(path: Path, recording: AnyRecording) -> Marks:
+    answers = read_answers(path)
+    here = recording_id(recording)
+    if other := next((one.recording for one in answers if one.recording not in ("", here)), ""):
+        found = f"holds labels of another recording ({shortened(other, 20)})"
+        raise RecordError(path, found, f"those of {recording.name} ({here})", "name the recording they were given for")
+    if answers[-1].sample >= recording.samples:
+        found = f"has a label at sample {answers[-1].sample}"
+        expected = f"0 to {recording.samples - 1}, the recording's length"
+        raise RecordError(path, found, expected, "check that the labels belong to this recording")
+    sample = np.array([one.sample for one in answers], dtype=np.int64)
+    return Marks(sample, np.array([one.label for one in answers], dtype=np.str_))
+
+
+def at_beats(marks: Marks, path: Path, grouped: GroupedBeats, minutes: float | None) -> Answered:
+    """Give each label to the R peak within 150 ms.
+
+    Args:
+        marks: the labels.
+        path: their file, for messages.
+        grouped: the recording's beats; those in groups are those of the first minutes.
+        minutes: how long labels count, None for all.
+
+    Raises:
+        RecordError: no label is left, or more than a tenth lie at no beat.
+    """
+    recording, peaks = grouped.beats.recording, grouped.beats.r_samples
+    use, theirs = match_peaks(peaks, marks.sample, round(MATCH_S * recording.fs_hz))
+    label = {int(i): str(marks.symbol[j]) for i, j in zip(use, theirs, strict=True) if i < grouped.grouped}
+    end = np.inf if minutes is None else minutes * 60 * recording.fs_hz
+    alone = np.setdiff1d(np.arange(len(marks.sample)), theirs)
+    alone = alone[(marks.sample[alone] < end) & (marks.symbol[alone] != NO_BEAT)]  # no beat: as the detector says
+    later = len(marks.sample) - int((marks.sample < end).sum())
+    count = len(label) + len(alone)
+    if len(alone) > MOST_APART * count:
+        found = f"{len(alone):,} of {count:,} labels lie at no beat of {recording.name}"
+        raise RecordError(path, found, "each within 150 ms of an R peak", _OTHER)
+    if not set(label.values()) - {CANNOT_TELL}:
+        where = "" if minutes is None else f" in the first {minutes:g} minutes"
+        raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
+    return Answered(dict(sorted(label.items())), len(alone), later)

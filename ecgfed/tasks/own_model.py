@@ -1,0 +1,103 @@
+"""What ``personalize --labels`` made: a patient's own model, what it is worth, and a label for every beat."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ecgfed.device.bundle import Bundle
+from ecgfed.labels.enough import Enough
+from ecgfed.tasks.own_files import OwnLabels
+from ecgfed.tasks.own_labels import Answered
+from ecgfed.tasks.own_models import HeldBack
+from ecgfed.text import shortened
+
+#: Which model is exported, in words.
+KEPT = {
+    "personal": "the personal model",
+    "global": "the global model, unchanged",
+    "scratch": "a model from scratch on the same labels",
+}
+#: Why, where labels were held back.
+KEPT_BECAUSE = {
+    "personal": ", which had no fewer of them right than the global one and one from scratch",
+    "global": ", since it had more of them right than the personal one",
+    "scratch": ", since it had more of them right than the personal and the global one",
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OwnModel:
+    """A patient's own model from a few labels, and the recording's own labels.
+
+    Attributes:
+        patient: its name in the bundle.
+        bundle: the bundle that holds it.
+        labels: what every beat is, and who says so.
+        answered: the labels that were given, at their beats.
+        kept: which model is exported, a key of ``KEPT``.
+        checked: what it is worth on labels held back, or None where there were too few.
+        unchecked: what could not be checked, one sentence, or ``""``.
+        enough: whether the labels are enough, and where to label next.
+        files: the files of the recording's own labels.
+        about: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings.
+    """
+
+    patient: str
+    bundle: Bundle
+    labels: OwnLabels
+    answered: Answered
+    kept: str
+    checked: HeldBack | None
+    unchecked: str
+    enough: Enough
+    files: tuple[Path, ...]
+    about: dict[str, Any]
+
+    def __repr__(self) -> str:
+        name, given = shortened(self.patient, 60), len(self.answered.label)
+        return f"OwnModel({name!r}: {given} labels -> {len(self.labels.sample):,} beats; {KEPT[self.kept]})"
+
+    def places(self) -> list[dict[str, Any]]:
+        """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""
+        labels = self.labels
+        return [
+            {
+                "sample": int(labels.sample[one.beat]),
+                "time_s": round(float(labels.sample[one.beat]) / labels.recording.fs_hz, 3),
+                "beats": one.beats,
+                "expected_wrong": round(one.wrong, 1),
+            }
+            for one in self.enough.places
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it but the beats, JSON-ready."""
+        enough, checked = self.enough, self.checked
+        return {
+            **self.about,
+            "patient": self.patient,
+            "bundle": str(self.bundle.path),
+            "kept": self.kept,
+            "labels": self.answered.counts,
+            "labels_at_no_beat": self.answered.apart,
+            "labels_too_late": self.answered.later,
+            "held_back": None if checked is None else held_dict(checked),
+            "unchecked": self.unchecked or None,
+            "beats": len(self.labels.sample),
+            "beats_by_source": self.labels.by_source(),
+            "beats_by_symbol": self.labels.by_symbol(),
+            "uncertain_beats": int(self.labels.uncertain.sum()),
+            "expected_wrong": {
+                "beats": round(enough.wrong, 1),
+                "of": enough.beats,
+                "without_a_label": enough.unsaid,
+                "enough": enough.enough,
+            },
+            "label_next": self.places(),
+            "files": [str(file) for file in self.files],
+        }
+
+
+def held_dict(checked: HeldBack) -> dict[str, Any]:
+    """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, and right ones by who answered."""
+    return {"labels": checked.labels, "parts": checked.parts, **checked.right}

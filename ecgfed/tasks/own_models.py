@@ -1,0 +1,198 @@
+"""A patient's own model from a few labels, and what it is worth on labels that are held back from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.beats.labels import LabelMap
+from ecgfed.bundles.weights import GlobalModel
+from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.labels.groups import Groups
+from ecgfed.labels.spread import spread
+from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.base import Batch
+from ecgfed.nets.net import Inputs
+from ecgfed.personal.base import BATCH, OwnBeats, Personal
+from ecgfed.personal.finetune import Stopping, train_on
+from ecgfed.tasks.grouped import GroupedBeats
+
+#: Beats that a model learns from at most: its steps look at fewer.
+MOST_LEARNED = 4000
+#: Labels are held back in so many parts, and with fewer labels none are.
+PARTS = 5
+#: How a net with new weights learns from the same beats.
+SCRATCH = Stopping(lr=0.02, steps=300, every=300)
+#: Who answers labels that are held back.
+ANSWERERS = ("groups", "personal", "global", "scratch")
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedBeats:
+    """The beats that models learn from, as a net sees them.
+
+    Attributes:
+        row: (beats,) int64 increasing, their numbers in the recording.
+        inputs: windows, and RR features where the net takes them.
+    """
+
+    row: NDArray[np.int64]
+    inputs: Inputs
+
+    def some(self, rows: NDArray[np.int64]) -> Inputs:
+        """Return beats by their numbers in the recording, which are among these."""
+        at = torch.from_numpy(np.searchsorted(self.row, rows))
+        return Inputs(self.inputs.examples[at], None if self.inputs.rr is None else self.inputs.rr[at])
+
+
+def learned_beats(grouped: GroupedBeats, answered: NDArray[np.int64]) -> LearnedBeats:
+    """Cut the beats to learn from: those with an answer, and of the others in groups up to ``MOST_LEARNED``, evenly."""
+    others = np.setdiff1d(np.arange(grouped.grouped), answered)
+    if len(others) > (room := max(MOST_LEARNED - len(answered), 0)):
+        others = others[np.linspace(0, len(others) - 1, room).astype(np.int64)]
+    row = np.union1d(answered, others)
+    blocks = list(grouped.beats.blocks(row))
+    examples = np.concatenate([block.window_mv for block in blocks])
+    rr = np.concatenate([block.rr_s for block in blocks]) if grouped.bundle.rr_version else None
+    return LearnedBeats(row, Inputs(torch.from_numpy(examples), None if rr is None else torch.from_numpy(rr)))
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """Makes models from labels.
+
+    Attributes:
+        start: the global model.
+        groups: of the recording's first beats.
+        labels: classes and their symbols.
+        beats: what is learned from.
+        how: how a personal answer is made.
+        everyone: (classes,) share of each class among all training beats of the bundle.
+        seed: for whatever is drawn.
+    """
+
+    start: GlobalModel
+    groups: Groups
+    labels: LabelMap
+    beats: LearnedBeats
+    how: Personal
+    everyone: torch.Tensor
+    seed: int
+
+    def own_beats(self, label: dict[int, str]) -> OwnBeats | None:
+        """Return the beats with the labels that a few answers give them; None where none has a class."""
+        names, _ = spread(self.groups, label)
+        number = self.labels.encode(names[self.beats.row]).astype(np.int64)
+        known = np.flatnonzero(number >= 0)
+        if not len(known):
+            return None
+        train = Batch(self.beats.some(self.beats.row[known]), torch.from_numpy(number[known]))
+        return OwnBeats(train, None, self.everyone, (self.seed, 0))
+
+    @one_torch_thread()
+    def personal(self, own: OwnBeats) -> Chain:
+        """Return the patient's model, made from the global one."""
+        return self.how.fit(self.start.net, self.start.params, own)
+
+    @one_torch_thread()
+    def scratch(self, own: OwnBeats) -> Chain:
+        """Return a model of the same net that has seen nothing but these beats."""
+        net = self.start.net
+        return Chain((Part("model", train_on(net, net.initial(self.seed), own, SCRATCH, dict), shared=False),))
+
+    @one_torch_thread()
+    def answers(self, chain: Chain, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the class numbers (rows,) that a model gives some of the beats."""
+        from ecgfed.evaluation.predict import chain_logits
+
+        inputs = self.beats.some(rows)
+        found = [np.empty(0, np.int64)]
+        with torch.inference_mode():
+            for start in range(0, len(rows), BATCH):
+                some = slice(start, start + BATCH)
+                part = Inputs(inputs.examples[some], None if inputs.rr is None else inputs.rr[some])
+                found.append(chain_logits(self.start.net, chain, part).argmax(1).numpy())
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """How many labels were answered rightly while they were held back.
+
+    Attributes:
+        labels: how many were held back in turn.
+        parts: in how many parts.
+        right: of ``ANSWERERS``, how many each had right.
+    """
+
+    labels: int
+    parts: int
+    right: dict[str, int]
+
+    @property
+    def best(self) -> str:
+        """Whose model a patient is served best by: the personal one unless the global one, or one from scratch, had
+        more right; of these two the global one where they are equal.
+        """
+        right = self.right
+        other = "global" if right["global"] >= right["scratch"] else "scratch"
+        return "personal" if right["personal"] >= right[other] else other
+
+
+def parts_of(number: NDArray[np.integer], parts: int, seed: int) -> NDArray[np.int64]:
+    """Divide labels into parts, each with about its share of every class.
+
+    Args:
+        number: (labels,) their classes.
+        parts: how many parts, at most as many as there are labels.
+        seed: the same seed gives the same parts.
+
+    Returns:
+        (labels,) the part of each, 0 to ``parts`` - 1; sizes differ by one at most.
+    """
+    shuffled = np.random.default_rng([seed, 16]).permutation(len(number))
+    order = shuffled[np.argsort(np.asarray(number)[shuffled], kind="stable")]
+    part = np.empty(len(number), np.int64)
+    part[order] = np.arange(len(number)) % parts
+    return part
+
+
+def held_back(
+    learner: Learner,
+    label: dict[int, str],
+    global_class: NDArray[np.integer],
+    told: Callable[[int, int], None] = lambda done, total: None,
+) -> HeldBack | None:
+    """Hold labels back in parts, and count who answers them rightly from the others; None with fewer than ``PARTS``.
+
+    Labels without a class of the bundle (``?`` and ``|`` among them) are held back from nobody: no model answers them.
+
+    Args:
+        learner: makes the models.
+        label: answered beat -> its label.
+        global_class: (beats,) what the global model gives every beat of the recording.
+        told: called with the parts that are done, and all.
+    """
+    beats = np.array(sorted(label), dtype=np.int64)
+    truth = learner.labels.encode(np.array([label[beat] for beat in beats.tolist()], dtype=np.str_)).astype(np.int64)
+    beats, truth = beats[truth >= 0], truth[truth >= 0]
+    if len(beats) < PARTS:
+        return None
+    part = parts_of(truth, PARTS, learner.seed)
+    right = dict.fromkeys(ANSWERERS, 0)
+    for number in range(PARTS):
+        away, is_class = beats[part == number], truth[part == number]
+        hidden = set(away.tolist())
+        rest = {beat: symbol for beat, symbol in label.items() if beat not in hidden}
+        names, _ = spread(learner.groups, rest)
+        own = learner.own_beats(rest)
+        found = {"groups": learner.labels.encode(names[away]), "global": global_class[away]}
+        if own is not None:
+            found["personal"] = learner.answers(learner.personal(own), away)
+            found["scratch"] = learner.answers(learner.scratch(own), away)
+        for name, answers in found.items():
+            right[name] += int((answers == is_class).sum())
+        told(number + 1, PARTS)
+    return HeldBack(len(beats), PARTS, right)

@@ -1,0 +1,309 @@
+"""``personalize --labels``: a recording and a few labels in; the patient's own model in a bundle, and a label for every
+beat of the recording out. No run is needed: it begins from the model in the package, or from any bundle's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ecgfed.beats.path import BeatOptions
+from ecgfed.bundles.export import PatientModel
+from ecgfed.bundles.extend import check_extension, extended_bundle
+from ecgfed.bundles.parity import PARITY_BEATS
+from ecgfed.bundles.weights import GlobalModel, check_answers, global_model
+from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.shipped import name_of
+from ecgfed.device.signatures import Signer
+from ecgfed.errors import OptionError, RecordError
+from ecgfed.files import check_free, write_together
+from ecgfed.gate import name_fault
+from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
+from ecgfed.labels.enough import judge
+from ecgfed.labels.spread import spread
+from ecgfed.methods.answers import Chain
+from ecgfed.personal.base import Personal
+from ecgfed.personal.registry import METHODS_OWN, personal_by_name
+from ecgfed.record.leads import lead_list
+from ecgfed.record.opening import open_recording
+from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.tasks.doubts import refuse_synthetic, took_part
+from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
+from ecgfed.tasks.own_files import OwnLabels, own_targets
+from ecgfed.tasks.own_labels import Answered, at_beats, read_marks
+from ecgfed.tasks.own_model import OwnModel, held_dict
+from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned_beats
+from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.records import recording_digests, with_lead
+from ecgfed.tasks.watch import NOBODY, Watch
+
+#: How a patient's model is made where nobody says.
+DEFAULT_PERSONAL = "partway"
+
+
+def personalize_labels(
+    recording: AnyRecording | Path | str,
+    out: Path | str,
+    *,
+    labels: Path | str,
+    bundle: Bundle | Path | str | None = None,
+    minutes: float | None = None,
+    patient: str | None = None,
+    personal: str = DEFAULT_PERSONAL,
+    beats: Path | str | None = None,
+    leads: str | Sequence[str] | None = None,
+    peaks: str = "detected",
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
+    annotator: str = "atr",
+    how: ReadOptions | None = None,
+    seed: int = 0,
+    sign: Path | str | None = None,
+    trusted: Path | str | Sequence[Path | str] | None = None,
+    force: bool = False,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> OwnModel:
+    """Make a patient's own model from a few labels of a recording, and label all its beats. Not for diagnosis.
+
+    Each label goes to all beats of its group; the model learns from these. Labels are held back in turn to see what
+    it is worth: it is exported only where neither the global model nor one from scratch had more of them right.
+
+    Args:
+        recording: a recording, or its file.
+        out: the bundle folder to make: the given bundle's, with this patient's model.
+        labels: the table that ``ecgfed label`` saves, a WFDB annotation, or a table of marks.
+        bundle: whose global model is begun from, default the model in the package.
+        minutes: only labels of the first minutes count, and only their beats are put into groups; default all.
+        patient: name of the model in the bundle; default the recording's.
+        personal: how the model is made, a name of ``ecgfed.personal``.
+        beats: folder for the recording's own labels; default ``OUT-beats``.
+        leads: lead names in order of preference; default the bundle's.
+        peaks: ``detected`` or ``annotated`` R peaks.
+        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded, for detectors that ask; None is 60.
+        annotator: suffix of the annotation file, for annotated peaks.
+        how: what a CSV or NumPy file leaves open.
+        seed: of the groups, the training and the parts that are held back; that of ``label``.
+        sign: a private key (PEM, Ed25519) to sign the bundle with.
+        trusted: public keys (PEM files), one of which has to have signed the given bundle; None takes any.
+        force: begin from a model of synthetic patients for other recordings too.
+        overwrite: replace ``out``, the files in ``beats``, and a patient of this name.
+        watch: told how far it is, and what to keep in mind.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used; nothing is written.
+    """
+    out, labels = Path(out), Path(labels)
+    made, signer = _check(personal, seed), None if sign is None else Signer(sign)
+    opened = opened_bundle(bundle, trusted)
+    start = global_model(opened)
+    recording = _opened(recording, opened, leads, read_options(how))
+    name = _name(patient, recording)
+    check_extension(opened, out, name, overwrite=overwrite)
+    targets = own_targets(_beats_folder(out, beats), recording)
+    check_free(targets, [*recording.files, labels], overwrite=overwrite, option="--beats")
+    refuse_synthetic(opened, recording, force=force)
+    marks = read_marks(labels, recording)
+    options = BeatOptions(
+        () if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
+    )
+    grouped = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
+    answered = at_beats(marks, labels, grouped, minutes)
+    learner = _learner(grouped, start, answered, made, seed)
+    warnings = _doubts(grouped, answered, learner)
+    for text in warnings:
+        watch.warn(text)
+    choice = _chosen(learner, grouped, answered, watch)
+    about = {
+        "record": recording.name,
+        "recording": recording_id(recording),
+        "lead": recording.lead,
+        "personal": made.name,
+        "minutes": minutes,
+        "seed": seed,
+        "started_from": name_of(opened.path),
+        "warnings": warnings,
+    }
+    enough = judge(grouped.groups, answered.label)
+    model = _patient_model(name, choice, learner, answered)
+    facts = {
+        "personal": made.name if choice.kept == "personal" else choice.kept,
+        "labels": answered.counts,
+        "held_back": None if choice.checked is None else held_dict(choice.checked),
+        "recordings": recording_digests(recording),
+    }
+    with extended_bundle(opened, out, model, start.net, facts=facts, signer=signer, overwrite=overwrite) as extended:
+        own = _own_labels(grouped, answered, extended, name)
+        write_together(dict(zip(targets, (own.annotation(), own.table()), strict=True)))
+    return OwnModel(
+        name,
+        open_bundle(out),
+        own,
+        answered,
+        choice.kept,
+        choice.checked,
+        choice.unchecked,
+        enough,
+        tuple(targets),
+        about,
+    )
+
+
+def _check(personal: str, seed: int) -> Personal:
+    """Refuse what needs no file to be refused; return how the model is made."""
+    made = personal_by_name(personal)
+    if made is None:
+        raise OptionError(f"--personal {METHODS_OWN}", "needs a run", "one that labels are enough for", "leave it out")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
+        raise OptionError("--seed", f"{seed!r:.40}", "a whole number, 0 or more")
+    return made
+
+
+def _opened(
+    recording: AnyRecording | Path | str, bundle: Bundle, leads: str | Sequence[str] | None, how: ReadOptions
+) -> AnyRecording:
+    """Return the recording with every lead; the one in use is chosen as ``predict`` does."""
+    wanted = bundle.leads if leads is None else lead_list(leads)
+    if isinstance(recording, AnyRecording):
+        return with_lead(recording, wanted)
+    return open_recording(recording, wanted, every_lead=True, how=how)
+
+
+def _name(patient: str | None, recording: AnyRecording) -> str:
+    name = recording.name if patient is None else patient
+    if fault := name_fault(name):
+        found = f"{name!r:.100} {fault}"
+        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
+    return name
+
+
+def _beats_folder(out: Path, beats: Path | str | None) -> Path:
+    """Return the folder of the recording's own labels; not inside the bundle, which holds what its manifest names."""
+    folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
+    if out.resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise OptionError("--beats", f"{folder} is inside the bundle {out}", "another folder")
+    return folder
+
+
+def _learner(grouped: GroupedBeats, start: GlobalModel, answered: Answered, how: Personal, seed: int) -> Learner:
+    """Cut the beats that are learned from, and see that the weights answer them as the bundle's graphs do.
+
+    Raises:
+        BundleError: they do not.
+        RecordError: no label has a class of the bundle.
+    """
+    bundle = grouped.bundle
+    if not (set(answered.label.values()) & set(bundle.labels.symbols)):
+        said = ", ".join(answered.counts)
+        raise RecordError("--labels", f"are {said} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}")
+    beats = learned_beats(grouped, np.array(sorted(answered.label), dtype=np.int64))
+    some = beats.row[np.linspace(0, len(beats.row) - 1, min(PARITY_BEATS, len(beats.row))).astype(np.int64)]
+    check_answers(bundle, start, beats.some(some))
+    counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
+    everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
+    everyone = everyone if everyone.sum() > 0 else torch.ones(len(bundle.classes))
+    return Learner(start, grouped.groups, bundle.labels, beats, how, everyone / everyone.sum(), seed)
+
+
+def _doubts(grouped: GroupedBeats, answered: Answered, learner: Learner) -> list[str]:
+    """Return what to keep in mind beside the model, a sentence each."""
+    found = []
+    if answered.apart:
+        found.append(f"{answered.apart:,} labels lie at no beat that was found, and are left out")
+    of_no_class = {
+        symbol: count
+        for symbol, count in answered.counts.items()
+        if symbol not in learner.labels.symbols and symbol not in (NO_BEAT, CANNOT_TELL)
+    }
+    if of_no_class:
+        said = ", ".join(f"{count:,} {symbol}" for symbol, count in of_no_class.items())
+        found.append(f"the bundle has no class for {said}: the beats keep these labels, no model learns them")
+    if took_part(grouped.bundle, grouped.beats.recording):
+        found.append("the global model was trained on this very recording: on a new patient it would do less well")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Which model a patient gets, and why."""
+
+    kept: str
+    chain: Chain
+    checked: HeldBack | None
+    unchecked: str
+
+
+def _chosen(learner: Learner, grouped: GroupedBeats, answered: Answered, watch: Watch) -> _Choice:
+    """Make the model that answered most of the labels held back; the global one where nobody can know."""
+
+    def told(done: int, total: int) -> None:
+        watch.progress("checks", done, total)
+
+    checked = held_back(learner, answered.label, grouped.answers.label, told)
+    classes = {learner.labels.symbols[one] for one in answered.label.values() if one in learner.labels.symbols}
+    if checked is None:
+        said = (
+            f"with fewer than {PARTS} labels nothing shows that a personal model is better: the global model stands in"
+        )
+        return _Choice("global", learner.start.chain, None, said)
+    unchecked = ""
+    if len(classes) == 1:
+        unchecked = f"only {min(classes)} was labelled: how well the model tells other classes could not be checked"
+    own = learner.own_beats(answered.label)
+    assert own is not None  # a label has a class
+    chain = learner.start.chain
+    if checked.best != "global":
+        chain = learner.personal(own) if checked.best == "personal" else learner.scratch(own)
+    return _Choice(checked.best, chain, checked, unchecked)
+
+
+def _patient_model(name: str, choice: _Choice, learner: Learner, answered: Answered) -> PatientModel:
+    """Return the patient's part of the bundle."""
+    symbols = set(answered.label.values())
+    there = {learner.labels.symbols[one] for one in symbols if one in learner.labels.symbols}
+    classes = tuple(one for one in learner.labels.classes if one in there)
+    row = learner.beats.row
+    some = row[np.linspace(0, len(row) - 1, min(PARITY_BEATS, len(row))).astype(np.int64)]
+    return PatientModel(name, name, choice.chain, learner.beats.some(some), None, classes)
+
+
+def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patient: str) -> OwnLabels:
+    """Say what each beat of the recording is: as its answered beat's label says, else as the patient's model does."""
+    beats, count = grouped.beats, len(grouped.beats.r_samples)
+    found = bundle.classifier(patient).classify_blocks(beats.blocks())
+    classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
+    model = classes[found.label]
+    symbol, origin = model.copy(), np.full(count, -1, np.int64)
+    source = np.full(count, "model", dtype="<U9")
+    names, from_beat = spread(grouped.groups, answered.label)
+    told = np.flatnonzero(names != CANNOT_TELL)
+    symbol[told], origin[told], source[told] = names[told], beats.r_samples[from_beat[told]], "group"
+    seen = np.array([beat for beat, said in answered.label.items() if said != CANNOT_TELL], dtype=np.int64)
+    source[seen] = "clinician"
+    return OwnLabels(
+        beats.recording,
+        beats.r_samples,
+        symbol,
+        source,
+        origin,
+        model,
+        _uncertain(bundle, found.label, found.uncertain, symbol, source),
+    )
+
+
+def _uncertain(
+    bundle: Bundle,
+    label: NDArray[np.integer],
+    uncertain: NDArray[np.bool_],
+    symbol: NDArray[np.str_],
+    source: NDArray[np.str_],
+) -> NDArray[np.bool_]:
+    """Say which labels to doubt: of a group where the model says another class, of the model where it is unsure."""
+    of_group = bundle.labels.encode(symbol)
+    otherwise = (of_group >= 0) & (of_group != label)
+    return np.asarray(((source == "group") & otherwise) | ((source == "model") & uncertain))

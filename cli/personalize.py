@@ -28,6 +28,7 @@ from .reading import (
     named_detector,
     read_options,
 )
+from .tables import Cell
 from .two_forms import refuse_others
 from .watch import watching
 
@@ -197,7 +198,7 @@ def _print_own(own: "OwnModel", elapsed: float, given: Path, reading: str) -> No
     note(f"{own.patient}: {len(answered.label):,} labels ({said}).", quiet=False)
     sources = own.labels.by_source()
     counts = own.labels.by_symbol()
-    rows = [[name, sum(own.labels.symbol == name), *_by_source(own, name)] for name in counts]
+    rows: list[list[Cell]] = [[name, count, *_by_source(own, name)] for name, count in counts.items()]
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
     if checked is not None:
         right = ", ".join(f"{name} {count}" for name, count in checked.right.items())

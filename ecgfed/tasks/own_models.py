@@ -9,22 +9,21 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.labels import LabelMap
 from ecgfed.bundles.weights import GlobalModel
+from ecgfed.evaluation.predict import chain_logits
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.spread import spread
-from ecgfed.methods.answers import Chain, Part
+from ecgfed.methods.answers import Chain
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
 from ecgfed.personal.base import BATCH, OwnBeats, Personal
-from ecgfed.personal.finetune import Stopping, train_on
+from ecgfed.personal.kernel import Kernel
 from ecgfed.tasks.grouped import GroupedBeats
 
 #: Beats that a model learns from at most: its steps look at fewer.
 MOST_LEARNED = 4000
 #: Labels are held back in so many parts, and with fewer labels none are.
 PARTS = 5
-#: How a net with new weights learns from the same beats.
-SCRATCH = Stopping(lr=0.02, steps=300, every=300)
 #: Who answers labels that are held back.
 ANSWERERS = ("groups", "personal", "global", "scratch")
 
@@ -81,6 +80,11 @@ class Learner:
     everyone: torch.Tensor
     seed: int
 
+    def some(self, count: int) -> Inputs:
+        """Return some of the beats, evenly taken, at most ``count``."""
+        row = self.beats.row
+        return self.beats.some(row[np.linspace(0, len(row) - 1, min(count, len(row))).astype(np.int64)])
+
     def own_beats(self, label: dict[int, str]) -> OwnBeats | None:
         """Return the beats with the labels that a few answers give them; None where none has a class."""
         names, _ = spread(self.groups, label)
@@ -98,15 +102,14 @@ class Learner:
 
     @one_torch_thread()
     def scratch(self, own: OwnBeats) -> Chain:
-        """Return a model of the same net that has seen nothing but these beats."""
-        net = self.start.net
-        return Chain((Part("model", train_on(net, net.initial(self.seed), own, SCRATCH, dict), shared=False),))
+        """Return a model that has seen nothing but these beats: a kernel machine (``ecgfed.personal.kernel``) on the
+        shape of the window and on what an untrained net makes of window and intervals.
+        """
+        return Kernel().fit(self.start.net, self.start.net.initial(self.seed), own)
 
     @one_torch_thread()
     def answers(self, chain: Chain, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the class numbers (rows,) that a model gives some of the beats."""
-        from ecgfed.evaluation.predict import chain_logits
-
         inputs = self.beats.some(rows)
         found = [np.empty(0, np.int64)]
         with torch.inference_mode():

@@ -98,60 +98,80 @@ def personalize_labels(
     Raises:
         EcgfedError: in one line, what cannot be used; nothing is written.
     """
-    out, labels = Path(out), Path(labels)
-    made, signer = _check(personal, seed), None if sign is None else Signer(sign)
-    opened = opened_bundle(bundle, trusted)
-    start = global_model(opened)
-    recording = _opened(recording, opened, leads, read_options(how))
-    name = _name(patient, recording)
-    check_extension(opened, out, name, overwrite=overwrite)
-    targets = own_targets(_beats_folder(out, beats), recording)
-    check_free(targets, [*recording.files, labels], overwrite=overwrite, option="--beats")
-    refuse_synthetic(opened, recording, force=force)
-    marks = read_marks(labels, recording)
+    made = _check(personal, seed)
     options = BeatOptions(
         () if leads is None else lead_list(leads), peaks, detector, annotator, read_options(how), mains_hz
     )
-    grouped = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
-    answered = at_beats(marks, labels, grouped, minutes)
-    learner = _learner(grouped, start, answered, made, seed)
+    asked = _asked(
+        recording, Path(out), Path(labels), opened_bundle(bundle, trusted), options, patient, beats, overwrite
+    )
+    refuse_synthetic(asked.bundle, asked.recording, force=force)
+    signer = None if sign is None else Signer(sign)
+    marks = read_marks(asked.labels, asked.recording)
+    grouped = grouped_beats(asked.recording, options, asked.bundle, minutes=minutes, seed=seed, watch=watch)
+    answered = at_beats(marks, asked.labels, grouped, minutes)
+    learner = _learner(grouped, asked.start, answered, made, seed)
     warnings = _doubts(grouped, answered, learner)
     for text in warnings:
         watch.warn(text)
     choice = _chosen(learner, grouped, answered, watch)
+    enough = judge(grouped.groups, answered.label)
+    own = _written(asked, grouped, answered, learner, choice, signer)
+    if asked.bundle.signature is not None and signer is None:
+        watch.note(
+            "The bundle is another one now, and not signed: the signature of the one it began from does not hold."
+        )
     about = {
-        "record": recording.name,
-        "recording": recording_id(recording),
-        "lead": recording.lead,
+        "record": asked.recording.name,
+        "recording": recording_id(asked.recording),
+        "lead": asked.recording.lead,
         "personal": made.name,
         "minutes": minutes,
         "seed": seed,
-        "started_from": name_of(opened.path),
+        "started_from": name_of(asked.bundle.path),
         "warnings": warnings,
     }
-    enough = judge(grouped.groups, answered.label)
-    model = _patient_model(name, choice, learner, answered)
-    facts = {
-        "personal": made.name if choice.kept == "personal" else choice.kept,
-        "labels": answered.counts,
-        "held_back": None if choice.checked is None else held_dict(choice.checked),
-        "recordings": recording_digests(recording),
-    }
-    with extended_bundle(opened, out, model, start.net, facts=facts, signer=signer, overwrite=overwrite) as extended:
-        own = _own_labels(grouped, answered, extended, name)
-        write_together(dict(zip(targets, (own.annotation(), own.table()), strict=True)))
+    files, made_bundle = tuple(asked.targets), open_bundle(asked.out)
     return OwnModel(
-        name,
-        open_bundle(out),
-        own,
-        answered,
-        choice.kept,
-        choice.checked,
-        choice.unchecked,
-        enough,
-        tuple(targets),
-        about,
+        asked.name, made_bundle, own, answered, choice.kept, choice.checked, choice.unchecked, enough, files, about
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What was asked for, as far as it can be refused before any work."""
+
+    recording: AnyRecording
+    out: Path
+    labels: Path
+    bundle: Bundle
+    start: GlobalModel
+    name: str
+    targets: list[Path]
+    overwrite: bool
+
+
+def _asked(
+    recording: AnyRecording | Path | str,
+    out: Path,
+    labels: Path,
+    bundle: Bundle,
+    options: BeatOptions,
+    patient: str | None,
+    beats: Path | str | None,
+    overwrite: bool,
+) -> _Asked:
+    """Open what is to be read, and refuse what could not be written in the end."""
+    start = global_model(bundle)
+    opened = _opened(recording, bundle, options)
+    name = opened.name if patient is None else patient
+    if fault := name_fault(name):
+        found = f"{name!r:.100} {fault}"
+        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
+    check_extension(bundle, out, name, overwrite=overwrite)
+    targets = own_targets(_beats_folder(out, beats), opened)
+    check_free(targets, [*opened.files, labels], overwrite=overwrite, option="--beats")
+    return _Asked(opened, out, labels, bundle, start, name, targets, overwrite)
 
 
 def _check(personal: str, seed: int) -> Personal:
@@ -164,22 +184,12 @@ def _check(personal: str, seed: int) -> Personal:
     return made
 
 
-def _opened(
-    recording: AnyRecording | Path | str, bundle: Bundle, leads: str | Sequence[str] | None, how: ReadOptions
-) -> AnyRecording:
+def _opened(recording: AnyRecording | Path | str, bundle: Bundle, options: BeatOptions) -> AnyRecording:
     """Return the recording with every lead; the one in use is chosen as ``predict`` does."""
-    wanted = bundle.leads if leads is None else lead_list(leads)
+    wanted = options.leads or bundle.leads
     if isinstance(recording, AnyRecording):
         return with_lead(recording, wanted)
-    return open_recording(recording, wanted, every_lead=True, how=how)
-
-
-def _name(patient: str | None, recording: AnyRecording) -> str:
-    name = recording.name if patient is None else patient
-    if fault := name_fault(name):
-        found = f"{name!r:.100} {fault}"
-        raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
-    return name
+    return open_recording(recording, wanted, every_lead=True, how=options.how)
 
 
 def _beats_folder(out: Path, beats: Path | str | None) -> Path:
@@ -202,19 +212,21 @@ def _learner(grouped: GroupedBeats, start: GlobalModel, answered: Answered, how:
         said = ", ".join(answered.counts)
         raise RecordError("--labels", f"are {said} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}")
     beats = learned_beats(grouped, np.array(sorted(answered.label), dtype=np.int64))
-    some = beats.row[np.linspace(0, len(beats.row) - 1, min(PARITY_BEATS, len(beats.row))).astype(np.int64)]
-    check_answers(bundle, start, beats.some(some))
     counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
     everyone = everyone if everyone.sum() > 0 else torch.ones(len(bundle.classes))
-    return Learner(start, grouped.groups, bundle.labels, beats, how, everyone / everyone.sum(), seed)
+    learner = Learner(start, grouped.groups, bundle.labels, beats, how, everyone / everyone.sum(), seed)
+    check_answers(bundle, start, learner.some(PARITY_BEATS))
+    return learner
 
 
 def _doubts(grouped: GroupedBeats, answered: Answered, learner: Learner) -> list[str]:
     """Return what to keep in mind beside the model, a sentence each."""
     found = []
     if answered.apart:
-        found.append(f"{answered.apart:,} labels lie at no beat that was found, and are left out")
+        found.append(f"labels at no beat that was found are left out: {answered.apart:,}")
+    if answered.later:
+        found.append(f"labels past the first minutes are left out: {answered.later:,}")
     of_no_class = {
         symbol: count
         for symbol, count in answered.counts.items()
@@ -262,14 +274,25 @@ def _chosen(learner: Learner, grouped: GroupedBeats, answered: Answered, watch: 
     return _Choice(checked.best, chain, checked, unchecked)
 
 
-def _patient_model(name: str, choice: _Choice, learner: Learner, answered: Answered) -> PatientModel:
-    """Return the patient's part of the bundle."""
-    symbols = set(answered.label.values())
-    there = {learner.labels.symbols[one] for one in symbols if one in learner.labels.symbols}
-    classes = tuple(one for one in learner.labels.classes if one in there)
-    row = learner.beats.row
-    some = row[np.linspace(0, len(row) - 1, min(PARITY_BEATS, len(row))).astype(np.int64)]
-    return PatientModel(name, name, choice.chain, learner.beats.some(some), None, classes)
+def _written(
+    asked: _Asked, grouped: GroupedBeats, answered: Answered, learner: Learner, choice: _Choice, signer: Signer | None
+) -> OwnLabels:
+    """Write the bundle and the recording's own labels, and return these."""
+    bundle, learned = learner.labels, choice.kept != "global"
+    there = {bundle.symbols[one] for one in answered.label.values() if one in bundle.symbols}
+    classes = tuple(one for one in bundle.classes if one in there) if learned else None
+    model = PatientModel(asked.name, asked.name, choice.chain, learner.some(PARITY_BEATS), None, classes)
+    facts = {
+        "personal": learner.how.name if choice.kept == "personal" else choice.kept,
+        "labels": answered.counts,
+        "held_back": None if choice.checked is None else held_dict(choice.checked),
+        **({"recordings": recording_digests(asked.recording)} if learned else {}),
+    }
+    net, again = asked.start.net, asked.overwrite
+    with extended_bundle(asked.bundle, asked.out, model, net, facts=facts, signer=signer, overwrite=again) as made:
+        own = _own_labels(grouped, answered, made, asked.name)
+        write_together(dict(zip(asked.targets, (own.annotation(), own.table()), strict=True)))
+    return own
 
 
 def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patient: str) -> OwnLabels:

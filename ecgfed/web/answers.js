@@ -156,7 +156,10 @@ const EcgAnswers = (() => {
     }
 
     /** Return everything, to be kept. */
-    const kept = () => ({ version: 1, recording: data.recording, groups: data.digest, revision, cursor, actions });
+    const kept = () => ({
+      version: 1, recording: data.recording, groups: data.digest, revision, cursor, actions,
+      given: rows().map((one) => [one.sample, one.label]), // what a page with other groups can take over
+    });
 
     /** Take what was kept; return false, and change nothing, where it is not of this page. */
     function take(one) {
@@ -171,8 +174,17 @@ const EcgAnswers = (() => {
       return true;
     }
 
+    /** Take over labels [sample, label] of a page with other groups; return how many of how many fit this one. */
+    function takeLabels(given) {
+      const all = Array.isArray(given) ? given.filter((one) => Array.isArray(one)) : [];
+      const groupOf = new Map(trees.groups.map((one, group) => [data.points[one.beat].sample, group]).reverse());
+      const fit = all.filter(([sample, label]) => groupOf.has(sample) && symbols.has(label));
+      for (const [sample, label] of fit) act({ do: "answer", group: groupOf.get(sample), label });
+      return [fit.length, all.length];
+    }
+
     return {
-      trees, state, act, step, divisible, rows, csv, kept, take,
+      takeLabels, trees, state, act, step, divisible, rows, csv, kept, take,
       revision: () => revision,
       canUndo: () => cursor > 0,
       canRedo: () => cursor < actions.length,

@@ -62,19 +62,27 @@ const EcgKeep = (() => {
       return true;
     }
 
+    /** Put aside what is of other groups or cannot be read, never write over it; take over the labels that fit. */
+    function putAside(one) {
+      store.setItem(`${key}:${Date.now()}`, store.getItem(key));
+      store.removeItem(key);
+      const [taken, many] = one && one.recording === data.recording ? book.takeLabels(one.given) : [0, 0];
+      if (many) {
+        base = book.revision();
+        put();
+        say("other", `This browser held ${many} answers of another page of this recording, with other groups: ${taken} of them are for beats of this page too and are taken over.`);
+      } else {
+        say("other", "What this browser had kept for this recording could not be read and was put aside.");
+      }
+    }
+
     function load() {
       if (!store && !data.served) {
         say("kept", "This browser keeps nothing for this page: download the labels before you close it.");
         window.addEventListener("beforeunload", (event) => book.canUndo() && event.preventDefault());
       }
       const one = stored();
-      if (one && !adopt(one)) {
-        // of other groups, or unreadable: put aside, never written over
-        store.setItem(`${key}:${Date.now()}`, store.getItem(key));
-        store.removeItem(key);
-        say("other", samePage(one) ? "What this browser had kept could not be read and was put aside."
-          : "This browser holds answers of another page of this recording, with other groups. They were put aside, not mixed with these.");
-      }
+      if (store && store.getItem(key) && !adopt(one)) putAside(one);
       if (data.served) fromServer();
     }
 

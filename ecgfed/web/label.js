@@ -118,6 +118,7 @@
       if (drawn.group !== group) drawGroup(group);
       drawn = { group, label };
     }
+    Object.assign(byId("question").dataset, { beat, group });
     byId("question-title").textContent = titleOf(state, mine);
     byId("question-said").textContent = saidOf(group, mine);
     const interval = data.pictures[group] && data.pictures[group].interval_ms;

@@ -85,14 +85,15 @@
     const strips = [whole(average, []), whole({ fs: average.fs, leads }, [])];
     const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least typical of the group`];
     drawAlike([byId("average"), byId("odd")], strips, names);
-    byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). Likeness ${typical.toFixed(2)}`;
+    byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). Typical: its group's median correlation with it is ${typical.toFixed(2)}`;
   }
 
   /** Draw beats large side by side, all at one scale, so large as their places and the window allow. */
   function drawAlike(hosts, strips, names) {
     const drawings = hosts.map((host, i) => EcgPaper.draw(host, strips[i], { ...BARE, name: names[i] }));
     const sizes = drawings.map((svg) => svg.viewBox.baseVal);
-    const high = Math.max(360, 0.55 * window.innerHeight);
+    const beside = byId("strip").getBoundingClientRect().right < hosts[0].getBoundingClientRect().left;
+    const high = beside ? Math.max(360, 0.55 * window.innerHeight) : 350;
     const room = sizes.map((one, i) => Math.min(hosts[i].clientWidth / one.width, high / one.height) / PX_PER_MM);
     const times = Math.min(2.4, ...room);
     drawings.forEach((svg, i) => {

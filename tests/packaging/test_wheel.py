@@ -62,7 +62,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository's own files, as a clean checkout has them."""
     folder = tmp_path_factory.mktemp("sources")
     for name in SOURCES:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules"))
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules")
+        )
     for name in FILES:
         shutil.copyfile(ROOT / name, folder / name)
     return folder

@@ -1,0 +1,100 @@
+"""The labels that a person gave to some beats, as a table: what the page saves, and what ``personalize`` reads."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ecgfed.errors import RecordError
+from ecgfed.gate import read_bounded
+
+#: Columns of a table that ``label`` writes; ``sample`` and ``label`` are needed.
+COLUMNS = ("recording", "sample", "time_s", "label", "beats", "source")
+#: Symbols that a beat may be given: WFDB's for beats, and ``|`` for what is no beat.
+NO_BEAT, CANNOT_TELL = "|", "?"
+SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ") | {NO_BEAT, CANNOT_TELL}
+#: A table is not read beyond this.
+MOST_BYTES = 50_000_000
+SOURCES = ("clinician", "merged")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One labelled beat.
+
+    Attributes:
+        sample: its R peak, a sample number of the recording.
+        label: a symbol of ``SYMBOLS``.
+        beats: how many it stands for, 0 where nobody said.
+        source: ``clinician``, or ``merged`` where a person put its group to another.
+        recording: id of the recording it is of, ``""`` where nobody said.
+    """
+
+    sample: int
+    label: str
+    beats: int = 0
+    source: str = "clinician"
+    recording: str = ""
+
+
+def answers_as_table(answers: Iterable[Answer], fs_hz: float) -> bytes:
+    """Return a CSV table of answers in order of time."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for one in sorted(answers, key=lambda answer: answer.sample):
+        time_s = f"{one.sample / fs_hz:.3f}"
+        writer.writerow((one.recording, one.sample, time_s, one.label, one.beats, one.source))
+    return text.getvalue().encode()
+
+
+def read_answers(path: Path) -> list[Answer]:
+    """Read a table that has the columns ``sample`` and ``label`` at least, in order of time.
+
+    Raises:
+        RecordError: it cannot be read, has no such columns, names no known symbol, or has two labels for one sample.
+    """
+    try:
+        text = read_bounded(path, MOST_BYTES, RecordError, path).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise RecordError(path, f"is no text ({problem})", "a CSV table of labels") from None
+    except OSError as problem:
+        raise RecordError(path, f"cannot be read ({problem})", "a CSV table of labels") from None
+    rows = csv.DictReader(io.StringIO(text), strict=True)
+    found: dict[int, Answer] = {}
+    try:
+        names = [(name or "").strip() for name in rows.fieldnames or ()]
+        if not {"sample", "label"} <= set(names):
+            shown = ", ".join(names)[:100] or "none"
+            raise RecordError(path, f"has the columns {shown}", "sample and label among them, as the page saves them")
+        rows.fieldnames = names
+        for row in rows:
+            one = _answer(path, rows.line_num, row)
+            if one.sample in found and found[one.sample].label != one.label:
+                both = f"sample {one.sample} is {found[one.sample].label} and {one.label}"
+                raise RecordError(path, both, "one label for a beat", "remove one of the lines")
+            found[one.sample] = one
+    except csv.Error as problem:
+        raise RecordError(path, f"line {rows.line_num} cannot be read ({problem})", "a CSV table of labels") from None
+    if not found:
+        raise RecordError(path, "holds no label", "one line for each labelled beat", "label some beats first")
+    return [found[sample] for sample in sorted(found)]
+
+
+def _answer(path: Path, line: int, row: dict[str, str | None]) -> Answer:
+    """Return one line's answer; raises RecordError that names the line."""
+    where = f"line {line}"
+    sample, label = (row.get("sample") or "").strip(), (row.get("label") or "").strip()
+    if not (sample.isascii() and sample.isdigit()) or len(sample) > 15:
+        raise RecordError(path, f"{where}: sample {sample!r:.40}", "a whole number of samples, 0 or more")
+    if label not in SYMBOLS:
+        raise RecordError(path, f"{where}: label {label!r:.40}", f"one of {' '.join(sorted(SYMBOLS))}")
+    beats = (row.get("beats") or "").strip()
+    if beats and (not (beats.isascii() and beats.isdigit()) or len(beats) > 15):
+        raise RecordError(path, f"{where}: beats {beats!r:.40}", "a whole number")
+    source = (row.get("source") or "").strip() or SOURCES[0]
+    if source not in SOURCES:
+        raise RecordError(path, f"{where}: source {source!r:.40}", " or ".join(SOURCES))
+    recording = (row.get("recording") or "").strip()
+    return Answer(int(sample), label, int(beats or 0), source, recording[:64])

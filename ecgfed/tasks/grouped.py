@@ -1,0 +1,153 @@
+"""The beats of a recording in groups of alike ones: what ``label`` asks about, and what ``personalize`` spreads labels
+over. The same recording, model and seed give the same groups. No torch.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.intervals import intervals_s
+from ecgfed.beats.labels import LabelMap
+from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
+from ecgfed.device.bundle import Bundle
+from ecgfed.device.predictions import Predictions
+from ecgfed.errors import OptionError, RecordError
+from ecgfed.events.kinds import Kind, kind_of
+from ecgfed.labels.groups import LEAVES, Groups, group_beats
+from ecgfed.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
+from ecgfed.record.leads import are_ecg
+from ecgfed.record.recording import AnyRecording
+from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.quality import NO_SIGNAL
+from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+
+#: Context features are those of this version of the RR features, whatever the model takes.
+_CONTEXT_VERSION = 2
+#: kind of a class -> where its probability counts; classes of several kinds count nowhere.
+_COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedBeats:
+    """The beats of a recording, what a model says of them, and their groups.
+
+    Attributes:
+        beats: all beats of the recording.
+        bundle: whose global model looked at them.
+        answers: what it says of all of them.
+        groups: of the first beats, those before ``minutes`` where a person said so.
+    """
+
+    beats: RecordingBeats
+    bundle: Bundle
+    answers: Predictions
+    groups: Groups
+
+    @property
+    def grouped(self) -> int:
+        """How many beats are in groups, the first ones."""
+        return len(self.groups.leaf)
+
+    @cached_property
+    def names(self) -> NDArray[np.str_]:
+        """(beats,) the symbol that the model gives each beat."""
+        symbols = [self.bundle.labels.symbol_of(name) for name in self.bundle.classes]
+        return np.array(symbols, dtype=np.str_)[self.answers.label]
+
+
+def grouped_beats(
+    recording: AnyRecording,
+    options: BeatOptions,
+    bundle: Bundle | str | None = None,
+    *,
+    minutes: float | None = None,
+    leaves: int = LEAVES,
+    seed: int = 0,
+    watch: Watch = NOBODY,
+) -> GroupedBeats:
+    """Find the beats of a recording and join alike ones to groups.
+
+    Args:
+        recording: with all its leads, the one in use chosen.
+        options: how its beats are found; ``rr_version`` is that of the bundle.
+        bundle: whose global model looks at them; default the model in the package.
+        minutes: only beats of the first minutes are joined to groups.
+        leaves: smallest groups.
+        seed: for the choice among the beats of a long recording.
+        watch: told how far a long recording is.
+
+    Raises:
+        EcgfedError: as ``predict``; and for a recording without a beat in these minutes.
+    """
+    opened = opened_bundle(bundle)
+    options = replace(options, rr_version=opened.rr_version or 1)
+    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    require_marks(beats, options)
+    first = _first(beats, minutes)
+    answers = opened.classifier(None).classify_blocks(beats.blocks())
+    fs_hz = recording.fs_hz
+    interval = intervals_s(beats.r_samples, fs_hz, beats.quality.spans(NO_SIGNAL))[: len(beats.r_samples)]
+    points = points_of(
+        [_windows(beats, lead, first) for lead in _leads(recording)],
+        interval[:first],
+        _context(beats)[:first],
+        _prior(opened.labels, opened.classes, answers.probability)[:first],
+    )
+    return GroupedBeats(beats, opened, answers, group_beats(points, leaves, seed=seed))
+
+
+def _first(beats: RecordingBeats, minutes: float | None) -> int:
+    """Return how many beats lie in the first minutes, all for None."""
+    recording = beats.recording
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise OptionError("--minutes", f"{minutes:g}", "more than 0")
+    count = len(beats.r_samples)
+    if minutes is not None:
+        count = int(np.searchsorted(beats.r_samples, minutes * 60 * recording.fs_hz))
+    if not count:
+        where = "in the recording" if minutes is None else f"in the first {minutes:g} minutes"
+        raise RecordError(recording.path, f"no beat was found {where}", "some to label", "try another --lead")
+    return count
+
+
+def _leads(recording: AnyRecording) -> list[str]:
+    """Return the leads that are looked at, the one in use first."""
+    others = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
+    return [recording.lead, *others][:MOST_LEADS]
+
+
+def _windows(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:
+    """Return what gives the windows (some beats, 256) of the first beats on a lead, block by block."""
+    here = beats
+    if lead != beats.recording.lead:
+        other = replace(beats.recording, lead=lead)
+        here = replace(beats, recording=other, quality=quality_of(other, lead))
+
+    def blocks() -> Iterator[NDArray[np.float32]]:
+        done = 0
+        for block in here.blocks():
+            yield block.window_mv[: max(first - done, 0), 0]
+            done += len(block.flags)
+
+    return blocks
+
+
+def _context(beats: RecordingBeats) -> Floats:
+    """Return the context features of all beats."""
+    here = beats if beats.rr_version == _CONTEXT_VERSION else replace(beats, rr_version=_CONTEXT_VERSION)
+    return np.concatenate([block.rr_s.astype(np.float64) for block in here.blocks()])
+
+
+def _prior(labels: LabelMap, classes: tuple[str, ...], probability: NDArray[np.float32]) -> Floats:
+    """Return how likely each of ``KINDS`` is, (beats, 5), of a model's probabilities (beats, classes)."""
+    symbols: Mapping[str, list[str]] = {name: [] for name in classes}
+    for symbol, name in labels.symbols.items():
+        symbols[name].append(symbol)
+    found = np.zeros((len(probability), len(KINDS)))
+    for number, name in enumerate(classes):
+        found[:, KINDS.index(_COLUMN[kind_of(symbols[name])])] += probability[:, number]
+    return found

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.path import BeatOptions
-from ecgfed.labels.choose import FEATURES, Rule
+from ecgfed.labels.choose import Rule
 from ecgfed.labels.groups import LEAVES, Groups
 from ecgfed.labels.page import LabelPage
 from ecgfed.record.opening import open_recording
@@ -14,13 +14,9 @@ from ecgfed.record.reader import read_annotation
 from ecgfed.tasks.grouped import grouped_beats
 from ecgfed.tasks.label_parts import label_page_of
 
-#: A rule as the package's could be: a small prior, a large group, far away, more likely differs.
-RULE = Rule(np.array([-0.8, 0.5, -0.1, -0.2, 0.9, 0.6, 0.4, -0.3, 0.2, 0.1, 0.4, 0.3, -0.2, 0.5, 0.2]), -1.2)
-assert len(RULE.weight) == len(FEATURES)
-
 
 def page_of(
-    path: Path, *, count: int = 20, leaves: int = LEAVES, rule: Rule = RULE, notices: tuple[str, ...] = ()
+    path: Path, *, count: int = 20, leaves: int = LEAVES, rule: Rule | None = None, notices: tuple[str, ...] = ()
 ) -> tuple[LabelPage, NDArray[np.str_]]:
     """Return the page of a WFDB record with reference beats, and their symbols."""
     recording = open_recording(path, ("MLII",), every_lead=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.labels.choose import Rule
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.likeness import KINDS
@@ -24,8 +25,8 @@ LABELS = (
     ("V", "", "ventricular premature"),
     ("F", "", "fusion of ventricular and normal"),
     ("/", "", "paced"),
-    ("|", "x", "no beat (artifact)"),
-    ("?", "", "cannot tell"),
+    (NO_BEAT, "x", "no beat (artifact)"),
+    (CANNOT_TELL, "", "cannot tell"),
 )
 #: The parts of a point that the rule looks at.
 _PARTS = ("shape", "rhythm", "context")
@@ -83,7 +84,7 @@ def page_data(page: LabelPage) -> dict[str, Any]:
     points = {
         str(beat): {
             "sample": int(page.sample[beat]),
-            "time_s": int(page.sample[beat]) / page.fs_hz,
+            "time_s": float(f"{int(page.sample[beat]) / page.fs_hz:.3f}"),  # as the table of labels says it
             "leaf": int(groups.leaf[beat]),
             "at": at[beat].tolist(),
         }
@@ -95,6 +96,7 @@ def page_data(page: LabelPage) -> dict[str, Any]:
         "recording": page.recording,
         "digest": _digest(groups),
         "file_name": labels_name(page.record),
+        "fs": page.fs_hz,
         "beats": len(groups.leaf),
         "count": page.count,
         "leads": list(page.leads),
@@ -187,7 +189,8 @@ def _button(name: str, text: str, key: str = "") -> str:
 
 def _figure(name: str) -> str:
     return (
-        f'<figure id="{name}-figure"><div id="{name}" class="paper"></div><figcaption id="{name}-said"></figcaption></figure>'
+        f'<figure id="{name}-figure"><div id="{name}" class="paper"></div>'
+        f'<figcaption id="{name}-said"></figcaption></figure>'
     )
 
 
@@ -201,7 +204,8 @@ def _question() -> str:
         _button("split", "This group is mixed: split it", "m"),
     ]
     return f"""<section id="question" aria-labelledby="question-title">
-<div class="asked"><h2 id="question-title" tabindex="-1"></h2><p id="question-said"></p><p id="question-rhythm"></p></div>
+<div class="asked"><h2 id="question-title" tabindex="-1"></h2><p id="question-said"></p>
+<p id="question-rhythm"></p></div>
 <figure class="strip-figure"><div id="strip" class="paper" role="group" aria-label="The beat and its neighbours"></div>
 <figcaption><span id="strip-caption"></span> <span id="strip-scale"></span></figcaption></figure>
 <div id="answers" role="group" aria-label="Answers"></div>
@@ -211,15 +215,16 @@ def _question() -> str:
 
 
 def _finished(*, served: bool) -> str:
-    buttons = _button("more", "Ask on: 5 more") + (_button("done", "Done: end the program") if served else "")
+    done = _button("done", "Done: end the program") if served else ""
     return f"""<section id="finished" aria-labelledby="finished-title" hidden>
-<h2 id="finished-title" tabindex="-1">Done</h2><p id="finished-said"></p><p class="steps">{buttons}</p></section>
-<div class="save">{_button("download", "Save labels (CSV)")}<p>Research use only: the labels are this reader's, and are
-spread to beats that nobody has looked at.</p></div>"""
+<h2 id="finished-title" tabindex="-1">Done</h2><p id="finished-said"></p>
+<p class="steps">{_button("more", "Ask on: 5 more")}</p></section>
+<div class="save">{done}{_button("download", "Save labels (CSV)")}<p>Research use only: the labels are this reader's
+and are spread to beats that nobody has looked at.</p></div>"""
 
 
 _ANSWERED = """<section id="answered" aria-labelledby="answered-title" hidden><h2 id="answered-title">Answered</h2>
-<p>In the order of the answers. “Same as” merges two groups: the first takes the label of the second, and follows it.</p>
+<p>In the order of the answers. “Same as” merges two groups: the first takes the label of the second and follows it.</p>
 <ol id="answered-list"></ol></section>"""
 
 

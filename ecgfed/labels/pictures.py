@@ -80,7 +80,8 @@ def _odd(groups: Groups, group: int, members: NDArray[np.int64]) -> NDArray[np.i
     beat = groups.beat[group]
     others = members[members != beat]
     far = np.square(shape[others] - shape[beat]).sum(1)
-    return others[np.argsort(-far, kind="stable")[:ODD]]
+    farthest: NDArray[np.int64] = others[np.argsort(-far, kind="stable")[:ODD]]
+    return farthest
 
 
 def _taken(blocks: Blocks, needed: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""What the labelling page shows of a grouped recording: strips of the beats it may ask for, pictures of their groups."""
+"""What the labelling page shows of a grouped recording: strips of beats that may be asked for, pictures of groups."""
 
 from dataclasses import replace
 

@@ -5,16 +5,13 @@ knows; a request for another host (DNS rebinding), from another origin or larger
 when the page says so, or when no page has asked for anything for a while.
 """
 
-import csv
 import hmac
-import io
 import json
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +20,7 @@ from typing import Any
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.files import read_json, write_together
 from ecgfed.gate import parse_json
+from ecgfed.labels.answers import SOURCES, Answer, answers_as_table
 
 #: Seconds without a request after which nobody is there any more; an open page asks every 20 s.
 IDLE_S = 300.0
@@ -30,8 +28,6 @@ IDLE_S = 300.0
 MOST_BYTES = 4_000_000
 #: Requests at once, and seconds for one to come in.
 _AT_ONCE, _REQUEST_S = 16, 20.0
-COLUMNS = ("recording", "sample", "time_s", "label", "beats", "source")
-SOURCES = ("clinician", "merged")
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -69,17 +65,11 @@ def labels_csv(data: Mapping[str, Any], rows: list[list[Any]]) -> bytes:
         data: the page's (``labels.page.page_data``).
         rows: sample, label, beats and source of each answer, in order of time.
     """
-    times = {one["sample"]: one["time_s"] for one in data["points"].values()}
-    text = io.StringIO(newline="")
-    write = csv.writer(text, lineterminator="\r\n")
-    write.writerow(COLUMNS)
-    for sample, label, beats, source in rows:
-        time_s = Decimal(times[sample]).quantize(Decimal("0.001"), ROUND_HALF_UP)
-        write.writerow([data["recording"], sample, time_s, label, beats, source])
-    return text.getvalue().encode()
+    answers = [Answer(sample, label, beats, source, data["recording"]) for sample, label, beats, source in rows]
+    return answers_as_table(answers, data["fs"])
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """A request that is not answered as it wishes: with which status, and what is said."""
 
     def __init__(self, status: HTTPStatus, said: str, **more: Any) -> None:
@@ -103,7 +93,7 @@ class _Answers:
         self.lock = threading.Lock()
         self._samples = {one["sample"] for one in data["points"].values()}
         self._symbols = {one["symbol"] for one in data["labels"]}
-        if file.is_dir() or file.parent.exists() and not file.parent.is_dir():
+        if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
             raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
         if not overwrite and (file.exists() or self.beside.exists()):
             self._go_on()
@@ -132,33 +122,33 @@ class _Answers:
         )
 
     def _checked_rows(self, rows: object) -> list[list[Any]]:
-        """Return rows that belong to this page; raises _Refused."""
+        """Return rows that belong to this page; raises _RefusedError."""
         if not isinstance(rows, list) or not all(isinstance(one, list) and len(one) == 4 for one in rows):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "no rows of labels")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no rows of labels")
         for sample, label, beats, source in rows:
             fits = _is_count(sample) and sample in self._samples and _is_count(beats) and isinstance(label, str)
             if not fits or label not in self._symbols or source not in SOURCES:
-                raise _Refused(HTTPStatus.BAD_REQUEST, "a row that is not of this page")
+                raise _RefusedError(HTTPStatus.BAD_REQUEST, "a row that is not of this page")
         samples = [one[0] for one in rows]
         if samples != sorted(set(samples)) or sum(one[2] for one in rows) not in (0, self.data["beats"]):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "rows that do not add up")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "rows that do not add up")
         return rows
 
     def save(self, sent: object) -> dict[str, Any]:
-        """Write what a page sends, durably, before it is told so; raises _Refused."""
+        """Write what a page sends, durably, before it is told so; raises _RefusedError."""
         if not isinstance(sent, dict) or not self._whole(sent.get("kept")) or not _is_count(sent.get("base")):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "no answers of this page")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no answers of this page")
         rows = self._checked_rows(sent.get("rows"))
         with self.lock:
             if self.kept is not None and sent["base"] < self.kept["revision"]:
-                raise _Refused(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.kept)
+                raise _RefusedError(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.kept)
             kept = {**sent["kept"], "labels": len(rows)}
             beside = json.dumps(kept, allow_nan=False).encode() + b"\n"
             try:
                 write_together({self.file: labels_csv(self.data, rows), self.beside: beside})
             except (EcgfedError, OSError) as problem:
                 said = problem.line if isinstance(problem, EcgfedError) else str(problem)
-                raise _Refused(HTTPStatus.INSUFFICIENT_STORAGE, said) from problem
+                raise _RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, said) from problem
             self.kept, self.labels = kept, len(rows)
         return {"revision": kept["revision"]}
 
@@ -228,44 +218,44 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             what = self._allowed(post=post)
             if what not in known:
-                raise _Refused(HTTPStatus.NOT_FOUND, "nothing here")
+                raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
             self.server.last = time.monotonic()
             self._send(HTTPStatus.OK, known[what]())
             if what == "done":  # it has been told so
                 self.server.end("done")
-        except _Refused as refused:
+        except _RefusedError as refused:
             self._send(refused.status, refused.told)
 
     def _allowed(self, *, post: bool) -> str:
-        """Return what is asked for, of one who may ask; raises _Refused."""
+        """Return what is asked for, of one who may ask; raises _RefusedError."""
         own = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in own:
-            raise _Refused(HTTPStatus.FORBIDDEN, "another host")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
         token, slash, what = self.path.removeprefix("/").partition("/")
         if not hmac.compare_digest(token.encode(), self.server.token.encode()) or not slash:
-            raise _Refused(HTTPStatus.NOT_FOUND, "nothing here")
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
         origins = self.headers.get_all("Origin") or []
         if any(one != f"http://{hosts[0]}" for one in origins) or (post and len(origins) != 1):
-            raise _Refused(HTTPStatus.FORBIDDEN, "another origin")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise _Refused(HTTPStatus.FORBIDDEN, "another site")
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
         if post and self.headers.get_content_type() != "application/json":
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
+            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
         return what
 
     def _sent(self) -> object:
-        """Return the JSON of a request of a stated and bounded size; raises _Refused."""
+        """Return the JSON of a request of a stated and bounded size; raises _RefusedError."""
         length = self.headers.get("Content-Length", "")
         if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
-            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
+            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
         if len(length) > 9 or int(length) > MOST_BYTES:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BYTES:,} bytes")
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BYTES:,} bytes")
         data = self.rfile.read(int(length))
         try:
             return parse_json(data)
         except ValueError as problem:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "no JSON") from problem
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no JSON") from problem
 
     def _page(self) -> bytes:
         return self.server.page

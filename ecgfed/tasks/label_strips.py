@@ -12,9 +12,7 @@ from ecgfed.tasks.report_signal import ShownLeads
 STRIP_S = 6.0
 
 
-def label_strips(
-    leads: ShownLeads, r_samples: NDArray[np.int64], beats: Iterable[int]
-) -> dict[int, dict[str, Any]]:
+def label_strips(leads: ShownLeads, r_samples: NDArray[np.int64], beats: Iterable[int]) -> dict[int, dict[str, Any]]:
     """Return the surroundings of some beats, JSON-ready.
 
     Args:

@@ -81,6 +81,7 @@ const EcgKeep = (() => {
         say("kept", "This browser keeps nothing for this page: download the labels before you close it.");
         window.addEventListener("beforeunload", (event) => book.canUndo() && event.preventDefault());
       }
+      if (store && !data.served) say("kept", "Every answer is kept in this browser at once: closing this page loses nothing.");
       const one = stored();
       if (store && store.getItem(key) && !adopt(one)) putAside(one);
       if (data.served) fromServer();

@@ -7,6 +7,9 @@
   const words = new Map(data.labels.map((one) => [one.symbol, one.words]));
   const BARE = { pulse: false, intervals: false, seconds: false };
   const PX_PER_MM = 96 / 25.4;
+  /** Nobody reads a beat in less: an answer that comes sooner is the second half of a double click. */
+  const LEAST_MS = 250;
+  let asked = { group: null, since: 0 };
   let reviewing = null; // the answered beat that is looked at again, or null: the next question
   let drawn = { group: null, label: null };
   let finished = false;
@@ -129,6 +132,7 @@
     for (const button of byId("answers").children) {
       button.setAttribute("aria-pressed", String(button.dataset.label === label));
     }
+    if (asked.group !== group) asked = { group, since: performance.now() };
     byId("split").disabled = !book.divisible(group);
     byId("later").disabled = Boolean(mine);
     byId("strip-caption").textContent = `${data.leads.join(" above ")}; the grey column marks the beat in question`;
@@ -168,7 +172,7 @@
     byId("finished").hidden = !over;
     if (over) {
       const rest = group === null ? "Every group has an answer." : `That is what was asked for: ${state.answered.length} answers.`;
-      byId("finished-said").textContent = `${rest} They cover ${share(state.covered)} of the beats. ${byId("done") ? "They are in the labels' file." : "Save them now, or ask on."}`;
+      byId("finished-said").textContent = `${rest} They cover ${share(state.covered)} of the beats. ${data.served ? `They are in ${data.file}.` : "Save them now, or ask on."}`;
       byId("more").hidden = group === null;
       drawn = { group: null, label: null };
     } else {
@@ -211,12 +215,14 @@
       }
     }
     select.disabled = select.options.length < 2;
-    select.addEventListener("change", () => {
-      if (select.value === "") return;
+    const merge = make("button", { type: "button", "data-key": `merge-now-${one.beat}`, "aria-label": `Merge the beat at ${timeOf(one.beat)}` }, null, "Merge");
+    merge.disabled = true; // a choice alone does nothing: keys move along a list before they have found what they want
+    select.addEventListener("change", () => (merge.disabled = select.value === ""));
+    merge.addEventListener("click", () => {
       const into = Number(select.value);
       act({ do: "merge", beat: one.beat, into }, `The beat at ${timeOf(one.beat)} has the label of the one at ${timeOf(into)} now.`);
     });
-    return select;
+    return [select, merge];
   }
 
   function drawAnswered(state) {
@@ -235,7 +241,7 @@
         const tools = make("div", { class: "tools" }, item);
         const again = { type: "button", "data-key": `again-${one.beat}`, "aria-label": `Look again at the beat at ${timeOf(one.beat)}` };
         make("button", again, tools, "Look again").addEventListener("click", () => look(one.beat, true));
-        tools.appendChild(mergeChoice(one, state.answered));
+        tools.append(...mergeChoice(one, state.answered));
         return item;
       }),
     );
@@ -268,7 +274,9 @@
 
   function answer(label) {
     const group = finished ? null : current();
-    if (group !== null) act({ do: "answer", group, label }, `${named(label)} for the beat at ${timeOf(data.groups[group].beat)}.`);
+    if (group === null) return;
+    if (performance.now() - asked.since < LEAST_MS) tell("Not taken: this beat had only just appeared.");
+    else act({ do: "answer", group, label }, `${named(label)} for the beat at ${timeOf(data.groups[group].beat)}.`);
   }
 
   const UNDONE = {

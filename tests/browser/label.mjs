@@ -16,7 +16,7 @@ const told = { errors: [], requests: [] };
 const KEYS = { "|": "x" };
 
 /** A person with a browser of their own, who has opened a page. */
-async function visitor(file, { width = 1280, height = 900, prepare } = {}) {
+async function visitor(file, { width = 1280, height = 900, prepare, hasty = true } = {}) {
   const context = await browser.createBrowserContext();
   const open = async () => {
     const page = await context.newPage();
@@ -25,6 +25,8 @@ async function visitor(file, { width = 1280, height = 900, prepare } = {}) {
     page.on("console", (message) => ["error", "warn"].includes(message.type()) && told.errors.push(message.text()));
     page.on("request", (request) => told.requests.push(request.url().split(":")[0]));
     page.on("dialog", (dialog) => dialog.accept());
+    // this person reads a beat in no time: the page's clock runs faster for them
+    if (hasty) await page.evaluateOnNewDocument(() => (performance.now = () => 1000 * Date.now()));
     if (prepare) await page.evaluateOnNewDocument(prepare);
     await page.goto(file.startsWith("http") ? file : pathToFileURL(file).href);
     return page;
@@ -189,8 +191,10 @@ const scenarios = {
   async merge() {
     const { page, context } = await visitor(given.page);
     for (const key of ["n", "v", "f"]) await page.keyboard.press(key);
-    const beats = await page.$$eval('[data-key^="merge-"]', (all) => all.map((one) => Number(one.dataset.key.slice(6))));
+    const beats = await page.$$eval('select[data-key^="merge-"]', (all) => all.map((one) => Number(one.dataset.key.slice(6))));
     await page.select(`[data-key="merge-${beats[2]}"]`, String(beats[1]));
+    const chosen = await answered(page); // a choice alone does nothing
+    await page.click(`[data-key="merge-now-${beats[2]}"]`);
     const merged = await answered(page);
     const file = await downloaded(page, "merge", () => page.click("#download"));
     // it follows the one it was merged with; undo takes both back
@@ -202,9 +206,9 @@ const scenarios = {
     await page.keyboard.press("u");
     await page.keyboard.press("u");
     const undone = await answered(page);
-    const choices = await page.$$eval('[data-key^="merge-"]', (all) => all.map((one) => one.options.length));
+    const choices = await page.$$eval('select[data-key^="merge-"]', (all) => all.map((one) => one.options.length));
     await context.close();
-    return { beats, merged, file, at, followed, undone, choices };
+    return { beats, chosen, merged, file, at, followed, undone, choices };
   },
 
   async tabs() {
@@ -260,6 +264,19 @@ const scenarios = {
     const moved = { before, after, said: await text(remade.page, "other"), kept: (await remade.page.evaluate(() => Object.keys(localStorage))).length };
     await remade.context.close();
     return { said, many, left, moved };
+  },
+
+  async double() {
+    const { page, context } = await visitor(given.page, { hasty: false });
+    await new Promise((done) => setTimeout(done, 400));
+    await page.click('#answers [data-label="N"]', { count: 2 });
+    const many = (await answered(page)).length;
+    const said = await text(page, "did");
+    await new Promise((done) => setTimeout(done, 400));
+    await page.click('#answers [data-label="N"]');
+    const then = (await answered(page)).length;
+    await context.close();
+    return { many, said, then };
   },
 
   async keys() {
@@ -358,6 +375,7 @@ const scenarios = {
   async served() {
     if (!given.served) return null;
     const { page, context, open } = await visitor(given.served);
+    await page.waitForFunction(() => document.getElementById("kept").textContent !== "");
     const begin = await text(page, "kept");
     const lines = [];
     for (let i = 0; i < 4; i += 1) {

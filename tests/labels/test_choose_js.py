@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from label_pages import RULE, page_of, reference
+from label_pages import page_of, reference
 
 import ecgfed.web
 from ecgfed.labels.choose import Asked, Rule, differ_features, next_group
@@ -18,7 +18,7 @@ from ecgfed.labels.spread import spread
 
 WEB = Path(ecgfed.web.__file__).parent
 DRIVER = Path(__file__).parents[1] / "browser" / "choose.mjs"
-QUESTIONS = 40
+QUESTIONS = 30
 pytestmark = pytest.mark.browser
 
 
@@ -40,7 +40,9 @@ def covered(groups: Groups, rule: Rule, label: dict[int, str]) -> int:
     found = 0
     for leaf in np.unique(groups.leaf).tolist():
         around, beat = asked.nearest(leaf)
-        wrong = 0.0 if around == leaf else rule.differs(differ_features(groups, leaf, around, beat, label[beat])[None])[0]
+        wrong = (
+            0.0 if around == leaf else rule.differs(differ_features(groups, leaf, around, beat, label[beat])[None])[0]
+        )
         if wrong <= 0.05 and label[beat] != "?":
             found += int((groups.leaf == leaf).sum())
     return found
@@ -49,7 +51,7 @@ def covered(groups: Groups, rule: Rule, label: dict[int, str]) -> int:
 @pytest.mark.mitdb
 @pytest.mark.parametrize("record", ["208", "213", "232"])
 def test_python_and_the_page_ask_alike(record: str, mitdb: Path, tmp_path: Path) -> None:
-    page, symbol = page_of(mitdb / record, rule=RULE)
+    page, symbol = page_of(mitdb / record)
     groups, truth = page.groups, reference(page.groups, symbol)
     rng = np.random.default_rng(int(record))
     some = np.unique(groups.beat)

@@ -10,7 +10,6 @@ import json
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ class Setting:
 
 
 @pytest.fixture(scope="module")
-def setting(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting]:
+def setting(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Setting:
     chromium, node = chromium_path(), driver_path()
     folder = tmp_path_factory.mktemp("label")
     page, symbol = page_of(mitdb / "208", count=COUNT, notices=("The lead is noisy in places.",))
@@ -80,7 +79,7 @@ def setting(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     told = json.loads(done.stdout)
     thread.join(10)
     assert ended, told["errors"]
-    yield Setting(page, truth, small, small_truth, told, ended[0], file.read_text())
+    return Setting(page, truth, small, small_truth, told, ended[0], file.read_text())
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -214,6 +213,7 @@ def test_a_mixed_group_is_split(setting: Setting) -> None:
 def test_groups_are_merged(setting: Setting) -> None:
     told = setting.told["merge"]
     one, two, three = told["beats"]
+    assert told["chosen"] == ["N", "V", "F"]
     assert told["merged"] == ["N", "V", "V"]
     assert told["file"]["text"] == expected_csv(setting.page, {one: "N", two: "V", three: "V"}, (three,))
     assert told["at"] == two
@@ -245,6 +245,12 @@ def test_a_browser_that_keeps_nothing_is_said(setting: Setting) -> None:
     assert 0 < int(taken[1]) == len(moved["after"])
     assert set(moved["after"]) <= set(moved["before"])
     assert moved["kept"] == 2
+
+
+def test_a_double_click_answers_once(setting: Setting) -> None:
+    told = setting.told["double"]
+    assert (told["many"], told["then"]) == (1, 2)
+    assert told["said"].startswith("Not taken")
 
 
 def test_single_keys_can_be_turned_off(setting: Setting) -> None:

@@ -21,7 +21,8 @@ DATA: dict[str, Any] = {
     "digest": "cd" * 16,
     "beats": 10,
     "labels": [{"symbol": one} for one in ("N", "V", "|", "?")],
-    "points": {"3": {"sample": 900, "time_s": 2.5}, "7": {"sample": 2101, "time_s": 5.0625}},
+    "fs": 360,
+    "points": {"3": {"sample": 900, "time_s": 2.5}, "7": {"sample": 2101, "time_s": 5.836}},
 }
 PAGE = "<!DOCTYPE html><title>beats</title>"
 ROWS = [[900, "N", 7, "clinician"], [2101, "|", 3, "merged"]]
@@ -127,7 +128,7 @@ def test_an_answer_is_on_the_disk_when_it_is_told_so(running: Running) -> None:
     assert running.post("save", {"base": 0, "kept": kept(), "rows": ROWS}) == (200, {"revision": 1})
     assert running.file.read_bytes() == (
         b"recording,sample,time_s,label,beats,source\r\n"
-        + f"{DATA['recording']},900,2.500,N,7,clinician\r\n{DATA['recording']},2101,5.063,|,3,merged\r\n".encode()
+        + f"{DATA['recording']},900,2.500,N,7,clinician\r\n{DATA['recording']},2101,5.836,|,3,merged\r\n".encode()
     )
     assert [row["label"] for row in csv.DictReader(io.StringIO(running.file.read_text()))] == ["N", "|"]
     assert running.ask("GET", "state")[1]["kept"]["revision"] == 1
@@ -166,7 +167,9 @@ def test_who_may_not_is_refused_and_nothing_is_written(running: Running, headers
     assert not running.file.exists()
 
 
-@pytest.mark.parametrize("path", ["/", "/save", "/state", "/wrong-token/", "/wrong-token/state", "//", "/../etc/passwd"])
+@pytest.mark.parametrize(
+    "path", ["/", "/save", "/state", "/wrong-token/", "/wrong-token/state", "//", "/../etc/passwd"]
+)
 def test_without_the_token_there_is_nothing(running: Running, path: str) -> None:
     status, told, _ = running.ask("GET", path)
     assert (status, told) == (404, {"said": "nothing here"})
@@ -219,7 +222,7 @@ def test_it_goes_on_another_day(tmp_path: Path) -> None:
 def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
     file = tmp_path / "208-labels.csv"
     file.write_text("mine\n")
-    with pytest.raises(OptionError, match="without its 208-labels.answers.json"):
+    with pytest.raises(OptionError, match=r"without its 208-labels\.answers\.json"):
         serve(PAGE, DATA, file, opened=lambda _: None)
     kept_beside(file).write_text(json.dumps(kept(groups="other")))
     with pytest.raises(OptionError, match="answers of another page"):

@@ -19,8 +19,8 @@ def page_of(
     path: Path, *, count: int = 20, leaves: int = LEAVES, rule: Rule | None = None, notices: tuple[str, ...] = ()
 ) -> tuple[LabelPage, NDArray[np.str_]]:
     """Return the page of a WFDB record with reference beats, and their symbols."""
-    recording = open_recording(path, ("MLII",), every_lead=True)
-    grouped = grouped_beats(recording, BeatOptions(("MLII",), "annotated"), leaves=leaves)
+    recording = open_recording(path, ("MLII", "V5"), every_lead=True)
+    grouped = grouped_beats(recording, BeatOptions(("MLII", "V5"), "annotated"), leaves=leaves)
     page = label_page_of(
         grouped, recording_id="0123456789abcdef" * 2, model="ecgfed/model", count=count, rule=rule, notices=notices
     )

@@ -15,7 +15,7 @@ from ecgfed.labels.likeness import KINDS
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("paper.css", "report.css", "label.css")
-SCRIPTS = ("paper.js", "choose.js", "answers.js", "keep.js", "label.js")
+SCRIPTS = ("paper.js", "choose.js", "answers.js", "keep.js", "pictures.js", "label.js")
 #: Labels that can be given: WFDB's symbol, the key where it is another one, words.
 LABELS = (
     ("N", "", "normal"),

@@ -38,7 +38,7 @@ const EcgKeep = (() => {
     const store = storeOf();
     let base = 0; // the revision that this tab's next change is made on
     let written = -1; // the newest revision that the labels' file has; -1 before the server has said
-    let sending = false;
+    let sending = null; // what brings the newest answers to the file, while it does
     let over = false;
 
     const stored = () => parsed(store && store.getItem(key));
@@ -133,9 +133,13 @@ const EcgKeep = (() => {
     }
 
     /** Bring the newest answers to the labels' file; one request at a time. */
-    async function send() {
-      if (!data.served || sending || over || written < 0) return;
-      sending = true;
+    function send() {
+      if (!data.served || over || written < 0) return null;
+      sending ||= sent().finally(() => (sending = null));
+      return sending;
+    }
+
+    async function sent() {
       try {
         while (written < book.revision()) {
           const kept = book.kept();
@@ -155,7 +159,6 @@ const EcgKeep = (() => {
         unwritten(problem instanceof TypeError ? "the program that opened this page does not answer" : problem.message);
         setTimeout(send, AGAIN_MS);
       }
-      sending = false;
     }
 
     /** End the server; everything is written then. */

@@ -1,12 +1,11 @@
 "use strict";
-/* The labelling page: one beat at a time, answered by button or key. Needs paper.js, choose.js, answers.js, keep.js. */
+/* The labelling page: one beat at a time, answered by button or key. Needs the other scripts of its page. */
 (() => {
   const data = JSON.parse(document.getElementById("page-data").textContent);
   const book = EcgAnswers.open(data);
+  const pictures = EcgPictures.of(data);
   const byId = (id) => document.getElementById(id);
   const words = new Map(data.labels.map((one) => [one.symbol, one.words]));
-  const BARE = { pulse: false, intervals: false, seconds: false };
-  const PX_PER_MM = 96 / 25.4;
   /** Nobody reads a beat in less: an answer that comes sooner is the second half of a double click. */
   const LEAST_MS = 250;
   let asked = { group: null, since: 0 };
@@ -43,83 +42,13 @@
     return again ? again.group : asking;
   }
 
-  // What is shown of a group
-
-  function whole(strip, beats) {
-    const leads = strip.leads.map((lead, i) => ({ name: data.leads[i], unit: "mV", ...lead }));
-    return { fs: strip.fs, start_s: strip.start_s || 0, leads, beats, spans: strip.spans || [] };
-  }
-
-  function drawStrip(beat, label) {
-    const strip = data.strips[beat];
-    const beats = strip.beats.map((sample, i) =>
-      i === strip.asked ? { sample, asked: true, label: label || "" } : { sample, label: "", quiet: true },
-    );
-    const host = byId("strip");
-    EcgPaper.draw(host, whole(strip, beats), { name: `Beat at ${timeOf(beat)} and its neighbours` });
-    toSize();
-    // where the strip is wider than its place, the beat asked about is what is seen first
-    const middle = (15 + (25 * strip.beats[strip.asked]) / strip.fs) / Number(host.firstElementChild.viewBox.baseVal.width);
-    host.scrollLeft = middle * host.scrollWidth - host.clientWidth / 2;
-  }
-
-  /** Let the strip fill its place, but never smaller than 25 mm/s, nor higher than half the window. */
-  function toSize() {
-    const host = byId("strip");
-    const svg = host.firstElementChild;
-    if (!svg) return;
-    const { width, height } = svg.viewBox.baseVal;
-    const room = [host.clientWidth / (width * PX_PER_MM), (0.52 * window.innerHeight) / (height * PX_PER_MM)];
-    const times = Math.min(Math.max(1, Math.min(...room)), 2);
-    svg.style.width = `${(times * width * PX_PER_MM).toFixed(1)}px`;
-    svg.style.height = "auto";
-    byId("strip-scale").textContent = `25 mm/s, 10 mm/mV${times > 1.05 ? `, enlarged ${times.toFixed(1)} times` : ""}`;
-    reachable();
-  }
-
-  function drawGroup(group) {
-    const { size, beat } = data.groups[group];
-    const picture = data.pictures[group];
-    for (const id of ["average-figure", "odd-figure"]) byId(id).hidden = !picture;
-    if (!picture) return;
-    const { average, odd, typical } = picture;
-    byId("average-said").textContent = `Average of ${picture.averaged < size ? `${number(picture.averaged)} of ` : ""}${beatsOf(size)}; the band holds the middle 80%`;
-    const leads = average.leads.map((_, i) => ({ samples: picture.beat[i], others: odd.map((one) => one[i]) }));
-    const strips = [whole(average, []), whole({ fs: average.fs, leads }, [])];
-    const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least typical of the group`];
-    drawAlike([byId("average"), byId("odd")], strips, names);
-    byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). Typical: its group's median correlation with it is ${typical.toFixed(2)}`;
-  }
-
-  /** Draw beats large side by side, all at one scale, so large as their places and the window allow. */
-  function drawAlike(hosts, strips, names) {
-    const drawings = hosts.map((host, i) => EcgPaper.draw(host, strips[i], { ...BARE, name: names[i] }));
-    const sizes = drawings.map((svg) => svg.viewBox.baseVal);
-    const beside = byId("strip").getBoundingClientRect().right < hosts[0].getBoundingClientRect().left;
-    const high = beside ? Math.max(360, 0.55 * window.innerHeight) : 350;
-    const room = sizes.map((one, i) => Math.min(hosts[i].clientWidth / one.width, high / one.height) / PX_PER_MM);
-    const times = Math.min(2.4, ...room);
-    drawings.forEach((svg, i) => {
-      svg.style.width = `${(times * sizes[i].width * PX_PER_MM).toFixed(1)}px`;
-      svg.style.height = "auto";
-    });
-  }
-
-  /** Let what is wider than its place be scrolled by keyboard, and make no stop of what is not. */
-  function reachable() {
-    for (const box of document.querySelectorAll(".paper")) {
-      if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
-      else box.removeAttribute("tabindex");
-    }
-  }
-
   function drawQuestion(group, state) {
     const { beat } = data.groups[group];
     const mine = state.answered.find((one) => one.beat === beat);
     const label = mine ? mine.label : null;
     if (drawn.group !== group || drawn.label !== label) {
-      if (drawn.group === null || data.groups[drawn.group].beat !== beat || drawn.label !== label) drawStrip(beat, label);
-      if (drawn.group !== group) drawGroup(group);
+      if (drawn.group === null || data.groups[drawn.group].beat !== beat || drawn.label !== label) pictures.strip(beat, label);
+      if (drawn.group !== group) pictures.group(group);
       drawn = { group, label };
     }
     Object.assign(byId("question").dataset, { beat, group });
@@ -188,23 +117,6 @@
 
   // The answered groups
 
-  const thumbnails = new Map();
-
-  function thumbnail(group) {
-    if (!thumbnails.has(group)) {
-      const host = make("div", { class: "thumb" });
-      const picture = data.pictures[group];
-      const strip = data.strips[data.groups[group].beat];
-      const from = Math.max(0, Math.round(strip.beats[strip.asked] - 0.3 * strip.fs));
-      const cut = (lead) => ({ samples: Array.from(EcgPaper.decode(lead.samples)).slice(from, from + Math.round(0.72 * strip.fs)) });
-      const shown = picture ? picture.average : { fs: strip.fs, leads: strip.leads.map(cut) };
-      const about = { ...BARE, name: picture ? "Average beat" : "Beat" };
-      EcgPaper.draw(host, whole({ ...shown, leads: shown.leads.slice(0, 1) }, []), about);
-      thumbnails.set(group, host);
-    }
-    return thumbnails.get(group);
-  }
-
   function mergeChoice(one, answered) {
     const about = { "data-key": `merge-${one.beat}`, "aria-label": `Give the beat at ${timeOf(one.beat)} the label of another` };
     const select = make("select", about);
@@ -232,7 +144,7 @@
     list.replaceChildren(
       ...state.answered.map((one) => {
         const item = make("li", one.beat === reviewing ? { class: "seen" } : {});
-        item.appendChild(thumbnail(one.group));
+        item.appendChild(pictures.thumbnail(one.group));
         const text = make("div", { class: "told" }, item);
         make("strong", { class: "symbol" }, text, one.label);
         make("span", {}, text, ` ${words.get(one.label) || ""}`);
@@ -386,7 +298,10 @@
   }
   for (const [id, act_] of Object.entries(actions)) byId(id)?.addEventListener("click", act_);
   document.addEventListener("keydown", pressed);
-  window.addEventListener("resize", toSize);
+  window.addEventListener("resize", () => {
+    pictures.toSize();
+    if (drawn.group !== null) pictures.group(drawn.group);
+  });
   const say = (where, text) => {
     byId(where).textContent = text;
   };

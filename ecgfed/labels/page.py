@@ -50,6 +50,7 @@ class LabelPage:
         strips: beat that stands for a group -> its surroundings (``tasks/label_strips.py``).
         pictures: group -> what is shown of it (``labels/pictures.py``).
         interval_s: (beats,) seconds from the beat before, NaN where nobody knows it.
+        minutes: only beats of the first minutes are in groups; None where all are.
         notices: warnings to be read first.
         intended_use: in one sentence.
     """
@@ -67,6 +68,7 @@ class LabelPage:
     strips: Mapping[int, Mapping[str, Any]]
     pictures: Mapping[int, Mapping[str, Any]]
     interval_s: NDArray[np.float64]
+    minutes: float | None = None
     notices: tuple[str, ...] = ()
     intended_use: str = "Research use only, not for diagnosis"
 
@@ -153,8 +155,9 @@ def label_page(page: LabelPage, *, file: str = "") -> str:
 
 def _header(page: LabelPage) -> str:
     minutes, seconds = divmod(round(page.duration_s), 60)
+    first = "" if page.minutes is None else f"the first {page.minutes:g} of "
     about = (
-        f"{len(page.groups.leaf):,} beats in {minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
+        f"{len(page.groups.leaf):,} beats in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
         f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
     )
     return (
@@ -175,7 +178,7 @@ _PROGRESS = """<p id="other" role="alert"></p>
 <details><summary>What does “covers” mean?</summary>
 <p>A beat takes the label of the answered beat in the smallest group that holds both; of several labels there, that of
 the beat nearest to its own small group. It counts as covered where that small group holds an answered beat itself, or
-where the chance of another label is at most 5% by an estimate that was learned on other patients (half of MIT-BIH).
+where the chance of another label is at most 5% by an estimate that was learned on 22 recordings of MIT-BIH.
 It is an estimate, and beats of a kind you have not met yet may be among the covered ones. Beats that would take
 “cannot tell” are not covered.</p></details>
 <div class="bars" aria-hidden="true"><div><i id="bar-answered"></i></div><div><i id="bar-covered"></i></div></div></div>

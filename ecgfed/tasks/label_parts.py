@@ -21,6 +21,7 @@ def label_page_of(
     recording_id: str,
     model: str,
     count: int,
+    minutes: float | None = None,
     rule: Rule | None = None,
     notices: tuple[str, ...] = (),
 ) -> LabelPage:
@@ -31,6 +32,7 @@ def label_page_of(
         recording_id: what tells this recording from any other one, hexadecimal: answers are kept under it.
         model: whose answers the groups rest on, as text.
         count: labels to ask for.
+        minutes: only beats of the first minutes were grouped; None where all were.
         rule: that chooses; default the one in the package.
         notices: warnings to be read first.
     """
@@ -53,6 +55,7 @@ def label_page_of(
         strips=label_strips(shown, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
         pictures=group_pictures(grouped.groups, [_windows(beats, name, first) for name in names], interval),
         interval_s=interval,
+        minutes=minutes,
         notices=notices,
         intended_use=str(grouped.bundle.manifest["intended_use"]),
     )

@@ -397,13 +397,21 @@ const scenarios = {
     await page.waitForFunction(() => document.getElementById("other").textContent !== "");
     const raced = { said: await text(page, "other"), answered: await answered(page) };
     await other.context.close();
+    // the program cannot be reached for a while: nothing is lost, and it is written as soon as it can
+    await page.setOfflineMode(true);
+    await byKey(page, given.truth[(await asked(page)).beat]);
+    await page.waitForFunction(() => document.getElementById("kept").textContent.startsWith("Not yet"));
+    const offline = { kept: await text(page, "kept"), csv: readFileSync(given.file, "utf8").trim().split("\r\n").length - 1 };
+    await page.setOfflineMode(false);
+    await page.waitForFunction(() => document.getElementById("kept").textContent.startsWith("Written"));
+    offline.then = readFileSync(given.file, "utf8").trim().split("\r\n").length - 1;
     while (await seen(page, "question")) await byKey(page, given.truth[(await asked(page)).beat]);
     await page.click("#done");
     await page.waitForFunction(() => document.getElementById("kept").textContent.includes("has ended"));
     const end = { kept: await text(page, "kept"), csv: readFileSync(given.file, "utf8") };
     void open;
     await context.close();
-    return { begin, lines, file, raced, end };
+    return { begin, lines, file, raced, offline, end };
   },
 };
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ecgfed.tasks.evaluate import evaluate
     from ecgfed.tasks.export import export
     from ecgfed.tasks.inspect import Inspection, inspect_recording
+    from ecgfed.tasks.label import Labelling, label
     from ecgfed.tasks.own_model import OwnModel
     from ecgfed.tasks.personalize import PersonalModel, personalize
     from ecgfed.tasks.personalize_labels import personalize_labels
@@ -56,6 +57,7 @@ _WHERE = {
     "predict_batch": "tasks.predict_batch",
     "personalize": "tasks.personalize",
     "personalize_labels": "tasks.personalize_labels",
+    "label": "tasks.label",
     "report": "tasks.report",
     "report_run": "tasks.report_run",
     "inspect_recording": "tasks.inspect",
@@ -87,6 +89,7 @@ _WHERE = {
     "Predictions": "device.predictions",
     "ReadOptions": "record.recording",
     "Recording": "record.recording",
+    "Labelling": "tasks.label",
     "RecordingReport": "tasks.report",
     "Run": "runs.run",
     "RunReport": "tasks.report_run",
@@ -108,6 +111,7 @@ __all__ = [
     "EventRules",
     "Inspection",
     "LabelMap",
+    "Labelling",
     "LongRecording",
     "OwnModel",
     "PersonalModel",
@@ -124,6 +128,7 @@ __all__ = [
     "evaluate",
     "export",
     "inspect_recording",
+    "label",
     "open_bundle",
     "open_cohort",
     "open_recording",

@@ -1,6 +1,5 @@
 """The samples a report shows: stretches of the leads through the band-pass, in short form; average beats."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +13,12 @@ from ecgfed.record.recording import AnyRecording
 from ecgfed.signal.filters import band_pass_taps
 from ecgfed.signal.long_filter import Bridged
 from ecgfed.signal.quality import LeadQuality, Reason
+from ecgfed.web.samples import packed
 
 #: Leads on a strip.
 MOST_LEADS = 3
 #: After the band-pass, which ends at 40 Hz, samples are thinned to no fewer than this.
 _LEAST_HZ = 250.0
-#: What a 16-bit number counts: microvolt; what is beyond cannot be drawn on paper either.
-_PER_MV, _NONE, _LIMIT = 1000, -32768, 32767
 #: Beats that are averaged of each class, spread over the recording.
 AVERAGED = 150
 BEFORE_S, AFTER_S = 0.3, 0.5
@@ -85,13 +83,6 @@ class ShownLeads:
         first = round(start_s * self.recording.fs_hz)
         stop = first + round(seconds * self.recording.fs_hz)
         return [{"samples": packed(self.read(name, first, stop)[:: self.step])} for name in self.names]
-
-
-def packed(signal_mv: Floats) -> dict[str, Any]:
-    """Return samples as base64 of 16-bit numbers of microvolts, NaN as -32768."""
-    whole = np.clip(np.rint(signal_mv * _PER_MV), -_LIMIT, _LIMIT)
-    whole[~np.isfinite(whole)] = _NONE
-    return {"int16": base64.b64encode(whole.astype("<i2").tobytes()).decode("ascii"), "per_unit": _PER_MV}
 
 
 def average_beats(leads: ShownLeads, beats: Beats) -> dict[int, tuple[list[dict[str, Any]], int]]:

@@ -44,7 +44,14 @@ def _css_string(text: str) -> str:
 
 
 def inline_page(
-    title: str, body: str, *, styles: Sequence[str], scripts: Sequence[str], data: Any, sheet: str = ""
+    title: str,
+    body: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    data: Any,
+    sheet: str = "",
+    served: bool = False,
 ) -> str:
     """Return a whole HTML document that needs no other file and no network.
 
@@ -58,6 +65,7 @@ def inline_page(
         scripts: names of scripts in this folder, in order; they run when the body is there.
         data: what the scripts read from the element ``page-data``, JSON-ready.
         sheet: what stands at the foot of every printed sheet, as text.
+        served: the page may talk to the server that it came from, and to no other.
     """
     style, script = "\n".join(map(asset, styles)), "\n".join(map(asset, scripts))
     if sheet:
@@ -65,7 +73,7 @@ def inline_page(
         style += f"\n@page {{ @bottom-left {{ content: {told}; font: 8pt Arial, sans-serif; }} }}\n"
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
+        "form-action 'none'" + ("; connect-src 'self'" if served else "")
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -14,11 +14,13 @@
  *     samples,          numbers (NaN where there is none), or {int16, per_unit}: base64 of little-endian 16-bit
  *                       integers, per_unit of them a unit, -32768 where there is none
  *     low, high,        optional: as samples; the band between them is drawn behind
+ *     others,           optional: [samples, ...] drawn thin and dashed behind, each around its own median
  *   }],
  *   beats: [{           optional, in order of time
  *     sample,           from the strip's first sample, may be a fraction
  *     label,            what is written above it
  *     quiet,            true: one of the usual beats, written small
+ *     asked,            true: the one beat that the strip is about, in a grey column with an arrow head above
  *     uncertain,        true: written with a question mark, in a dashed box
  *     other,            optional: a second label below, another reader's; in a box where it is another label
  *   }],
@@ -37,6 +39,7 @@ const EcgPaper = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const NONE = -32768;
   const PULSE_S = 0.2;
+  const ASKED_S = 0.28;
   let drawn = 0;
 
   function make(name, attributes, parent, text) {
@@ -94,7 +97,9 @@ const EcgPaper = (() => {
     const one = { name: lead.name, unit: lead.unit || "mV", samples: around(samples) };
     one.low = around(decode(lead.low));
     one.high = around(decode(lead.high));
-    const [least, best] = [extremes(one.low || one.samples)[0], extremes(one.high || one.samples)[1]];
+    one.others = (lead.others || []).map(decode).map((values) => values.map((value) => value - median(values)));
+    const reach = [one.low, one.high, one.low && one.high ? null : one.samples, ...one.others].filter(Boolean).map(extremes);
+    const [least, best] = [Math.min(...reach.map((two) => two[0])), Math.max(...reach.map((two) => two[1]))];
     const square = 5 / perUnit;
     one.bottom = Math.max(Math.floor(Math.min(least - 0.1, -0.4) / square) * square, -most);
     one.top = Math.min(Math.ceil(Math.max(best + 0.1, 0.9) / square) * square, most);
@@ -134,6 +139,7 @@ const EcgPaper = (() => {
       const back = Array.from(lead.low, (value, i) => `L${toX(i).toFixed(2)} ${toY(value).toFixed(2)}`).reverse().join("");
       if (there) make("path", { d: `${there}${back}Z`, class: "paper-band" }, group);
     }
+    for (const one of lead.others) make("path", { d: tracePath(one, toX, toY), class: "paper-other-trace" }, group);
     make("path", { d: tracePath(lead.samples, toX, toY), class: "paper-trace" }, group);
     if (options.pulse) {
       const pulse = PULSE_S * scale.perS;
@@ -188,15 +194,25 @@ const EcgPaper = (() => {
     }
   }
 
+  /** Mark the beat that a strip is about; the column lies behind the traces. */
+  function drawAsked(svg, beats, place, scale) {
+    for (const beat of beats.filter((one) => one.asked)) {
+      const x = place.left + (beat.sample / scale.fs) * scale.perS;
+      const width = 2 * ASKED_S * scale.perS;
+      make("rect", { x: x - width / 2, y: place.top, width, height: place.height, class: "paper-asked" }, svg);
+      make("path", { d: `M${x} ${place.top - 0.4}l-1.5 -2.6h3z`, class: "paper-arrow" }, svg);
+    }
+  }
+
   function drawBeats(svg, beats, place, scale, options) {
     let before = null;
     for (const beat of beats) {
       const x = place.left + (beat.sample / scale.fs) * scale.perS;
       const inside = x >= place.left && x <= place.left + place.width;
       if (inside) {
-        const y = place.top - 4.4;
+        const y = place.top - (beat.asked ? 3.8 : 4.4);
         const text = beat.uncertain ? `${beat.label}?` : beat.label;
-        if (!beat.quiet) make("path", { d: `M${x} ${place.top - 0.4}v${place.height + 0.4}`, class: "paper-mark" }, svg);
+        if (!beat.quiet && !beat.asked) make("path", { d: `M${x} ${place.top - 0.4}v${place.height + 0.4}`, class: "paper-mark" }, svg);
         if (beat.uncertain) {
           const width = 1.8 + 2.2 * text.length;
           make("rect", { x: x - width / 2, y: y - 2.9, width, height: 3.8, class: "paper-uncertain" }, svg);
@@ -240,12 +256,14 @@ const EcgPaper = (() => {
 
   /** Say in words what a strip shows. */
   function described(strip, leads) {
+    const asked = (strip.beats || []).find((one) => one.asked);
     const beats = (strip.beats || []).map((one) => (one.uncertain ? `${one.label} uncertain` : one.label));
     const spans = (strip.spans || []).map((one) => one.text);
     const seconds = leads.length ? leads[0].samples.length / strip.fs : 0;
     const parts = [`${Math.round(10 * seconds) / 10} s from ${clock(strip.start_s)}`, leads.map((one) => one.name).join(" and ")];
     if (spans.length) parts.push(spans.join(", "));
-    parts.push(beats.length ? `${beats.length} beats: ${beats.join(" ")}` : "no beats");
+    if (asked) parts.push(`${beats.length} beats, the one asked about at ${clock(strip.start_s + asked.sample / strip.fs)}`);
+    else parts.push(beats.length ? `${beats.length} beats: ${beats.join(" ")}` : "no beats");
     return parts.join("; ");
   }
 
@@ -275,6 +293,7 @@ const EcgPaper = (() => {
     make("path", { d: gridPath(0, above, wide, height, 5), class: "paper-major" }, svg);
     const all = { left, top: above, width: scale.seconds * scale.perS, height };
     drawUnusable(svg, spans.filter((one) => one.kind === "unusable"), all, scale, `paper-hatch-${id}`);
+    drawAsked(svg, beats, all, scale);
     let top = above;
     leads.forEach((lead, i) => {
       const clip = `paper-clip-${id}-${i}`;

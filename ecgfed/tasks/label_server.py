@@ -1,0 +1,330 @@
+"""``label --serve``: a small server of one page on this machine, which writes the labels' file after every answer.
+
+It listens on 127.0.0.1 alone. Every address begins with a random token that only whoever was given the page's address
+knows; a request for another host (DNS rebinding), from another origin or larger than it needs to be is refused. It ends
+when the page says so, or when no page has asked for anything for a while.
+"""
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import EcgfedError, OptionError, StorageError
+from ecgfed.files import read_json, write_together
+from ecgfed.gate import parse_json
+from ecgfed.labels.answers import SOURCES, Answer, answers_as_table
+
+#: Seconds without a request after which nobody is there any more; an open page asks every 20 s.
+IDLE_S = 300.0
+#: A request is never larger, in bytes: 20,000 actions take less.
+MOST_BYTES = 4_000_000
+#: Requests at once, and seconds for one to come in.
+_AT_ONCE, _REQUEST_S = 16, 20.0
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """How serving a page ended.
+
+    Attributes:
+        file: the labels' file.
+        labels: how many it holds; 0 where nothing was answered and none was written.
+        ended: ``done`` by the page, ``idle`` where no page was open any more, ``interrupted`` by the keyboard.
+    """
+
+    file: Path
+    labels: int
+    ended: str
+
+
+def kept_beside(labels_file: Path) -> Path:
+    """Return the file beside the labels that holds every action, so that undo goes on another day."""
+    return labels_file.with_suffix(".answers.json")
+
+
+def labels_csv(data: Mapping[str, Any], rows: list[list[Any]]) -> bytes:
+    """Return the labels' file (RFC 4180), as the page's own download.
+
+    Args:
+        data: the page's (``labels.page.page_data``).
+        rows: sample, label, beats and source of each answer, in order of time.
+    """
+    answers = [Answer(sample, label, beats, source, data["recording"]) for sample, label, beats, source in rows]
+    return answers_as_table(answers, data["fs"])
+
+
+class _RefusedError(Exception):
+    """A request that is not answered as it wishes: with which status, and what is said."""
+
+    def __init__(self, status: HTTPStatus, said: str, **more: Any) -> None:
+        super().__init__(said)
+        self.status, self.told = status, {"said": said, **more}
+
+
+class _Answers:
+    """The labels' file and the actions beside it: one writer at a time.
+
+    Args:
+        data: the page's.
+        file: the labels' file.
+        overwrite: begin anew where there are labels.
+    """
+
+    def __init__(self, data: Mapping[str, Any], file: Path, *, overwrite: bool) -> None:
+        self.data, self.file, self.beside = data, file, kept_beside(file)
+        self.kept: dict[str, Any] | None = None
+        self.labels = 0
+        self.lock = threading.Lock()
+        self._samples = {one["sample"] for one in data["points"].values()}
+        self._symbols = {one["symbol"] for one in data["labels"]}
+        if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
+            raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
+        if not overwrite and (file.exists() or self.beside.exists()):
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the actions of an earlier day; refuse to write over labels that are not theirs."""
+        action = "choose another --out, or pass --overwrite"
+        if not self.beside.is_file():
+            found = f"{self.file} is there, without its {self.beside.name}"
+            raise OptionError("--out", found, "a new file, or labels made with --serve", action)
+        found = read_json(self.beside, StorageError)
+        if not self._whole(found):
+            expected = "answers about this recording and its present groups"
+            raise OptionError("--out", f"{self.beside} holds answers of another page", expected, action)
+        self.kept, self.labels = found, int(found.get("labels", 0))
+
+    def _whole(self, kept: object) -> bool:
+        return (
+            isinstance(kept, dict)
+            and kept.get("version") == 1
+            and kept.get("recording") == self.data["recording"]
+            and kept.get("groups") == self.data["digest"]
+            and _is_count(kept.get("revision"))
+            and _is_count(kept.get("cursor"))
+            and isinstance(kept.get("actions"), list)
+        )
+
+    def _checked_rows(self, rows: object) -> list[list[Any]]:
+        """Return rows that belong to this page; raises _RefusedError."""
+        if not isinstance(rows, list) or not all(isinstance(one, list) and len(one) == 4 for one in rows):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no rows of labels")
+        for sample, label, beats, source in rows:
+            fits = _is_count(sample) and sample in self._samples and _is_count(beats) and isinstance(label, str)
+            if not fits or label not in self._symbols or source not in SOURCES:
+                raise _RefusedError(HTTPStatus.BAD_REQUEST, "a row that is not of this page")
+        samples = [one[0] for one in rows]
+        if samples != sorted(set(samples)) or sum(one[2] for one in rows) not in (0, self.data["beats"]):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "rows that do not add up")
+        return rows
+
+    def save(self, sent: object) -> dict[str, Any]:
+        """Write what a page sends, durably, before it is told so; raises _RefusedError."""
+        if not isinstance(sent, dict) or not self._whole(sent.get("kept")) or not _is_count(sent.get("base")):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no answers of this page")
+        rows = self._checked_rows(sent.get("rows"))
+        with self.lock:
+            if self.kept is not None and sent["base"] < self.kept["revision"]:
+                raise _RefusedError(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.kept)
+            kept = {**sent["kept"], "labels": len(rows)}
+            beside = json.dumps(kept, allow_nan=False).encode() + b"\n"
+            try:
+                write_together({self.file: labels_csv(self.data, rows), self.beside: beside})
+            except (EcgfedError, OSError) as problem:
+                said = problem.line if isinstance(problem, EcgfedError) else str(problem)
+                raise _RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, said) from problem
+            self.kept, self.labels = kept, len(rows)
+        return {"revision": kept["revision"]}
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+class _Server(ThreadingHTTPServer):
+    """One page, its answers, and when somebody last asked for anything."""
+
+    daemon_threads = True
+    allow_reuse_address = False
+    request_queue_size = _AT_ONCE
+
+    def __init__(self, page: str, answers: _Answers) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.page, self.answers = page.encode(), answers
+        self.token = secrets.token_urlsafe(32)
+        self.ended = threading.Event()
+        self.why = "idle"
+        self.last = time.monotonic()
+        self._room = threading.BoundedSemaphore(_AT_ONCE)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+
+    def end(self, why: str) -> None:
+        self.why = why
+        self.ended.set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, of which there are only so many."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that hung up."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection, one request."""
+
+    server: _Server
+    server_version, sys_version = "ecgfed", ""
+    timeout = _REQUEST_S
+
+    def do_GET(self) -> None:
+        """Give the page, or what was answered so far."""
+        self._answer({"": self._page, "state": self._state, "alive": lambda: {}}, post=False)
+
+    def do_POST(self) -> None:
+        """Take answers, or the end."""
+        self._answer({"save": lambda: self.server.answers.save(self._sent()), "done": self._done}, post=True)
+
+    def _answer(self, known: Mapping[str, Callable[[], bytes | dict[str, Any]]], *, post: bool) -> None:
+        self.close_connection = True
+        try:
+            what = self._allowed(post=post)
+            if what not in known:
+                raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+            self.server.last = time.monotonic()
+            self._send(HTTPStatus.OK, known[what]())
+            if what == "done":  # it has been told so
+                self.server.end("done")
+        except _RefusedError as refused:
+            self._send(refused.status, refused.told)
+
+    def _allowed(self, *, post: bool) -> str:
+        """Return what is asked for, of one who may ask; raises _RefusedError."""
+        own = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or hosts[0] not in own:
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
+        token, slash, what = self.path.removeprefix("/").partition("/")
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()) or not slash:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
+        origins = self.headers.get_all("Origin") or []
+        if any(one != f"http://{hosts[0]}" for one in origins) or (post and len(origins) != 1):
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another origin")
+        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "another site")
+        if post and self.headers.get_content_type() != "application/json":
+            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
+        return what
+
+    def _sent(self) -> object:
+        """Return the JSON of a request of a stated and bounded size; raises _RefusedError."""
+        length = self.headers.get("Content-Length", "")
+        if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
+            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "the size is not said")
+        if len(length) > 9 or int(length) > MOST_BYTES:
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BYTES:,} bytes")
+        data = self.rfile.read(int(length))
+        try:
+            return parse_json(data)
+        except ValueError as problem:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no JSON") from problem
+
+    def _page(self) -> bytes:
+        return self.server.page
+
+    def _state(self) -> dict[str, Any]:
+        return {"kept": self.server.answers.kept}
+
+    def _done(self) -> dict[str, Any]:
+        self._sent()
+        return {"labels": self.server.answers.labels}
+
+    def _send(self, status: HTTPStatus, body: bytes | dict[str, Any]) -> None:
+        html = isinstance(body, bytes)
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        if not html:
+            self.send_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+        self.send_header("Content-Type", "text/html; charset=utf-8" if html else "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write no log: the address is a secret."""
+
+
+def serve(
+    page_html: str,
+    data: Mapping[str, Any],
+    labels_file: Path,
+    *,
+    opened: Callable[[str], None],
+    idle_s: float = IDLE_S,
+    overwrite: bool = False,
+) -> Served:
+    """Serve a labelling page on this machine until it is done or nobody is there; write labels after every answer.
+
+    Args:
+        page_html: the page, made with ``label_page(page, file=...)``.
+        data: what it holds (``page_data(page)``).
+        labels_file: where to, a CSV file. Beside it the actions are kept (``kept_beside``); where both are there
+            already and of the same groups, it goes on with them.
+        opened: told the page's address as soon as it can be opened; whoever knows it can answer.
+        idle_s: seconds without a request after which it ends.
+        overwrite: begin anew although there are labels; they are replaced at the first answer.
+
+    Raises:
+        OptionError: there are labels that were not made for this page, or it cannot be a file.
+        StorageError: the actions cannot be read.
+    """
+    answers = _Answers(data, labels_file, overwrite=overwrite)
+    try:
+        server = _Server(page_html, answers)
+    except OSError as problem:
+        raise OptionError("--serve", f"no port of 127.0.0.1 can be had ({problem.strerror})") from problem
+    listening = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    listening.start()
+    try:
+        opened(server.address)
+        while not server.ended.wait(min(1.0, idle_s / 4)):
+            if time.monotonic() - server.last > idle_s:
+                server.end("idle")
+    except KeyboardInterrupt:
+        server.end("interrupted")
+    finally:
+        server.shutdown()
+        server.server_close()
+        listening.join()
+    with answers.lock:  # whatever is being written is finished
+        return Served(labels_file, answers.labels, server.why)

@@ -1,0 +1,115 @@
+"use strict";
+/* What the labelling page draws: a beat and its neighbours, its group, small pictures of answered groups. Needs paper.js. */
+const EcgPictures = (() => {
+  const BARE = { pulse: false, intervals: false, seconds: false };
+  const PX_PER_MM = 96 / 25.4;
+  const byId = (id) => document.getElementById(id);
+  const make = (name) => document.createElement(name);
+
+  function of(data) {
+    const thumbnails = new Map();
+    const number = (value) => value.toLocaleString("en-US");
+    const timeOf = (beat) => EcgPaper.clock(data.points[beat].time_s);
+
+    function whole(strip, beats) {
+      const leads = strip.leads.map((lead, i) => ({ name: data.leads[i], unit: "mV", ...lead }));
+      return { fs: strip.fs, start_s: strip.start_s || 0, leads, beats, spans: strip.spans || [] };
+    }
+
+    function drawStrip(beat, label) {
+      const strip = data.strips[beat];
+      const beats = strip.beats.map((sample, i) =>
+        i === strip.asked ? { sample, asked: true, label: label || "" } : { sample, label: "", quiet: true },
+      );
+      const host = byId("strip");
+      EcgPaper.draw(host, whole(strip, beats), { name: `Beat at ${timeOf(beat)} and its neighbours` });
+      toSize();
+      // where the strip is wider than its place, the beat asked about is what is seen first
+      const middle = (15 + (25 * strip.beats[strip.asked]) / strip.fs) / Number(host.firstElementChild.viewBox.baseVal.width);
+      host.scrollLeft = middle * host.scrollWidth - host.clientWidth / 2;
+    }
+
+    /** Let the strip fill its place, but never smaller than 25 mm/s, nor higher than half the window. */
+    function toSize() {
+      const host = byId("strip");
+      const svg = host.firstElementChild;
+      if (!svg) return;
+      const { width, height } = svg.viewBox.baseVal;
+      const room = [host.clientWidth / (width * PX_PER_MM), (0.52 * window.innerHeight) / (height * PX_PER_MM)];
+      const times = Math.min(Math.max(1, Math.min(...room)), 2);
+      svg.style.width = `${(times * width * PX_PER_MM).toFixed(1)}px`;
+      svg.style.height = "auto";
+      byId("strip-scale").textContent = `25 mm/s, 10 mm/mV${times > 1.05 ? `, enlarged ${times.toFixed(1)} times` : ""}`;
+      reachable();
+    }
+
+    function drawGroup(group) {
+      const { size, beat } = data.groups[group];
+      const picture = data.pictures[group];
+      for (const id of ["average-figure", "odd-figure"]) byId(id).hidden = !picture;
+      if (!picture) return;
+      const { average, odd, typical } = picture;
+      const some = picture.averaged < size ? `${number(picture.averaged)} of ` : "";
+      const band = average.leads[0].low ? "; the band holds the middle 80%" : "";
+      byId("average-said").textContent = `Average of ${some}${number(size)} beats${band}`;
+      const leads = average.leads.map((_, i) => ({ samples: picture.beat[i], others: odd.map((one) => one[i]) }));
+      const strips = [whole(average, []), whole({ fs: average.fs, leads }, [])];
+      const names = ["Average beat of the group", `The beat at ${timeOf(beat)} over the least typical of the group`];
+      drawAlike([byId("average"), byId("odd")], strips, names);
+      byId("odd-said").textContent = `This beat (line) over the ${odd.length} least alike of its group (dashed). Typical: its group's median correlation with it is ${typical.toFixed(2)}`;
+    }
+
+    /**
+     * Draw beats side by side, all at one scale, so large as their places and the window allow; below the strip, where
+     * there is more room across than down, each lead beside the other.
+     */
+    function drawAlike(hosts, strips, names) {
+      const beside = byId("strip").getBoundingClientRect().right < hosts[0].getBoundingClientRect().left;
+      const high = beside ? Math.max(360, 0.55 * window.innerHeight) : 350;
+      const across = !beside && hosts[0].clientWidth > 240;
+      const drawings = hosts.flatMap((host, i) => {
+        const parts = across ? strips[i].leads.map((lead) => ({ ...strips[i], leads: [lead] })) : [strips[i]];
+        host.replaceChildren(...parts.map(() => make("div")));
+        return parts.map((part, k) => ({
+          svg: EcgPaper.draw(host.children[k], part, { ...BARE, name: names[i] }),
+          room: host.clientWidth / parts.length - (across ? 8 : 0),
+        }));
+      });
+      const limits = drawings.map(({ svg, room }) => Math.min(room / svg.viewBox.baseVal.width, high / svg.viewBox.baseVal.height));
+      const times = Math.min(2.4, Math.min(...limits) / PX_PER_MM);
+      for (const { svg } of drawings) {
+        svg.style.width = `${(times * svg.viewBox.baseVal.width * PX_PER_MM).toFixed(1)}px`;
+        svg.style.height = "auto";
+      }
+    }
+
+    /** Let what is wider than its place be scrolled by keyboard, and make no stop of what is not. */
+    function reachable() {
+      for (const box of document.querySelectorAll(".paper")) {
+        if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
+        else box.removeAttribute("tabindex");
+      }
+    }
+
+    function thumbnail(group) {
+      if (!thumbnails.has(group)) {
+        const host = make("div");
+        host.className = "thumb";
+        const picture = data.pictures[group];
+        const strip = data.strips[data.groups[group].beat];
+        const from = Math.max(0, Math.round(strip.beats[strip.asked] - 0.3 * strip.fs));
+        const cut = (lead) => ({ samples: Array.from(EcgPaper.decode(lead.samples)).slice(from, from + Math.round(0.72 * strip.fs)) });
+        const shown = picture ? picture.average : { fs: strip.fs, leads: strip.leads.map(cut) };
+        const about = { ...BARE, name: picture ? "Average beat" : "Beat" };
+        EcgPaper.draw(host, whole({ ...shown, leads: shown.leads.slice(0, 1) }, []), about);
+        thumbnails.set(group, host);
+      }
+      return thumbnails.get(group);
+    }
+
+    return { strip: drawStrip, group: drawGroup, toSize, thumbnail };
+  }
+
+  return { of };
+})();
+if (typeof module !== "undefined") module.exports = EcgPictures;

@@ -1,0 +1,76 @@
+"""The page's choice and Python's are the same rule: both answer the same questions of real recordings."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from label_pages import page_of, reference
+
+import ecgfed.web
+from ecgfed.labels.choose import Asked, Rule, differ_features, next_group
+from ecgfed.labels.groups import Groups
+from ecgfed.labels.page import LabelPage, page_data
+from ecgfed.labels.spread import spread
+
+WEB = Path(ecgfed.web.__file__).parent
+DRIVER = Path(__file__).parents[1] / "browser" / "choose.mjs"
+QUESTIONS = 30
+pytestmark = pytest.mark.browser
+
+
+def by_script(page: LabelPage, folder: Path, **more: Any) -> dict[str, Any]:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node: make browser")
+    given = folder / "given.json"
+    given.write_text(json.dumps({"data": page_data(page) | {"strips": {}, "pictures": {}}, **more}))
+    done = subprocess.run([node, str(DRIVER), str(WEB), str(given)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def covered(groups: Groups, rule: Rule, label: dict[int, str]) -> int:
+    """Count the beats that the page calls covered, from the rule's own features."""
+    asked = Asked.of(groups, label)
+    found = 0
+    for leaf in np.unique(groups.leaf).tolist():
+        around, beat = asked.nearest(leaf)
+        wrong = (
+            0.0 if around == leaf else rule.differs(differ_features(groups, leaf, around, beat, label[beat])[None])[0]
+        )
+        if wrong <= 0.05 and label[beat] != "?":
+            found += int((groups.leaf == leaf).sum())
+    return found
+
+
+@pytest.mark.mitdb
+@pytest.mark.parametrize("record", ["208", "213", "232"])
+def test_python_and_the_page_ask_alike(record: str, mitdb: Path, tmp_path: Path) -> None:
+    page, symbol = page_of(mitdb / record)
+    groups, truth = page.groups, reference(page.groups, symbol)
+    rng = np.random.default_rng(int(record))
+    some = np.unique(groups.beat)
+    truth |= {int(beat): "?" for beat in rng.choice(some, 6)}  # somebody cannot always tell
+    passed = [rng.choice(some, 20).tolist() if i else [] for i in range(QUESTIONS)]
+    within = rng.integers(0, len(groups), QUESTIONS).tolist()
+    told = by_script(page, tmp_path, truth=truth, questions=QUESTIONS, passed=passed, within=within)
+    label: dict[int, str] = {}
+    for i in range(QUESTIONS):
+        assert told["within"][i] == next_group(groups, label, within=within[i], rule=page.rule), i
+        group = next_group(groups, label, passed=frozenset(passed[i]), rule=page.rule)
+        assert told["asked"][i] == group, i
+        assert group is not None
+        label[int(groups.beat[group])] = truth[int(groups.beat[group])]
+        _, origin = spread(groups, label)
+        beats, counts = np.unique(origin, return_counts=True)
+        standing = dict(zip(beats.tolist(), counts.tolist(), strict=True))
+        assert {int(beat): many for beat, many in told["beats"][i].items() if many} == standing
+        assert sum(told["beats"][i].values()) == len(groups.leaf)
+        assert told["covered"][i] == covered(groups, page.rule, label)
+    assert len(set(told["asked"])) == QUESTIONS
+    assert 0 < told["covered"][0] < told["covered"][-1]

@@ -1,0 +1,278 @@
+"""Serving the labelling page: whom it answers, what it writes, and when it ends."""
+
+import csv
+import http.client
+import io
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ecgfed.errors import OptionError
+from ecgfed.tasks.label_server import MOST_BYTES, Served, kept_beside, labels_csv, serve
+
+DATA: dict[str, Any] = {
+    "recording": "ab" * 16,
+    "digest": "cd" * 16,
+    "beats": 10,
+    "labels": [{"symbol": one} for one in ("N", "V", "|", "?")],
+    "fs": 360,
+    "points": {"3": {"sample": 900, "time_s": 2.5}, "7": {"sample": 2101, "time_s": 5.836}},
+}
+PAGE = "<!DOCTYPE html><title>beats</title>"
+ROWS = [[900, "N", 7, "clinician"], [2101, "|", 3, "merged"]]
+
+
+def kept(revision: int = 1, **more: Any) -> dict[str, Any]:
+    actions = [{"do": "answer", "group": 0, "label": "N"}] * revision
+    about = {"version": 1, "recording": DATA["recording"], "groups": DATA["digest"]}
+    return {**about, "revision": revision, "cursor": revision, "actions": actions, **more}
+
+
+@dataclass
+class Running:
+    """A server in a thread."""
+
+    file: Path
+    idle_s: float = 60.0
+    overwrite: bool = False
+    address: str = ""
+    ended: list[Served] = field(default_factory=list)
+
+    def start(self) -> "Running":
+        there = threading.Event()
+
+        def opened(address: str) -> None:
+            self.address = address
+            there.set()
+
+        def work() -> None:
+            found = serve(PAGE, DATA, self.file, opened=opened, idle_s=self.idle_s, overwrite=self.overwrite)
+            self.ended.append(found)
+
+        self.thread = threading.Thread(target=work, daemon=True)
+        self.thread.start()
+        assert there.wait(10)
+        return self
+
+    @property
+    def port(self) -> int:
+        return int(self.address.split(":")[2].split("/")[0])
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, method: str, what: str, body: bytes | None = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
+        """Ask for something below the address; ``_`` in a header's name is a hyphen, an empty value leaves it out."""
+        given = {"Origin": self.origin, "Content-Type": "application/json"} if method == "POST" else {}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        path = what if what.startswith("/") else self.address.removeprefix(self.origin) + what
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.putrequest(method, path, skip_host="Host" in given)
+        for name, value in given.items():
+            if value:
+                connection.putheader(name, value)
+        if body is not None and "Content-Length" not in given:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        told = json.loads(text) if answer.headers.get_content_type() == "application/json" else text.decode()
+        return answer.status, told, dict(answer.headers)
+
+    def post(self, what: str, value: object, **headers: str) -> tuple[int, Any]:
+        status, told, _ = self.ask("POST", what, json.dumps(value).encode(), **headers)
+        return status, told
+
+    def end(self) -> Served:
+        self.post("done", {})
+        self.thread.join(10)
+        return self.ended[0]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    server = Running(tmp_path / "208-labels.csv").start()
+    yield server
+    if not server.ended:
+        server.end()
+
+
+def test_it_listens_on_loopback_alone_with_a_secret_address(running: Running, tmp_path: Path) -> None:
+    other = Running(tmp_path / "other.csv").start()
+    assert running.address.startswith("http://127.0.0.1:")
+    tokens = [one.address.split("/")[3] for one in (running, other)]
+    assert tokens[0] != tokens[1]
+    assert all(len(one) >= 43 for one in tokens)  # 256 bits
+    other.end()
+
+
+def test_it_gives_the_page_and_says_how_a_browser_may_use_it(running: Running) -> None:
+    status, told, headers = running.ask("GET", "")
+    assert (status, told) == (200, PAGE)
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert running.ask("GET", "state")[1] == {"kept": None}
+
+
+def test_an_answer_is_on_the_disk_when_it_is_told_so(running: Running) -> None:
+    assert not running.file.exists()
+    assert running.post("save", {"base": 0, "kept": kept(), "rows": ROWS}) == (200, {"revision": 1})
+    assert running.file.read_bytes() == (
+        b"recording,sample,time_s,label,beats,source\r\n"
+        + f"{DATA['recording']},900,2.500,N,7,clinician\r\n{DATA['recording']},2101,5.836,|,3,merged\r\n".encode()
+    )
+    assert [row["label"] for row in csv.DictReader(io.StringIO(running.file.read_text()))] == ["N", "|"]
+    assert running.ask("GET", "state")[1]["kept"]["revision"] == 1
+    ended = running.end()
+    assert (ended.labels, ended.ended, ended.file) == (2, "done", running.file)
+
+
+def test_newer_answers_are_not_written_over(running: Running) -> None:
+    running.post("save", {"base": 0, "kept": kept(1), "rows": ROWS})
+    running.post("save", {"base": 1, "kept": kept(2), "rows": [[900, "V", 10, "clinician"]]})
+    status, told = running.post("save", {"base": 1, "kept": kept(2), "rows": ROWS})
+    assert status == 409
+    assert told["kept"]["revision"] == 2
+    assert b",V,10," in running.file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),  # DNS rebinding
+        ({"Host": "127.0.0.1"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": ""}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Content_Type": "text/plain"}, 415),  # what a form of another site can send
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content_Length": "many"}, 411),
+        ({"Content_Length": str(MOST_BYTES + 1)}, 413),
+        ({"Transfer_Encoding": "chunked"}, 411),
+    ],
+)
+def test_who_may_not_is_refused_and_nothing_is_written(running: Running, headers: dict[str, str], status: int) -> None:
+    body = json.dumps({"base": 0, "kept": kept(), "rows": ROWS}).encode()
+    assert running.ask("POST", "save", body, **headers)[0] == status
+    assert not running.file.exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/save", "/state", "/wrong-token/", "/wrong-token/state", "//", "/../etc/passwd"]
+)
+def test_without_the_token_there_is_nothing(running: Running, path: str) -> None:
+    status, told, _ = running.ask("GET", path)
+    assert (status, told) == (404, {"said": "nothing here"})
+    body = json.dumps({"base": 0, "kept": kept(), "rows": ROWS}).encode()
+    assert running.ask("POST", path, body)[0] == 404
+    assert running.ask("GET", running.address.removeprefix(running.origin)[:-1])[0] == 404
+    assert not running.file.exists()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD"])
+def test_other_methods_are_refused(running: Running, method: str) -> None:
+    assert running.ask(method, "")[0] == 501
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        [],
+        {"base": 0, "kept": kept()},
+        {"base": -1, "kept": kept(), "rows": ROWS},
+        {"base": 0, "kept": kept(recording="other"), "rows": ROWS},
+        {"base": 0, "kept": kept(groups="other"), "rows": ROWS},
+        {"base": 0, "kept": kept(revision=1, cursor=True), "rows": ROWS},
+        {"base": 0, "kept": kept(), "rows": [[901, "N", 10, "clinician"]]},  # no beat that is asked for
+        {"base": 0, "kept": kept(), "rows": [[900, "=cmd()", 10, "clinician"]]},
+        {"base": 0, "kept": kept(), "rows": [[900, ["N"], 10, "clinician"]]},
+        {"base": 0, "kept": kept(), "rows": [[900, "N", 10, "somebody"]]},
+        {"base": 0, "kept": kept(), "rows": [[900, "N", 11, "clinician"]]},
+        {"base": 0, "kept": kept(), "rows": [[900, "N", -1, "clinician"], [2101, "N", 11, "clinician"]]},
+        {"base": 0, "kept": kept(), "rows": ROWS[::-1]},
+        {"base": 0, "kept": kept(), "rows": [ROWS[0], ROWS[0]]},
+    ],
+)
+def test_what_is_not_of_the_page_is_refused(running: Running, spoiled: object) -> None:
+    assert running.post("save", spoiled)[0] == 400
+    assert not running.file.exists()
+    assert running.ask("POST", "save", b"{")[0] == 400
+
+
+def test_it_goes_on_another_day(tmp_path: Path) -> None:
+    file = tmp_path / "208-labels.csv"
+    first = Running(file).start()
+    first.post("save", {"base": 0, "kept": kept(3), "rows": ROWS})
+    first.end()
+    second = Running(file).start()
+    assert second.ask("GET", "state")[1]["kept"]["actions"] == kept(3)["actions"]
+    assert second.end().labels == 2
+
+
+def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "208-labels.csv"
+    file.write_text("mine\n")
+    with pytest.raises(OptionError, match=r"without its 208-labels\.answers\.json"):
+        serve(PAGE, DATA, file, opened=lambda _: None)
+    kept_beside(file).write_text(json.dumps(kept(groups="other")))
+    with pytest.raises(OptionError, match="answers of another page"):
+        serve(PAGE, DATA, file, opened=lambda _: None)
+    assert file.read_text() == "mine\n"
+    server = Running(file, overwrite=True).start()
+    assert server.ask("GET", "state")[1] == {"kept": None}
+    assert file.read_text() == "mine\n"
+    server.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
+    assert file.read_bytes() == labels_csv(DATA, ROWS)
+    server.end()
+
+
+def test_a_disk_that_refuses_is_told_and_nothing_is_lost(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    running.post("save", {"base": 0, "kept": kept(1), "rows": ROWS})
+    before = running.file.read_bytes()
+
+    def full(contents: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ecgfed.tasks.label_server.write_together", full)
+        status, told = running.post("save", {"base": 1, "kept": kept(2), "rows": [[900, "V", 10, "clinician"]]})
+    assert status == 507
+    assert "No space left" in told["said"]
+    assert running.file.read_bytes() == before
+    assert running.post("save", {"base": 1, "kept": kept(2), "rows": [[900, "V", 10, "clinician"]]})[0] == 200
+
+
+def test_it_ends_by_itself_when_nobody_asks(tmp_path: Path) -> None:
+    server = Running(tmp_path / "labels.csv", idle_s=0.8).start()
+    begun = time.monotonic()
+    while time.monotonic() - begun < 1.6:  # an open page asks
+        server.ask("GET", "alive")
+        time.sleep(0.1)
+    assert server.thread.is_alive()
+    server.thread.join(10)
+    assert server.ended[0] == Served(server.file, 0, "idle")
+    assert not server.file.exists()
+    with pytest.raises(OSError, match="refused"):
+        server.ask("GET", "alive")
+
+
+def test_ctrl_c_ends_it_and_keeps_what_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+
+    def opened(address: str) -> None:
+        running = Running(file, address=address)
+        running.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
+        raise KeyboardInterrupt
+
+    assert serve(PAGE, DATA, file, opened=opened) == Served(file, 2, "interrupted")
+    assert file.read_bytes() == labels_csv(DATA, ROWS)

@@ -1,0 +1,375 @@
+"""A few labels to a patient's own model: counts of labels held back by hand, who each label is from, the same bits."""
+
+import csv
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import wfdb
+from conftest import write_record
+from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
+from support import exported, snapshot
+
+import ecgfed as package
+import ecgfed.tasks.personalize_labels as module
+from ecgfed.bundles.weights import global_model
+from ecgfed.device import open_bundle
+from ecgfed.errors import EcgfedError, OptionError, RecordError
+from ecgfed.labels.spread import spread
+from ecgfed.methods.base import Batch
+from ecgfed.nets.net import Inputs
+from ecgfed.personal.base import OwnBeats
+from ecgfed.personal.kernel import Kernel
+from ecgfed.personal.partway import Partway
+from ecgfed.tasks.grouped import GroupedBeats
+from ecgfed.tasks.own_model import OwnModel
+from ecgfed.tasks.own_models import ANSWERERS, HeldBack, Learner, held_back, learned_beats, parts_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_record(tmp_path_factory.mktemp("own"), "rec", SYMBOLS, seed=4)
+
+
+@pytest.fixture(scope="module")
+def grouped(record: Path) -> GroupedBeats:
+    return grouped_of(record)
+
+
+@pytest.fixture(scope="module")
+def label(record: Path, grouped: GroupedBeats) -> dict[int, str]:
+    """Twelve answers, one of which nobody could tell, and one that is no beat."""
+    answers = answers_of(grouped, truth_of(record, grouped), 12)
+    seconds = [beat for beat, symbol in answers.items() if symbol == "N"]
+    return {**answers, seconds[-1]: "?", seconds[-2]: "|"}
+
+
+@pytest.fixture(scope="module")
+def labels(grouped: GroupedBeats, label: dict[int, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("labels") / "rec-labels.csv"
+    file.write_bytes(table_of(grouped, label))
+    return file
+
+
+@pytest.fixture(scope="module")
+def made(record: Path, labels: Path, tmp_path_factory: pytest.TempPathFactory) -> OwnModel:
+    return package.personalize_labels(record, tmp_path_factory.mktemp("made") / "bundle", labels=labels)
+
+
+def learner_of(grouped: GroupedBeats, label: dict[int, str]) -> Learner:
+    bundle = grouped.bundle
+    beats = learned_beats(grouped, np.array(sorted(label)))
+    everyone = torch.full((len(bundle.classes),), 1.0 / len(bundle.classes))
+    return Learner(global_model(bundle), grouped.groups, bundle.labels, beats, Partway(), everyone, 0)
+
+
+def test_parts_hold_their_share_of_every_class() -> None:
+    rng = np.random.default_rng(3)
+    for count in (5, 6, 19, 100):
+        number = rng.integers(0, 4, count)
+        part = parts_of(number, 5, seed=7)
+        sizes = Counter(part.tolist())
+        assert set(sizes) == set(range(5))
+        assert max(sizes.values()) - min(sizes.values()) <= 1
+        for one in range(4):
+            held = [int(((part == p) & (number == one)).sum()) for p in range(5)]
+            assert max(held) - min(held) <= 1
+        assert (parts_of(number, 5, seed=7) == part).all()
+    assert any((parts_of(number, 5, seed=seed) != part).any() for seed in range(3))
+
+
+def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats, label: dict[int, str]) -> None:
+    """Everything but the parts is done again: the groups' labels, the global model's, and two trainings a part."""
+    learner, bundle = learner_of(grouped, label), grouped.bundle
+    found = held_back(learner, label, grouped.answers.label)
+    assert found is not None
+    class_of = {symbol: bundle.classes.index(name) for symbol, name in bundle.labels.symbols.items()}
+    usable = [beat for beat in sorted(label) if label[beat] in class_of]
+    assert len(usable) == 10
+    part = parts_of(np.array([class_of[label[beat]] for beat in usable]), 5, 0)
+    windows = grouped.beats.windows
+    examples, rr = torch.from_numpy(windows.window_mv), torch.from_numpy(windows.rr_s)
+    net, params = learner.start.net, learner.start.params
+    right = dict.fromkeys(ANSWERERS, 0)
+    torch.set_num_threads(1)
+    for number in range(5):
+        away = [beat for beat, one in zip(usable, part.tolist(), strict=True) if one == number]
+        rest = {beat: symbol for beat, symbol in label.items() if beat not in away}
+        names, _ = spread(grouped.groups, rest)
+        known = [beat for beat in range(len(names)) if names[beat] in class_of]
+        train = Batch(Inputs(examples[known], rr[known]), torch.tensor([class_of[str(names[beat])] for beat in known]))
+        own = OwnBeats(train, None, learner.everyone, (0, 0))
+        personal = Partway().fit(net, params, own).parts[0].params
+        describer, kernel = Kernel().fit(net, net.initial(0), own).parts
+        with torch.inference_mode():
+            seen = Inputs(examples[away], rr[away])
+            by_personal = net.logits(personal, seen).argmax(1).tolist()
+            by_scratch = net.roles["kernel"](kernel.params, net.describe(describer.params, seen)).argmax(1).tolist()
+        for i, beat in enumerate(away):
+            truth = class_of[label[beat]]
+            right["groups"] += class_of.get(str(names[beat]), -1) == truth
+            right["global"] += int(grouped.answers.label[beat]) == truth
+            right["personal"] += by_personal[i] == truth
+            right["scratch"] += by_scratch[i] == truth
+    assert found == HeldBack(10, 5, right)
+    assert held_back(learner, dict(list(label.items())[:3]), grouped.answers.label) is None
+
+
+@pytest.mark.parametrize(
+    ("personal", "everyone", "scratch", "best"),
+    [
+        (18, 12, 15, "personal"),
+        (15, 15, 15, "personal"),
+        (14, 15, 14, "global"),
+        (14, 13, 15, "scratch"),
+        (14, 15, 15, "global"),
+    ],
+)
+def test_nobody_ends_worse(personal: int, everyone: int, scratch: int, best: str) -> None:
+    right = {"groups": 0, "personal": personal, "global": everyone, "scratch": scratch}
+    assert HeldBack(20, 5, right).best == best
+
+
+def rows_of(made: OwnModel) -> list[dict[str, str]]:
+    with made.files[1].open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_label_says_whom_it_is_from(
+    made: OwnModel, record: Path, grouped: GroupedBeats, label: dict[int, str]
+) -> None:
+    rows, at = rows_of(made), grouped.beats.r_samples.tolist()
+    names, origin = spread(grouped.groups, label)
+    model = [made.bundle.labels.symbol_of(one) for one in package.predict(made.bundle, record, patient="rec").names]
+    assert [int(row["sample"]) for row in rows] == at
+    for beat, row in enumerate(rows):
+        assert float(row["time_s"]) == pytest.approx(at[beat] / 360, abs=6e-4)
+        if str(names[beat]) == "?":
+            assert (row["source"], row["symbol"], row["stands_for_sample"]) == ("model", model[beat], "")
+        else:
+            source = "clinician" if beat in label else "group"
+            assert (row["source"], row["symbol"]) == (source, str(names[beat]))
+            assert int(row["stands_for_sample"]) == at[int(origin[beat])]
+        assert row["model"] == model[beat]
+    assert {row["source"] for row in rows} == {"clinician", "group", "model"}
+    assert sum(row["source"] == "clinician" for row in rows) == 11
+    marks = wfdb.rdann(str(made.files[0].with_suffix("")), "own")
+    beats = [row for row in rows if row["symbol"] != "|"]
+    assert len(beats) < len(rows)
+    assert marks.sample.tolist() == [int(row["sample"]) for row in beats]
+    assert list(marks.symbol) == [row["symbol"] for row in beats]
+    assert [note.strip("\0") for note in marks.aux_note] == [row["source"] for row in beats]
+    assert [int(one) for one in marks.subtype] == [int(row["uncertain"]) for row in beats]
+    told = made.to_dict()
+    assert told["beats_by_source"] == dict(Counter(row["source"] for row in rows))
+    assert told["beats_by_symbol"] == dict(Counter(row["symbol"] for row in rows))
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_what_is_doubted(made: OwnModel) -> None:
+    """A group's label that the model gives another class; none that a person gave."""
+    symbols = made.bundle.labels.symbols
+    for row in rows_of(made):
+        if row["source"] == "group":
+            otherwise = row["symbol"] in symbols and symbols[row["symbol"]] != symbols[row["model"]]
+            assert row["uncertain"] == str(int(otherwise))
+        if row["source"] == "clinician":
+            assert row["uncertain"] == "0"
+
+
+def test_the_bundle_answers_for_the_patient_and_says_what_it_learned_from(made: OwnModel, record: Path) -> None:
+    entry = made.bundle.manifest["patients"]["rec"]
+    assert made.kept == "personal" == ("personal" if entry["personal"] == "partway" else entry["personal"])
+    assert entry["labels"] == {"N": 7, "V": 3, "A": 1, "?": 1, "|": 1} or sum(entry["labels"].values()) == 12
+    assert entry["held_back"] == made.to_dict()["held_back"]
+    found = package.predict(made.bundle, record, patient="rec")
+    assert "beats of this very recording" in " ".join(one.text for one in found.warnings if one.code == "took-part")
+    general = package.predict(made.bundle, record)
+    assert not any("this very recording" in one.text for one in general.warnings)  # the global model has not seen it
+
+
+def test_a_copy_of_the_recording_is_known_by_its_files(made: OwnModel, record: Path, tmp_path: Path) -> None:
+    for suffix in (".dat", ".hea"):
+        data = record.with_suffix(suffix).read_bytes()
+        (tmp_path / f"else{suffix}").write_bytes(data.replace(b"rec", b"else") if suffix == ".hea" else data)
+    found = package.predict(made.bundle, tmp_path / "else", patient="rec")
+    assert any("this very recording" in one.text for one in found.warnings)
+    other = write_record(tmp_path, "other", "N" * 60, seed=8)
+    assert not any(
+        "this very recording" in one.text for one in package.predict(made.bundle, other, patient="rec").warnings
+    )
+
+
+def test_the_same_seed_gives_the_same_bits(made: OwnModel, record: Path, labels: Path, tmp_path: Path) -> None:
+    torch.set_num_threads(2)
+    again = package.personalize_labels(str(record), str(tmp_path / "again"), labels=str(labels))
+    assert snapshot(again.bundle.path) == snapshot(made.bundle.path)
+    assert [file.read_bytes() for file in again.files] == [file.read_bytes() for file in made.files]
+    for key, value in made.to_dict().items():
+        assert key in ("bundle", "files") or again.to_dict()[key] == value
+    opened = package.open_recording(record, every_lead=True)
+    in_memory = package.personalize_labels(opened, tmp_path / "memory", labels=labels)
+    assert snapshot(in_memory.bundle.path) == snapshot(made.bundle.path)
+
+
+def stated(monkeypatch: pytest.MonkeyPatch, **right: int) -> None:
+    counts = HeldBack(20, 5, {"groups": 20, **right})
+    monkeypatch.setattr(module, "held_back", lambda *a: counts)
+
+
+@pytest.mark.parametrize("best", ["global", "scratch"])
+def test_what_is_better_is_exported(
+    record: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, best: str
+) -> None:
+    """Where the personal model had fewer labels right, the patient's graph is the better one's."""
+    stated(monkeypatch, **{"personal": 10, "global": 10, "scratch": 10, best: 11})
+    made = package.personalize_labels(record, tmp_path / "b", labels=labels)
+    assert made.kept == best == made.bundle.manifest["patients"]["rec"]["personal"]
+    own, everyone = (package.predict(made.bundle, record, patient=who) for who in ("rec", None))
+    if best == "global":
+        np.testing.assert_allclose(own.probability, everyone.probability, atol=1e-5)
+        assert "recordings" not in made.bundle.manifest["patients"]["rec"]  # it learned from nothing
+    else:
+        assert made.bundle.manifest["patients"]["rec"]["chain"][1].endswith("kernel.onnx")
+        assert (own.label != everyone.label).any()
+
+
+def test_too_few_labels_are_not_believed(
+    record: Path, grouped: GroupedBeats, label: dict[int, str], tmp_path: Path
+) -> None:
+    few = dict([(beat, symbol) for beat, symbol in label.items() if symbol in "NV"][:4])
+    (tmp_path / "few.csv").write_bytes(table_of(grouped, few))
+    made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "few.csv")
+    assert (made.kept, made.checked) == ("global", None)
+    assert "fewer than 5 labels" in made.unchecked
+    assert made.to_dict()["held_back"] is None
+    assert made.labels.by_source()["group"] == grouped.grouped - 4  # the groups' labels are given all the same
+
+
+def test_one_class_alone_is_said(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
+    truth = truth_of(record, grouped)
+    normal = [beat for beat in range(grouped.grouped) if truth[beat] == "N"][::16]
+    (tmp_path / "n.csv").write_bytes(table_of(grouped, dict.fromkeys(normal, "N")))
+    made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "n.csv")
+    assert "only N was labelled" in made.unchecked
+    assert made.checked is not None
+
+
+def test_every_beats_own_label_stays_its_own(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
+    """A cardiologist's annotation marks every beat: nothing is spread."""
+    made = package.personalize_labels(record, tmp_path / "b", labels=record.with_suffix(".atr"))
+    assert made.labels.by_source() == {"clinician": grouped.grouped, "group": 0, "model": 0}
+    assert made.labels.symbol.tolist() == truth_of(record, grouped)
+    assert made.enough.enough
+    assert made.to_dict()["label_next"] == []
+
+
+def test_the_first_minutes_are_for_labels_and_the_rest_for_the_model(
+    record: Path, grouped: GroupedBeats, tmp_path: Path
+) -> None:
+    made = package.personalize_labels(record, tmp_path / "b", labels=record.with_suffix(".atr"), minutes=1)
+    early = int((grouped.beats.r_samples < 60 * 360).sum())
+    assert made.labels.by_source() == {"clinician": early, "group": 0, "model": grouped.grouped - early}
+    assert (made.labels.source[early:] == "model").all()
+    assert (made.labels.symbol[early:] == made.labels.model[early:]).all()
+    assert made.to_dict()["labels_too_late"] == grouped.grouped - early
+    assert made.enough.beats == early
+
+
+def test_a_bundle_of_twelve_classes_and_old_rr_features(fedavg_run: Path, record: Path, tmp_path: Path) -> None:
+    old = Path(__file__).parent.parent / "data" / "version-0.1" / "bundle"
+    for number, bundle in enumerate((exported(fedavg_run), old)):
+        truth = record.with_suffix(".atr")
+        made = package.personalize_labels(
+            record, tmp_path / f"b{number}", labels=truth, bundle=bundle, patient="new", force=True
+        )
+        assert made.bundle.patients[-1] == "new"
+        assert made.bundle.rr_version == open_bundle(bundle).rr_version
+        found = package.predict(made.bundle, record, patient="new", force=True)
+        symbols = [made.bundle.labels.symbol_of(name) for name in found.names]
+        assert symbols == made.labels.model.tolist()
+
+
+def test_symbols_without_a_class_stay_and_are_not_learned(
+    record: Path, grouped: GroupedBeats, label: dict[int, str], tmp_path: Path
+) -> None:
+    from ecgfed.tasks.watch import EcgfedWarning
+
+    strange = {beat: "B" if symbol == "V" else symbol for beat, symbol in label.items()}
+    (tmp_path / "b.csv").write_bytes(table_of(grouped, strange))
+    with pytest.warns(EcgfedWarning, match="has no class for . B"):
+        made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "b.csv")
+    assert "B" in made.labels.by_symbol()
+    assert "V" not in made.bundle.manifest["patients"]["rec"].get("classes", [])
+    (tmp_path / "b.csv").write_bytes(table_of(grouped, dict.fromkeys(list(label)[:6], "B")))
+    with pytest.raises(RecordError, match="B alone"):
+        package.personalize_labels(record, tmp_path / "c", labels=tmp_path / "b.csv")
+
+
+def test_what_cannot_be_is_said_and_writes_nothing(
+    record: Path, labels: Path, made: OwnModel, local_run: Path, tmp_path: Path
+) -> None:
+    before = snapshot(tmp_path)
+    calls: list[tuple[dict[str, Any], str]] = [
+        ({"personal": "method"}, "needs a run"),
+        ({"personal": "partwey"}, "did you mean partway"),
+        ({"seed": -1}, "seed"),
+        ({"minutes": 0}, "minutes"),
+        ({"minutes": float("nan")}, "minutes"),
+        ({"patient": "../x"}, "patient"),
+        ({"bundle": made.bundle}, "has a patient rec"),
+        ({"bundle": exported(local_run)}, "ensemble"),
+        ({"bundle": tmp_path / "none"}, "none"),
+        ({"beats": tmp_path / "new" / "inside"}, "inside the bundle"),
+        ({"leads": "V9"}, "V9"),
+        ({"labels": tmp_path / "nowhere.csv"}, "nowhere.csv"),
+        ({"sign": tmp_path / "nowhere.pem"}, "nowhere.pem"),
+        ({"trusted": tmp_path / "nowhere.pem"}, "nowhere.pem"),
+    ]
+    for options, said in calls:
+        with pytest.raises(EcgfedError, match=said) as problem:
+            package.personalize_labels(record, tmp_path / "new", **{"labels": labels, **options})
+        assert "\n" not in problem.value.line
+        assert snapshot(tmp_path) == before, options
+    with pytest.raises(OptionError, match=r"rec.own, rec.csv.*overwrite"):
+        package.personalize_labels(record, tmp_path / "new", labels=labels, beats=made.files[0].parent)
+    with pytest.raises(OptionError, match=r"not empty"):
+        package.personalize_labels(record, made.bundle.path, labels=labels)
+    assert snapshot(tmp_path) == before
+
+
+def test_its_own_labels_are_no_labels_of_a_person(made: OwnModel, record: Path, tmp_path: Path) -> None:
+    for file in made.files:
+        with pytest.raises(RecordError, match="labels that 'ecgfed personalize' spread"):
+            package.personalize_labels(record, tmp_path / "b", labels=file)
+
+
+def test_one_more_time_into_its_own_bundle(made: OwnModel, record: Path, labels: Path, tmp_path: Path) -> None:
+    first = package.personalize_labels(record, tmp_path / "b", labels=labels)
+    second = package.personalize_labels(
+        record, tmp_path / "b", labels=record.with_suffix(".atr"), bundle=tmp_path / "b", overwrite=True
+    )
+    assert second.bundle.patients == ("rec",)
+    assert second.answered.label != first.answered.label
+    assert replace(second.answered, label={}).later == 0
+
+
+def test_nothing_is_published_where_the_labels_cannot_be_written(
+    record: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ecgfed.errors import StorageError
+
+    def full(contents: object) -> None:
+        raise StorageError("beats", "no space left")
+
+    monkeypatch.setattr(module, "write_together", full)
+    with pytest.raises(StorageError):
+        package.personalize_labels(record, tmp_path / "b", labels=labels)
+    assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,7 @@ patient's first labelled minutes.
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,73 +100,64 @@ def personalize_command(
 ) -> None:
     """Make a patient's own model from a recording and a few labels of its beats, or from a run and a new patient."""
     started = time.perf_counter()
-    how = read_options(fs, units, columns)
-    leads = None if lead is None else lead_names(lead)
+    options: dict[str, Any] = {
+        "minutes": minutes,
+        "patient": patient,
+        "leads": None if lead is None else lead_names(lead),
+        "annotator": annotator,
+        "how": read_options(fs, units, columns),
+        "sign": sign,
+        "overwrite": overwrite,
+    }
     typed = as_typed(lead=lead, fs=fs, units=units, columns=columns)
-    if not _is_run(given, labels):
-        refuse_others(context, given, _others(context, _OF_A_RUN), "runs", "a recording")
-        from ecgfed.tasks.personalize_labels import DEFAULT_PERSONAL, personalize_labels
-
-        if labels is None:
-            expected = "a file of labels, as 'ecgfed label' saves it"
-            raise OptionError("--labels", f"is missing, and {given} is a recording", expected)
-        with watching(quiet=quiet, json_output=json_output) as watch:
-            own = personalize_labels(
-                given,
-                out,
-                labels=labels,
-                bundle=bundle,
-                minutes=minutes,
-                patient=patient,
-                personal=personal or DEFAULT_PERSONAL,
-                beats=beats,
-                leads=leads,
-                peaks=peaks,
-                detector=named_detector(detector or "ecgfed"),
-                mains_hz=mains,
-                annotator=annotator,
-                how=how,
-                seed=seed,
-                sign=sign,
-                trusted=trusted or None,
-                force=force,
-                overwrite=overwrite,
-                watch=watch,
-            )
-        elapsed = time.perf_counter() - started
-        if json_output:
-            print_json({**own.to_dict(), "seconds": round(elapsed, 2)})
-        elif not quiet:
-            _print_own(own, elapsed, given, typed)
+    if _is_run(given, labels):
+        refuse_others(context, given, _others(context, _OF_A_RECORDING), "recordings", "a run")
+        options |= {"record": record, "class_mix": class_mix, "epochs": epochs, "personal": personal}
+        options |= {"cohort": cohort_path, "method": method}
+        options["detector"] = None if detector is None else named_detector(detector)
+        _from_run(given, out, options, started, typed, json_output=json_output, quiet=quiet)
         return
-    refuse_others(context, given, _others(context, _OF_A_RECORDING), "recordings", "a run")
+    refuse_others(context, given, _others(context, _OF_A_RUN), "runs", "a recording")
+    if labels is None:
+        expected = "a file of labels, as 'ecgfed label' saves it"
+        raise OptionError("--labels", f"is missing, and {given} is a recording", expected)
+    options |= {"labels": labels, "bundle": bundle, "beats": beats, "peaks": peaks, "mains_hz": mains, "seed": seed}
+    options |= {"trusted": trusted or None, "force": force}
+    options |= {} if personal is None else {"personal": personal}
+    options |= {} if detector is None else {"detector": named_detector(detector)}
+    typed += as_typed(peaks=peaks if peaks != "detected" else None, detector=detector, mains=mains)
+    typed += " --force" * force
+    _from_labels(given, out, options, started, typed, json_output=json_output, quiet=quiet)
+
+
+def _from_run(
+    run: Path, out: Path, options: dict[str, Any], started: float, typed: str, *, json_output: bool, quiet: bool
+) -> None:
+    """Make the model of a run, and say what was made; ``typed`` is how the recording was told to be read."""
     from ecgfed.tasks.personalize import personalize
 
     with watching(quiet=quiet, json_output=json_output) as watch:
-        model = personalize(
-            given,
-            out,
-            record=record,
-            minutes=minutes,
-            class_mix=class_mix,
-            epochs=epochs,
-            personal=personal,
-            patient=patient,
-            leads=leads,
-            detector=None if detector is None else named_detector(detector),
-            annotator=annotator,
-            cohort=cohort_path,
-            how=how,
-            overwrite=overwrite,
-            method=method,
-            sign=sign,
-            watch=watch,
-        )
+        model = personalize(run, out, **options, watch=watch)
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
         _print(model, elapsed, typed)
+
+
+def _from_labels(
+    record: Path, out: Path, options: dict[str, Any], started: float, typed: str, *, json_output: bool, quiet: bool
+) -> None:
+    """Make the model of labels, and say what was made."""
+    from ecgfed.tasks.personalize_labels import personalize_labels
+
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        own = personalize_labels(record, out, **options, watch=watch)
+    elapsed = time.perf_counter() - started
+    if json_output:
+        print_json({**own.to_dict(), "seconds": round(elapsed, 2)})
+    elif not quiet:
+        _print_own(own, elapsed, f"{record} --patient {own.patient}{typed}")
 
 
 def _others(context: typer.Context, some: tuple[str, ...]) -> set[str]:
@@ -188,33 +179,18 @@ def _is_run(given: Path, labels: Path | None) -> bool:
     )
 
 
-def _print_own(own: "OwnModel", elapsed: float, given: Path, reading: str) -> None:
-    """Print what was made, what it is worth, and where to label next."""
-    from ecgfed.reports.strip import clock
-    from ecgfed.tasks.own_model import KEPT, KEPT_BECAUSE
-
-    answered, checked, enough = own.answered, own.checked, own.enough
-    said = ", ".join(f"{symbol} {count:,}" for symbol, count in answered.counts.items())
-    note(f"{own.patient}: {len(answered.label):,} labels ({said}).", quiet=False)
+def _print_own(own: "OwnModel", elapsed: float, reading: str) -> None:
+    """Print what was made, what it is worth, and where to label next; ``reading`` is how the recording is read."""
+    said = ", ".join(f"{symbol} {count:,}" for symbol, count in own.answered.counts.items())
+    note(f"{own.patient}: {len(own.answered.label):,} labels ({said}).", quiet=False)
     sources = own.labels.by_source()
-    counts = own.labels.by_symbol()
-    rows: list[list[Cell]] = [[name, count, *_by_source(own, name)] for name, count in counts.items()]
+    rows: list[list[Cell]] = [[name, count, *_by_source(own, name)] for name, count in own.labels.by_symbol().items()]
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
-    if checked is not None:
-        right = ", ".join(f"{name} {count}" for name, count in checked.right.items())
-        note(f"Of {checked.labels} labels held back in turn, right: {right}.", quiet=False)
-    if own.unchecked:
-        note(f"{own.unchecked[0].upper()}{own.unchecked[1:]}.", quiet=False)
-    note(f"In the bundle: {KEPT[own.kept]}{KEPT_BECAUSE[own.kept] if checked is not None else ''}.", quiet=False)
-    wrong = f"{enough.wrong:,.0f} of {enough.beats:,} beats ({enough.share:.1%}) are expected to have a wrong label"
-    note(f"{wrong}: {'enough by this rule' if enough.enough else 'not enough yet'}.", quiet=False)
-    for place in own.places():
-        note(
-            f"- Label next at {clock(place['time_s'])} (an expected {place['expected_wrong']:.0f} beats).", quiet=False
-        )
+    for line in own.sentences():
+        note(line, quiet=False)
     files = ", ".join(map(str, own.files))
-    then = f"ecgfed predict {own.bundle.path} {given} --patient {own.patient}{reading} --out predictions"
-    note(f"Wrote {own.bundle.path}, {files} in {seconds(elapsed)}. Next: {then}", quiet=False)
+    note(f"Wrote {own.bundle.path}, {files} in {seconds(elapsed)}.", quiet=False)
+    note(f"Next: ecgfed predict {own.bundle.path} {reading} --out predictions", quiet=False)
 
 
 def _by_source(own: "OwnModel", symbol: str) -> list[int]:

@@ -1,7 +1,8 @@
 """What speaks against a file of labels: that a model made them, that they are of another recording, that they stop."""
 
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.tables import read_text
 from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.signal.quality import LeadQuality
+from ecgfed.tasks.own_files import COLUMNS, SOURCES
+from ecgfed.tasks.own_files import SUFFIX as OWN
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
 from ecgfed.text import shortened
 
@@ -23,11 +26,15 @@ _ALIKE = 0.8
 #: Warnings taken over from a model's own file, and the letters of each.
 _MOST, _LETTERS = 20, 400
 
+#: The code of the warning that labels were spread from a few.
+SPREAD = "spread-labels"
 Warned = tuple[tuple[str, str], ...]
 
 
 def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | None, Warned] | None:
     """Say which beats a model was unsure of, and what it warned of, where ``predict`` wrote a file; None of any other.
+
+    Of one that ``personalize --labels`` wrote: which labels it doubts, and how many of them a person gave.
 
     Args:
         path: the file.
@@ -39,15 +46,30 @@ def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | No
     beats = marks.beats()
     if path.suffix == f".{SUFFIX}":
         return beats.subtypes == UNCERTAIN, _told(path)
+    if path.suffix == f".{OWN}" and marks.note and set(marks.note) <= set(SOURCES):
+        return beats.subtypes == UNCERTAIN, _spread(path, Counter(marks.note))
     if path.suffix.casefold() != ".csv":
         return None
     lines = read_text(path).splitlines()
     delimiter = next((mark for mark in "\t;" if lines and mark in lines[0]), ",")  # a spreadsheet may have changed it
     rows = csv.DictReader(lines, delimiter=delimiter)
-    if not {"sample", "probability", "uncertain"} <= set(rows.fieldnames or ()):
+    names = set(rows.fieldnames or ())
+    if not ({"sample", "probability", "uncertain"} <= names or set(COLUMNS) <= names):
         return None
-    doubtful = {row["sample"] for row in rows if row["uncertain"] in ("1", "true")}
-    return np.array([str(at) in doubtful for at in beats.sample.tolist()], np.bool_), _told(path)
+    table = list(rows)
+    doubtful = {row["sample"] for row in table if row["uncertain"] in ("1", "true")}
+    told = _spread(path, Counter(row["source"] for row in table)) if set(COLUMNS) <= names else _told(path)
+    return np.array([str(at) in doubtful for at in beats.sample.tolist()], np.bool_), told
+
+
+def _spread(path: Path, count: Mapping[str, int]) -> Warned:
+    """Return how many labels of a file that ``personalize --labels`` wrote a person gave."""
+    seen, of_group, of_model = (count.get(name, 0) for name in SOURCES)
+    text = (
+        f"Of the beats of {path.name}, a person labelled {seen:,}; {of_group:,} have the label of the one that "
+        f"they are like, {of_model:,} a model's: nobody has read these over."
+    )
+    return ((SPREAD, text),)
 
 
 def _told(path: Path) -> Warned:

@@ -15,8 +15,7 @@ from ecgfed.labels.answers import CANNOT_TELL, MOST_BYTES, NO_BEAT, SYMBOLS, rea
 from ecgfed.record.reader import FORMATS
 from ecgfed.record.recording import AnyRecording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
-from ecgfed.tasks.labels_checked import models_labels
-from ecgfed.tasks.own_files import COLUMNS, SUFFIX
+from ecgfed.tasks.labels_checked import SPREAD, models_labels
 from ecgfed.tasks.report_labels import read_labels
 from ecgfed.text import shortened
 
@@ -69,14 +68,13 @@ def read_marks(path: Path, recording: AnyRecording) -> Marks:
         RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
             did, or ``personalize`` spread them.
     """
-    columns = _columns(path)
-    if "label" in columns:
+    if "label" in _columns(path):
         return _of_answers(path, recording)
-    if path.suffix == f".{SUFFIX}" or columns == list(COLUMNS):
-        raise RecordError(path, "holds labels that 'ecgfed personalize' spread", "those that a person gave")
     found = read_labels(path, recording)
-    if models_labels(path, found) is not None:
-        raise RecordError(path, "holds a model's labels, which nobody has read over", "those that a person gave")
+    if (told := models_labels(path, found)) is not None:
+        spread = told[1][0][0] == SPREAD
+        whose = "labels that 'ecgfed personalize' spread" if spread else "a model's labels, which nobody has read over"
+        raise RecordError(path, f"holds {whose}", "those that a person gave")
     keep = np.isin(found.symbol, sorted(SYMBOLS))
     sample, first = np.unique(found.sample[keep], return_index=True)
     return Marks(sample, found.symbol[keep][first])

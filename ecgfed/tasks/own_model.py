@@ -6,6 +6,7 @@ from typing import Any
 
 from ecgfed.device.bundle import Bundle
 from ecgfed.labels.enough import Enough
+from ecgfed.reports.strip import clock
 from ecgfed.tasks.own_files import OwnLabels
 from ecgfed.tasks.own_labels import Answered
 from ecgfed.tasks.own_models import HeldBack
@@ -17,6 +18,8 @@ KEPT = {
     "global": "the global model, unchanged",
     "scratch": "a model from scratch on the same labels",
 }
+#: Who answered labels that were held back, in words.
+WHO = {"groups": "groups", "personal": "personal model", "global": "global model", "scratch": "from scratch"}
 #: Why, where labels were held back.
 KEPT_BECAUSE = {
     "personal": ", which had no fewer of them right than the global one and one from scratch",
@@ -56,6 +59,23 @@ class OwnModel:
     def __repr__(self) -> str:
         name, given = shortened(self.patient, 60), len(self.answered.label)
         return f"OwnModel({name!r}: {given} labels -> {len(self.labels.sample):,} beats; {KEPT[self.kept]})"
+
+    def sentences(self) -> list[str]:
+        """Return what it is worth and where to label next, a line each."""
+        checked, enough, found = self.checked, self.enough, []
+        if checked is not None:
+            right = ", ".join(f"{WHO[name]} {count}" for name, count in checked.right.items())
+            found.append(f"Of {checked.labels} labels held back in turn, right: {right}.")
+        if self.unchecked:
+            found.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
+        why = "" if checked is None else KEPT_BECAUSE[self.kept]
+        found.append(f"In the bundle: {KEPT[self.kept]}{why}.")
+        wrong = f"{enough.wrong:,.0f} of {enough.beats:,} beats ({enough.share:.1%}) are expected to have a wrong label"
+        found.append(f"{wrong}: {'enough by this rule' if enough.enough else 'more labels would help'}.")
+        for one in self.places():
+            wrong = f"an expected {one['expected_wrong']:.0f} of {one['beats']:,} beats"
+            found.append(f"- Label next at {clock(one['time_s'])} ({wrong}).")
+        return found
 
     def places(self) -> list[dict[str, Any]]:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""

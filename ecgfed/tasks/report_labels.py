@@ -20,7 +20,7 @@ from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.tasks.doubts import doubts_of
-from ecgfed.tasks.labels_checked import models_labels
+from ecgfed.tasks.labels_checked import SPREAD, models_labels
 from ecgfed.tasks.predict import RecordingPredictions, whose
 from ecgfed.tasks.watch import Watch
 
@@ -164,13 +164,14 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     unmarked = tuple(unmarked_spans(marks, recording.samples))
     doubtful, warnings = models_labels(path, marks) or (None, ())
     provisional = bool(warnings)
+    wrote = ", a model wrote" if provisional and warnings[0][0] != SPREAD else ""
     if unmarked:
         seconds = sum(stop - start for start, stop in unmarked) / recording.fs_hz
         episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
         said = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
         warnings = (*warnings, ("unmarked", f"{said} Nothing there is counted."))
     return Labelled(
-        f"the file {path.name}{', a model wrote' if provisional else ''}",
+        f"the file {path.name}{wrote}",
         "file",
         sample,
         label,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any
 
 from ecgfed.errors import EcgfedError, OptionError, StorageError
@@ -172,6 +173,11 @@ class _Server(ThreadingHTTPServer):
         self.why = "idle"
         self.last = time.monotonic()
         self._room = threading.BoundedSemaphore(_AT_ONCE)
+
+    def server_bind(self) -> None:
+        """Bind without asking anybody for this machine's name."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.socket.getsockname()[1])
 
     @property
     def address(self) -> str:

@@ -79,7 +79,11 @@ const EcgKeep = (() => {
     function load() {
       if (!store && !data.served) {
         say("kept", "This browser keeps nothing for this page: download the labels before you close it.");
-        window.addEventListener("beforeunload", (event) => book.canUndo() && event.preventDefault());
+        window.addEventListener("beforeunload", (event) => {
+          if (!book.canUndo()) return;
+          event.preventDefault();
+          event.returnValue = "unsaved"; // what older browsers ask for
+        });
       }
       if (store && !data.served) say("kept", "Every answer is kept in this browser at once: closing this page loses nothing.");
       const one = stored();

@@ -56,6 +56,7 @@ def _register() -> None:
         export,
         inspect,
         keys,
+        label,
         methods,
         personalize,
         predict,
@@ -70,6 +71,7 @@ def _register() -> None:
     app.command("evaluate")(evaluate.evaluate_command)
     app.command("export")(export.export_command)
     app.command("personalize")(personalize.personalize_command)
+    app.command("label")(label.label_command)
     app.command("predict")(predict.predict_command)
     app.command("report")(report.report_command)
     app.command("detect")(detect.detect_command)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ecgfed.tasks.evaluate import evaluate
     from ecgfed.tasks.export import export
     from ecgfed.tasks.inspect import Inspection, inspect_recording
+    from ecgfed.tasks.label import Labelling, label
     from ecgfed.tasks.personalize import PersonalModel, personalize
     from ecgfed.tasks.predict import predict
     from ecgfed.tasks.predict_batch import Batch, predict_batch
@@ -53,6 +54,7 @@ _WHERE = {
     "predict": "tasks.predict",
     "predict_batch": "tasks.predict_batch",
     "personalize": "tasks.personalize",
+    "label": "tasks.label",
     "report": "tasks.report",
     "report_run": "tasks.report_run",
     "inspect_recording": "tasks.inspect",
@@ -83,6 +85,7 @@ _WHERE = {
     "Predictions": "device.predictions",
     "ReadOptions": "record.recording",
     "Recording": "record.recording",
+    "Labelling": "tasks.label",
     "RecordingReport": "tasks.report",
     "Run": "runs.run",
     "RunReport": "tasks.report_run",
@@ -104,6 +107,7 @@ __all__ = [
     "EventRules",
     "Inspection",
     "LabelMap",
+    "Labelling",
     "LongRecording",
     "PersonalModel",
     "Predictions",
@@ -119,6 +123,7 @@ __all__ = [
     "evaluate",
     "export",
     "inspect_recording",
+    "label",
     "open_bundle",
     "open_cohort",
     "open_recording",

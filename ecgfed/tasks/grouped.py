@@ -2,6 +2,8 @@
 over. The same recording, model and seed give the same groups. No torch.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,16 +21,35 @@ from ecgfed.events.kinds import Kind, kind_of
 from ecgfed.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.record.leads import are_ecg
-from ecgfed.record.recording import AnyRecording
+from ecgfed.record.recording import AnyRecording, spans
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.records import recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 
 #: Context features are those of this version of the RR features, whatever the model takes.
 _CONTEXT_VERSION = 2
+#: Samples that are read at once.
+_AT_ONCE = 1 << 20
 #: kind of a class -> where its probability counts; classes of several kinds count nowhere.
 _COLUMN = {Kind.NORMAL: "N", Kind.SUPRA: "S", Kind.VENTRICULAR: "V", Kind.FUSION: "F", Kind.PACED: "Q", Kind.OTHER: "Q"}
+
+
+def recording_id(recording: AnyRecording) -> str:
+    """Return 16 hexadecimal digits that say which recording labels are of.
+
+    They are the first of SHA-256 over the digests of its files; of a recording without files, over its leads, its
+    sampling frequency and its samples. Its name and header do not count.
+    """
+    found = hashlib.sha256()
+    if digests := recording_digests(recording):
+        found.update("".join(digests).encode())
+    else:
+        found.update(json.dumps([*recording.leads, recording.fs_hz]).encode())
+        for start, stop in spans(recording.samples, _AT_ONCE):
+            found.update(np.ascontiguousarray(recording.read(start, stop), "<f8").tobytes())
+    return found.hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
+from ecgfed.files import sha256
 from ecgfed.record.leads import are_ecg, by_place, choose_lead, other_name
 from ecgfed.record.recording import AnyRecording
 from ecgfed.record.wfdb_header import record_base, segment_names
@@ -56,6 +57,12 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
         raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
     return replace(recording, lead=lead, stands_for=other_name(leads, lead))
+
+
+def recording_digests(recording: AnyRecording) -> list[str]:
+    """Return SHA-256 of a recording's files but its header, in order: it is known by them, whatever it is called."""
+    files = [file for file in recording.files if file.suffix.casefold() != ".hea" and file.is_file()]
+    return sorted(map(sha256, files))
 
 
 def no_ecg(recording: AnyRecording) -> str:

@@ -1,0 +1,127 @@
+"""``ecgfed label``: a recording in, a page out on which a person labels the few beats that say most."""
+
+import time
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
+from .reading import (
+    ColumnsOption,
+    DetectorOption,
+    ForceOption,
+    FsOption,
+    MainsOption,
+    MarksOption,
+    PeaksOption,
+    RecordArgument,
+    TrustedOption,
+    UnitsOption,
+    as_typed,
+    lead_names,
+    lead_option,
+    named_detector,
+    read_options,
+)
+from .watch import watching
+
+if TYPE_CHECKING:
+    from ecgfed.tasks.label import Labelling, Served
+
+
+def label_command(
+    record: RecordArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the page and the labels.")],
+    count: Annotated[int, typer.Option(help="Labels to ask for.")] = 20,
+    minutes: Annotated[float | None, typer.Option(help="Choose among the beats of the first minutes alone.")] = None,
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="Whose model helps to choose; default the model in the package.")
+    ] = None,
+    served: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Open the page from a small server on this machine, which writes each answer at once."
+        ),
+    ] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --serve: open it in a browser.")] = True,
+    lead: Annotated[str | None, lead_option("the bundle's")] = None,
+    peaks: PeaksOption = "detected",
+    detector: DetectorOption = "ecgfed",
+    mains: MainsOption = None,
+    annotator: MarksOption = "atr",
+    fs: FsOption = None,
+    units: UnitsOption = None,
+    columns: ColumnsOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="For the choice among the beats of a long recording.")] = 0,
+    trusted: TrustedOption = None,
+    force: ForceOption = False,
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Choose the beats worth a label, and make a page to label them on. Research use only, not for diagnosis."""
+    from ecgfed.tasks.label import label
+
+    started = time.perf_counter()
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        made = label(
+            record,
+            out,
+            bundle=bundle,
+            count=count,
+            minutes=minutes,
+            leads=None if lead is None else lead_names(lead),
+            peaks=peaks,
+            detector=named_detector(detector),
+            mains_hz=mains,
+            annotator=annotator,
+            how=read_options(fs, units, columns),
+            trusted=trusted or None,
+            force=force,
+            seed=seed,
+            page_file=not served,
+            overwrite=overwrite,
+            watch=watch,
+        )
+    elapsed = time.perf_counter() - started
+    ended = _serve(made, overwrite=overwrite, browser=browser) if served else None
+    if json_output:
+        told = {} if ended is None else {"labels": ended.labels, "ended": ended.ended}
+        print_json({**made.to_dict(), **told, "seconds": round(elapsed, 2)})
+    elif not quiet:
+        _print(made, ended, elapsed, record, as_typed(lead=lead, minutes=minutes, fs=fs, units=units, columns=columns))
+
+
+def _serve(made: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
+    """Serve the page until it is done; its address goes where errors go, so that --json stays a script's."""
+
+    def opened(address: str) -> None:
+        typer.echo(f"Label at {address}", err=True)
+        typer.echo("It ends by itself when you are done, or with Ctrl-C; every answer is written at once.", err=True)
+        if browser:
+            webbrowser.open(address)
+
+    return made.serve(opened, overwrite=overwrite)
+
+
+def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Path, reading: str) -> None:
+    """Print what was made, and what comes next; ``reading`` is how the recording was told to be read."""
+    found = made.to_dict()
+    part = "" if found["minutes"] is None else f" of the first {found['minutes']:g} minutes"
+    many = f"{found['beats']:,} beats{part} in {found['groups']} groups on {', '.join(found['leads'])}"
+    note(f"{found['record']}: {many}; {found['count']} are worth a label first.", quiet=False)
+    for notice in found["notices"]:
+        console.print(f"- {notice}", markup=False, highlight=False)
+    then = f"ecgfed personalize {record} --labels {made.labels_file}{reading} --out {found['record']}-own"
+    if ended is None:
+        note(
+            f"Wrote {made.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.",
+            quiet=False,
+        )
+        note(f"Next: {then}", quiet=False)
+    elif ended.labels:
+        note(f"{ended.labels} labels are in {ended.file}. Next: {then}", quiet=False)
+    else:
+        note("Nothing was answered, and nothing written.", quiet=False)

@@ -1,0 +1,181 @@
+"""``label``: a recording in, a page out on which a person labels the few beats that say most. No torch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ecgfed.beats.path import BeatOptions
+from ecgfed.device.bundle import Bundle
+from ecgfed.device.shipped import name_of
+from ecgfed.errors import OptionError
+from ecgfed.files import check_free, write_together
+from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
+from ecgfed.record.leads import lead_list
+from ecgfed.record.opening import open_every_lead
+from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.signal.detectors import OURS, Detector
+from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
+from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
+from ecgfed.tasks.label_parts import label_page_of
+from ecgfed.tasks.label_server import Served, kept_beside, serve
+from ecgfed.tasks.predict import opened_bundle
+from ecgfed.tasks.records import with_lead
+from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import shortened
+
+DEFAULT_COUNT, MOST_LABELS = 20, 1000
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Labelling:
+    """The labelling page of a recording.
+
+    Attributes:
+        grouped: its beats in groups.
+        page: what the page shows.
+        folder: where its files go, or None.
+        files: what was written.
+        seed: of the choice.
+    """
+
+    grouped: GroupedBeats
+    page: LabelPage
+    folder: Path | None = None
+    files: tuple[Path, ...] = ()
+    seed: int = 0
+
+    def __repr__(self) -> str:
+        name, beats = shortened(self.page.record, 60), self.grouped.grouped
+        return f"Labelling({name!r}: {beats:,} beats in {len(set(self.grouped.groups.leaf.tolist()))} groups)"
+
+    @cached_property
+    def html(self) -> str:
+        """The page: one HTML document that needs no other file and no network."""
+        return label_page(self.page)
+
+    @property
+    def labels_file(self) -> Path:
+        """Where labels are written by ``serve``, and what the page's download is called."""
+        return (self.folder or Path()) / labels_name(self.page.record)
+
+    def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
+        """Serve the page on this machine; every answer is in ``labels_file`` before the next question.
+
+        Args:
+            opened: told the page's address.
+            idle_s: seconds without an open page after which it ends; default five minutes.
+            overwrite: begin anew where there are labels of another page; those of this one are gone on with.
+
+        Raises:
+            OptionError: there are labels that were not made for this page.
+            StorageError: they cannot be read.
+        """
+        self.labels_file.parent.mkdir(parents=True, exist_ok=True)
+        html = label_page(self.page, file=str(self.labels_file))
+        limit = {} if idle_s is None else {"idle_s": idle_s}
+        return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was made, JSON-ready."""
+        page, recording = self.page, self.grouped.beats.recording
+        return {
+            "record": page.record,
+            "recording": page.recording,
+            "lead": recording.lead,
+            "leads": list(page.leads),
+            "duration_s": round(page.duration_s, 3),
+            "minutes": page.minutes,
+            "beats": self.grouped.grouped,
+            "groups": len(set(self.grouped.groups.leaf.tolist())),
+            "count": page.count,
+            "seed": self.seed,
+            "model": page.model,
+            "notices": list(page.notices),
+            "labels_file": str(self.labels_file),
+            "files": [str(file) for file in self.files],
+        }
+
+
+def label(
+    recording: AnyRecording | Path | str,
+    out: Path | str | None = None,
+    *,
+    bundle: Bundle | Path | str | None = None,
+    count: int = DEFAULT_COUNT,
+    minutes: float | None = None,
+    leads: str | Sequence[str] | None = None,
+    peaks: str = "detected",
+    detector: str | Detector = OURS,
+    mains_hz: float | None = None,
+    annotator: str = "atr",
+    how: ReadOptions | None = None,
+    trusted: Path | str | Sequence[Path | str] | None = None,
+    force: bool = False,
+    seed: int = 0,
+    page_file: bool = True,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+) -> Labelling:
+    """Choose the beats of a recording that are worth a label, and make the page to label them on.
+
+    Args:
+        recording: a recording or its file.
+        out: the folder for ``RECORD-label.html`` and for the labels; None writes nothing.
+        bundle: whose global model helps to choose; default the model in the package.
+        count: labels the page asks for.
+        minutes: choose among the beats of the first minutes alone.
+        leads: lead names in order of preference; default the bundle's, else the recording's first ECG.
+        peaks: ``detected`` or ``annotated`` R peaks.
+        detector: for detected peaks: a registered name, or a ``Detector`` of your own.
+        mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
+        annotator: suffix of the annotation file, for annotated peaks.
+        how: what a CSV or NumPy file leaves open.
+        trusted: public keys (PEM files), one of which has to have signed the bundle; None takes any bundle.
+        force: let a model of synthetic patients look at other recordings too.
+        seed: for the choice among the beats of a long recording.
+        page_file: write the page as a file; without it the folder is for ``serve`` alone.
+        overwrite: replace the page where it is; labels are never replaced here.
+        watch: told what to keep in mind.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used.
+
+    Example:
+        >>> import ecgfed
+        >>> ecgfed.label("cohort-records/demo01", force=True)
+        Labelling('demo01': 71 beats in 71 groups)
+    """
+    if isinstance(count, bool) or not 1 <= count <= MOST_LABELS:
+        raise OptionError("--count", f"{count}", f"1 to {MOST_LABELS} labels")
+    opened = opened_bundle(bundle, trusted)
+    wanted = opened.leads if leads is None else lead_list(leads)
+    options = BeatOptions(wanted, peaks, detector, annotator, read_options(how), mains_hz)
+    if isinstance(recording, Path | str):
+        recording = open_every_lead(recording, options.leads, how=options.how)
+    else:
+        recording = with_lead(recording, options.leads)
+    refuse_synthetic(opened, recording, force=force)
+    folder = None if out is None else Path(out)
+    target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"
+    if target is not None:
+        check_free([target], recording.files, overwrite=overwrite)
+    found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
+    doubts = doubts_of(opened, found.beats, found.answers, None)
+    page = label_page_of(
+        found,
+        recording_id=recording_id(recording),
+        model=name_of(opened.path),
+        count=min(count, found.grouped),
+        minutes=minutes,
+        notices=tuple(one.text for one in doubts),
+    )
+    made = Labelling(found, page, folder, (), seed)
+    if target is None:
+        return made
+    write_together({target: made.html.encode()})
+    return Labelling(found, page, folder, (target,), seed)
+
+
+__all__ = ["Labelling", "Served", "kept_beside", "label"]

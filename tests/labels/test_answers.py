@@ -1,0 +1,61 @@
+"""The table of labels: what is written is read, and what cannot be used is one line that names the place."""
+
+from pathlib import Path
+
+import pytest
+
+from ecgfed.errors import RecordError
+from ecgfed.labels.answers import Answer, answers_as_table, read_answers
+
+HEAD = "recording,sample,time_s,label,beats,source\n"
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    answers = [Answer(720, "V", 12, "merged", "ab12"), Answer(100, "N", 300, "clinician", "ab12"), Answer(801, "|", 1)]
+    file = tmp_path / "labels.csv"
+    file.write_bytes(answers_as_table(answers, 360.0))
+    text = file.read_bytes().decode()
+    assert text.split("\r\n")[1] == "ab12,100,0.278,N,300,clinician"
+    assert read_answers(file) == sorted(answers, key=lambda one: one.sample)
+
+
+def test_sample_and_label_are_enough_and_columns_may_stand_in_any_order(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("\ufefflabel, sample\nV, 5\nN, 3\nV, 5\n", encoding="utf-8")
+    assert read_answers(file) == [Answer(3, "N"), Answer(5, "V")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "sample and label"),
+        ("a,b\n1,2\n", "has the columns a, b"),
+        (HEAD, "holds no label"),
+        (HEAD + "x,1.5,,N,,\n", r"line 2: sample '1\.5'"),
+        (HEAD + "x,-4,,N,,\n", "line 2: sample '-4'"),
+        (HEAD + "x,٣,,N,,\n", "line 2: sample"),
+        (HEAD + "x,9999999999999999,,N,,\n", "line 2: sample"),
+        (HEAD + "x,1,,X,,\n", "line 2: label 'X'"),
+        (HEAD + "x,1,,,,\n", "line 2: label ''"),
+        (HEAD + "x,1,,N,many,\n", "line 2: beats 'many'"),
+        (HEAD + "x,1,,N,,model\n", "line 2: source 'model'"),
+        (HEAD + "x,1,,N,,\nx,1,,V,,\n", "sample 1 is N and V"),
+        (HEAD + 'x,1,,"N\n', "cannot be read|label"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match=said) as caught:
+        read_answers(file)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_text_or_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_bytes(b"\xff\xfe\x00sample")
+    with pytest.raises(RecordError, match="is no text"):
+        read_answers(file)
+    with pytest.raises(RecordError, match="does not exist"):
+        read_answers(tmp_path / "none.csv")

@@ -374,7 +374,7 @@ const scenarios = {
 
   async served() {
     if (!given.served) return null;
-    const { page, context, open } = await visitor(given.served);
+    const { page, context } = await visitor(given.served);
     await page.waitForFunction(() => document.getElementById("kept").textContent !== "");
     const begin = await text(page, "kept");
     const lines = [];
@@ -409,9 +409,11 @@ const scenarios = {
     await page.click("#done");
     await page.waitForFunction(() => document.getElementById("kept").textContent.includes("has ended"));
     const end = { kept: await text(page, "kept"), csv: readFileSync(given.file, "utf8") };
-    void open;
+    const closed = { question: await seen(page, "question"), more: await seen(page, "more"), before: (await answered(page)).length };
+    for (const key of ["u", "n", "ArrowLeft", "v"]) await page.keyboard.press(key);
+    Object.assign(closed, { after: (await answered(page)).length, said: await text(page, "did") });
     await context.close();
-    return { begin, lines, file, raced, offline, end };
+    return { begin, lines, file, raced, offline, end, closed };
   },
 };
 

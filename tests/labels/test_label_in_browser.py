@@ -189,7 +189,8 @@ def test_what_is_put_off_comes_in_the_end(setting: Setting) -> None:
     inside = {group for beat in beats for group in groups.path(int(groups.leaf[beat]))}
     assert inside == set(range(len(groups)))
     assert told["rows"] == len(beats)
-    assert told["said"].startswith("Every group has an answer. They cover 100% of the beats.")
+    assert told["said"].startswith("Every group has an answer: ")
+    assert "They cover 100% of the beats." in told["said"]
     assert told["more"] is False
 
 
@@ -301,5 +302,8 @@ def test_served_every_answer_is_in_the_file_at_once(setting: Setting) -> None:
     assert told["offline"]["kept"].startswith("Not yet in 208-labels.csv: the program that opened this page")
     assert (told["offline"]["csv"], told["offline"]["then"]) == (5, 6)
     assert len(rows(told["end"]["csv"])) == COUNT
+    assert told["closed"]["said"].startswith("The program has ended: nothing can be changed here.")
+    assert (told["closed"]["question"], told["closed"]["more"]) == (False, False)
+    assert told["closed"]["before"] == told["closed"]["after"] == COUNT
     assert told["end"]["csv"].replace("\r\n", "\n") == setting.labels
     assert (setting.served.labels, setting.served.ended) == (COUNT, "done")

@@ -13,7 +13,7 @@ from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
 from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_every_lead
+from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
@@ -126,7 +126,7 @@ def label(
         bundle: whose global model helps to choose; default the model in the package.
         count: labels the page asks for.
         minutes: choose among the beats of the first minutes alone.
-        leads: lead names in order of preference; default the bundle's, else the recording's first ECG.
+        leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
         mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
@@ -153,7 +153,7 @@ def label(
     wanted = opened.leads if leads is None else lead_list(leads)
     options = BeatOptions(wanted, peaks, detector, annotator, read_options(how), mains_hz)
     if isinstance(recording, Path | str):
-        recording = open_every_lead(recording, options.leads, how=options.how)
+        recording = open_recording(recording, options.leads, every_lead=True, how=options.how)
     else:
         recording = with_lead(recording, options.leads)
     refuse_synthetic(opened, recording, force=force)

@@ -1,0 +1,144 @@
+"""``ecgfed label``: the page, what it is made of, and what it refuses. Clicking it is ``tests/labels``."""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import write_record
+from record_files import write_212
+from support import Command, assert_refused, snapshot
+
+import ecgfed as package
+from ecgfed.errors import OptionError
+from ecgfed.tasks.grouped import recording_id
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two minutes with V and A among N, two leads."""
+    folder = tmp_path_factory.mktemp("label")
+    return write_record(folder, "rec", "N" * 40 + "NNVNNNANNV" * 8 + "N" * 30, seed=4)
+
+
+def page_data(page: Path) -> dict[str, Any]:
+    (text,) = re.findall(r'<script type="application/json" id="page-data">(.*?)</script>', page.read_text())
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+def test_the_page_and_what_is_said_of_it(ecgfed: Command, record: Path, tmp_path: Path) -> None:
+    said = ecgfed("label", record, "--out", tmp_path / "labels", "--count", 7, "--json")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    (page,) = (tmp_path / "labels").iterdir()
+    assert page.name == "rec-label.html"
+    assert told["files"] == [str(page)]
+    data = page_data(page)
+    assert (data["count"], data["record"], data["beats"]) == (7, "rec", told["beats"])
+    assert data["recording"] == told["recording"]
+    assert data["leads"] == told["leads"] == ["MLII", "V1"]
+    assert data["groups"][0]["size"] == told["beats"] > 100
+    assert data["file_name"] == "rec-labels.csv" == Path(told["labels_file"]).name
+    assert str(record.parent) not in page.read_text()  # no path of this machine
+
+
+def test_the_same_recording_gives_the_same_bytes(ecgfed: Command, record: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert ecgfed("label", record, "--out", tmp_path / name, "--quiet").code == 0
+    assert (tmp_path / "a" / "rec-label.html").read_bytes() == (tmp_path / "b" / "rec-label.html").read_bytes()
+
+
+def test_only_beats_of_the_first_minutes_are_asked_for(ecgfed: Command, record: Path, tmp_path: Path) -> None:
+    said = ecgfed("label", record, "--out", tmp_path, "--minutes", 0.5)
+    assert said.code == 0, said.err
+    assert "of the first 0.5 minutes" in said.out
+    data = page_data(tmp_path / "rec-label.html")
+    assert max(point["time_s"] for point in data["points"].values()) < 30
+    assert data["groups"][0]["size"] == data["beats"] < 60
+
+
+def test_labels_that_are_there_stay(ecgfed: Command, record: Path, tmp_path: Path) -> None:
+    (tmp_path / "rec-labels.csv").write_text("mine")
+    assert ecgfed("label", record, "--out", tmp_path, "--quiet").code == 0
+    refused = ecgfed("label", record, "--out", tmp_path)
+    assert_refused(refused, "--out", "rec-label.html", "--overwrite")
+    assert ecgfed("label", record, "--out", tmp_path, "--overwrite", "--quiet").code == 0
+    assert (tmp_path / "rec-labels.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--count", 0), "--count"),
+        (("--count", 100_000), "--count"),
+        (("--minutes", 0), "--minutes"),
+        (("--minutes", "nan"), "--minutes"),
+        (("--minutes", 0.001), "no beat"),
+        (("--lead", "V9"), "V9"),
+        (("--bundle", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_writes_nothing(
+    ecgfed: Command, record: Path, tmp_path: Path, options: tuple[object, ...], said: str
+) -> None:
+    before = snapshot(tmp_path)
+    assert_refused(ecgfed("label", record, "--out", tmp_path / "new", *options), said)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_recording_without_a_beat(ecgfed: Command, tmp_path: Path) -> None:
+    write_212(tmp_path, "flat", [[1024] * 360 * 20], leads=["MLII"])
+    assert_refused(ecgfed("label", tmp_path / "flat", "--out", tmp_path / "out"), "flat", "no usable 3 s")
+    assert not (tmp_path / "out").exists()
+
+
+def test_in_python_nothing_is_written_until_it_is_asked_for(record: Path, tmp_path: Path) -> None:
+    made = package.label(record, count=5)
+    assert repr(made) == f"Labelling('rec': {made.grouped.grouped:,} beats in 100 groups)"
+    assert made.files == ()
+    assert made.html.startswith("<!DOCTYPE html>")
+    assert package.label(package.read_recording(record), count=5).page.recording == made.page.recording
+    with pytest.raises(OptionError, match="count: True"):
+        package.label(record, count=True)
+
+
+def test_a_recording_is_known_by_its_signal_not_by_its_name(record: Path, tmp_path: Path) -> None:
+    for suffix in (".dat", ".hea"):
+        text = record.with_suffix(suffix).read_bytes()
+        (tmp_path / f"other{suffix}").write_bytes(text.replace(b"rec", b"other") if suffix == ".hea" else text)
+    mine, other = (package.read_recording(one) for one in (record, tmp_path / "other"))
+    assert recording_id(mine) == recording_id(other)
+    third = write_record(tmp_path, "third", "N" * 40, seed=5)
+    assert recording_id(package.read_recording(third)) != recording_id(mine)
+
+
+def test_served_labels_are_in_the_file_before_the_next_question(record: Path, tmp_path: Path) -> None:
+    """The page itself is driven in the browser tests; here a request as it makes them, and the end by idleness."""
+    made = package.label(record, tmp_path / "labels", count=3, page_file=False)
+    seen: list[str] = []
+
+    def opened(address: str) -> None:
+        seen.append(address)
+        threading.Thread(target=lambda: seen.append(urllib.request.urlopen(address).read().decode())).start()
+
+    served = made.serve(opened, idle_s=1.0)
+    assert (served.labels, served.ended) == (0, "idle")
+    assert seen[0].startswith("http://127.0.0.1:")
+    assert '"served":true' in seen[1]
+    assert not (tmp_path / "labels" / "rec-labels.csv").exists()
+
+
+def test_no_torch_on_the_way(record: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; import ecgfed; "
+        f"ecgfed.label({str(record)!r}, {str(tmp_path)!r}, count=3); "
+        "print([name for name in ('torch', 'sklearn', 'onnx', 'wfdb', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr

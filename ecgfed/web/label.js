@@ -308,10 +308,14 @@
   }
   for (const [id, act_] of Object.entries(actions)) byId(id)?.addEventListener("click", act_);
   document.addEventListener("keydown", pressed);
-  window.addEventListener("resize", () => {
+  let room = 0; // the width alone: a phone's bars come and go, and the strip stays where it was moved to
+  new ResizeObserver(() => {
+    const now = byId("strip").clientWidth;
+    if (now === room || drawn.group === null) return;
+    room = now;
     pictures.toSize();
-    if (drawn.group !== null) pictures.group(drawn.group);
-  });
+    pictures.group(drawn.group);
+  }).observe(document.documentElement);
   const say = (where, text) => {
     byId(where).textContent = text;
   };

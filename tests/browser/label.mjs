@@ -321,11 +321,20 @@ const scenarios = {
         const inside = mark.left >= box.left && mark.right <= box.right;
         return { inside, mm: (svg.getBoundingClientRect().width / 96) * 25.4, said: svg.getAttribute("aria-label") };
       });
+      // turned on its side and back, the beat in question is in sight again
+      await page.setViewport({ width: height, height: width });
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 150)));
+      await page.setViewport({ width, height });
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 150)));
+      const turned = await page.$eval("#strip", (host) => {
+        const [mark, box] = [host.querySelector(".paper-asked").getBoundingClientRect(), host.getBoundingClientRect()];
+        return mark.left >= box.left && mark.right <= box.right && document.documentElement.scrollWidth <= innerWidth;
+      });
       await page.evaluate(() => window.scrollTo(0, 0));
       const buttons = await page.$$eval("#answers button", (all) => all.every((one) => one.getBoundingClientRect().bottom <= innerHeight));
       await page.screenshot({ path: `${folder}/${name}.png` });
       await page.screenshot({ path: `${folder}/${name}-full.png`, fullPage: true });
-      found[name] = { overflow, width, targets, strip, buttons };
+      found[name] = { overflow, width, targets, strip, turned, buttons };
       await context.close();
     }
     return found;

@@ -265,6 +265,7 @@ def test_it_fits_desktop_tablet_and_phone(setting: Setting) -> None:
         assert one["overflow"] == one["width"], name
         assert one["targets"] == [], name
         assert one["strip"]["inside"], name
+        assert one["turned"], name
         assert one["strip"]["mm"] >= 164.9, name
         assert "the one asked about at" in one["strip"]["said"]
         assert one["buttons"], name  # answers are in sight without scrolling

@@ -25,7 +25,7 @@ from person import annotation, grouped, labelled, truth
 from scoring import scored
 
 from ecgfed.files import write_json
-from ecgfed.labels.choose import FEATURES, Rule, differ_features
+from ecgfed.labels.choose import FEATURES, Asked, Rule, differ_features, expected_wrong
 from ecgfed.labels.spread import spread
 from ecgfed.tasks.grouped import GroupedBeats
 
@@ -58,6 +58,19 @@ def learned(parts: Iterable[tuple[NDArray[np.float64], NDArray[np.bool_]]]) -> R
     return Rule(weight.round(6), round(float(fitted.intercept_[0] - weight @ mean), 6))
 
 
+def expected_and_wrong(
+    found: GroupedBeats, symbol: NDArray[np.str_], told: NDArray[np.str_], label: dict[int, str], rule: Rule
+) -> tuple[float, int]:
+    """Return how many beats the rule expects to have got a label of another kind, and how many have."""
+    kind = found.bundle.labels.symbols
+    wrong = sum(
+        kind.get(one, one) != kind.get(other, other) for one, other in zip(told.tolist(), symbol.tolist(), strict=True)
+    )
+    asked = Asked.of(found.groups, label)
+    leaves = np.array([leaf for leaf in np.unique(found.groups.leaf).tolist() if not asked.inside[leaf]], np.int64)
+    return float(expected_wrong(asked, rule, leaves).sum()), wrong
+
+
 def main() -> None:
     arguments = parser(__doc__, __file__)
     arguments.set_defaults(results=Path(__file__).with_name("learned.json"))
@@ -74,13 +87,18 @@ def main() -> None:
     results: dict[str, Any] = {}
     for peaks in PEAKS:
         counts: dict[int, dict[str, NDArray[np.int64]]] = {count: {} for count in COUNTS}
+        wrong = {count: np.zeros(2) for count in COUNTS}
         for record in DS1:
             others = learned(part for key, part in rows.items() if key[0] != record)
             found, symbol = known[record, peaks]
             for count, label in labelled(found, symbol, COUNTS, "ours", others):
-                marks = annotation(found, spread(found.groups, label)[0])
-                counts[count][record] = compared(given.source / record, marks, start_s=0.0).counts
-        results[peaks] = {str(count): scored(one) for count, one in counts.items()}
+                told = spread(found.groups, label)[0]
+                counts[count][record] = compared(given.source / record, annotation(found, told), start_s=0.0).counts
+                wrong[count] += expected_and_wrong(found, symbol, told, label, others)
+        results[peaks] = {
+            str(count): {**scored(one), "expected_wrong": round(wrong[count][0], 1), "wrong": int(wrong[count][1])}
+            for count, one in counts.items()
+        }
         print_table(
             ("labels", "VEB", "SVEB"), [(n, one["veb"]["f1"], one["sveb"]["f1"]) for n, one in results[peaks].items()]
         )

@@ -172,9 +172,9 @@ def next_group(
         within: only parts of this group, and itself.
         rule: that estimates; default the one in the package.
     """
-    if not label:
-        first = [0 if within is None else within]
-        return next((one for one in first if int(groups.beat[one]) not in passed), None)
+    if not label:  # nothing to compare with: the largest first
+        inside = (one for one in range(len(groups)) if within is None or within in groups.path(one))
+        return next((one for one in inside if int(groups.beat[one]) not in passed), None)
     asked = Asked.of(groups, label)
     candidates = np.array(
         [

@@ -113,7 +113,7 @@ def grouped_beats(
     fs_hz = recording.fs_hz
     interval = intervals_s(beats.r_samples, fs_hz, beats.quality.spans(NO_SIGNAL))[: len(beats.r_samples)]
     points = points_of(
-        [_windows(beats, lead, first) for lead in _leads(recording)],
+        [windows_on(beats, lead, first) for lead in shown_leads(recording)],
         interval[:first],
         _context(beats)[:first],
         _prior(opened.labels, opened.classes, answers.probability)[:first],
@@ -135,13 +135,13 @@ def _first(beats: RecordingBeats, minutes: float | None) -> int:
     return count
 
 
-def _leads(recording: AnyRecording) -> list[str]:
+def shown_leads(recording: AnyRecording) -> list[str]:
     """Return the leads that are looked at, the one in use first."""
     others = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
     return [recording.lead, *others][:MOST_LEADS]
 
 
-def _windows(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:
+def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:
     """Return what gives the windows (some beats, 256) of the first beats on a lead, block by block."""
     here = beats
     if lead != beats.recording.lead:

@@ -10,7 +10,7 @@ from ecgfed.labels.page import LabelPage
 from ecgfed.labels.pictures import group_pictures
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import NO_SIGNAL
-from ecgfed.tasks.grouped import GroupedBeats, _leads, _windows
+from ecgfed.tasks.grouped import GroupedBeats, shown_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.report_signal import ShownLeads
 
@@ -37,7 +37,7 @@ def label_page_of(
         notices: warnings to be read first.
     """
     beats, first = grouped.beats, grouped.grouped
-    recording, names = beats.recording, tuple(_leads(beats.recording))
+    recording, names = beats.recording, tuple(shown_leads(beats.recording))
     quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
     shown = replace(ShownLeads.of(recording, quality), names=names)
     interval = intervals_s(beats.r_samples, recording.fs_hz, beats.quality.spans(NO_SIGNAL))[:first]
@@ -53,7 +53,7 @@ def label_page_of(
         sample=beats.r_samples[:first],
         rule=rule or shipped_rule(),
         strips=label_strips(shown, beats.r_samples, np.unique(grouped.groups.beat).tolist()),
-        pictures=group_pictures(grouped.groups, [_windows(beats, name, first) for name in names], interval),
+        pictures=group_pictures(grouped.groups, [windows_on(beats, name, first) for name in names], interval),
         interval_s=interval,
         minutes=minutes,
         notices=notices,

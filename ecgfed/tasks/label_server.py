@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from socketserver import TCPServer
+from typing import Any, TypeGuard
 
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.files import read_json, write_together
@@ -83,7 +84,7 @@ class _Answers:
     Args:
         data: the page's.
         file: the labels' file.
-        overwrite: begin anew where there are labels.
+        overwrite: labels that are not of this page may be replaced.
     """
 
     def __init__(self, data: Mapping[str, Any], file: Path, *, overwrite: bool) -> None:
@@ -95,22 +96,29 @@ class _Answers:
         self._symbols = {one["symbol"] for one in data["labels"]}
         if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
             raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
-        if not overwrite and (file.exists() or self.beside.exists()):
-            self._go_on()
+        if file.exists() or self.beside.exists():
+            self._go_on(overwrite)
 
-    def _go_on(self) -> None:
+    def _go_on(self, overwrite: bool) -> None:
         """Take the actions of an earlier day; refuse to write over labels that are not theirs."""
         action = "choose another --out, or pass --overwrite"
-        if not self.beside.is_file():
-            found = f"{self.file} is there, without its {self.beside.name}"
-            raise OptionError("--out", found, "a new file, or labels made with --serve", action)
-        found = read_json(self.beside, StorageError)
-        if not self._whole(found):
+        found = None
+        if self.beside.is_file():
+            try:
+                found = read_json(self.beside, StorageError)
+            except StorageError:
+                if not overwrite:
+                    raise
+        if self._whole(found):
+            self.kept, self.labels = found, len(found.get("given", ()))
+        elif not overwrite and found is not None:
             expected = "answers about this recording and its present groups"
             raise OptionError("--out", f"{self.beside} holds answers of another page", expected, action)
-        self.kept, self.labels = found, int(found.get("labels", 0))
+        elif not overwrite:
+            said = f"{self.file} is there, without its {self.beside.name}"
+            raise OptionError("--out", said, "a new file, or labels made with --serve", action)
 
-    def _whole(self, kept: object) -> bool:
+    def _whole(self, kept: object) -> TypeGuard[dict[str, Any]]:
         return (
             isinstance(kept, dict)
             and kept.get("version") == 1
@@ -119,6 +127,7 @@ class _Answers:
             and _is_count(kept.get("revision"))
             and _is_count(kept.get("cursor"))
             and isinstance(kept.get("actions"), list)
+            and isinstance(kept.get("given"), list)
         )
 
     def _checked_rows(self, rows: object) -> list[list[Any]]:
@@ -142,7 +151,7 @@ class _Answers:
         with self.lock:
             if self.kept is not None and sent["base"] < self.kept["revision"]:
                 raise _RefusedError(HTTPStatus.CONFLICT, "another page has newer answers", kept=self.kept)
-            kept = {**sent["kept"], "labels": len(rows)}
+            kept = {**sent["kept"], "given": [[sample, label] for sample, label, *_ in rows]}
             beside = json.dumps(kept, allow_nan=False).encode() + b"\n"
             try:
                 write_together({self.file: labels_csv(self.data, rows), self.beside: beside})
@@ -172,6 +181,11 @@ class _Server(ThreadingHTTPServer):
         self.why = "idle"
         self.last = time.monotonic()
         self._room = threading.BoundedSemaphore(_AT_ONCE)
+
+    def server_bind(self) -> None:
+        """Bind without asking anybody for this machine's name."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.socket.getsockname()[1])
 
     @property
     def address(self) -> str:
@@ -302,7 +316,8 @@ def serve(
             already and of the same groups, it goes on with them.
         opened: told the page's address as soon as it can be opened; whoever knows it can answer.
         idle_s: seconds without a request after which it ends.
-        overwrite: begin anew although there are labels; they are replaced at the first answer.
+        overwrite: labels that are not of this page are replaced, at the first answer; those of this page are gone on
+            with all the same.
 
     Raises:
         OptionError: there are labels that were not made for this page, or it cannot be a file.

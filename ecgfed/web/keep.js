@@ -40,6 +40,7 @@ const EcgKeep = (() => {
     let written = -1; // the newest revision that the labels' file has; -1 before the server has said
     let sending = null; // what brings the newest answers to the file, while it does
     let over = false;
+    let failing = false;
 
     const stored = () => parsed(store && store.getItem(key));
     const revisionOf = (one) => (one && Number.isSafeInteger(one.revision) ? one.revision : 0);
@@ -79,7 +80,11 @@ const EcgKeep = (() => {
     function load() {
       if (!store && !data.served) {
         say("kept", "This browser keeps nothing for this page: download the labels before you close it.");
-        window.addEventListener("beforeunload", (event) => book.canUndo() && event.preventDefault());
+        window.addEventListener("beforeunload", (event) => {
+          if (!book.canUndo()) return;
+          event.preventDefault();
+          event.returnValue = "unsaved"; // what older browsers ask for
+        });
       }
       if (store && !data.served) say("kept", "Every answer is kept in this browser at once: closing this page loses nothing.");
       const one = stored();
@@ -114,8 +119,17 @@ const EcgKeep = (() => {
       return { status: answer.status, told: await answer.json() };
     }
 
-    const unwritten = (why) =>
-      say("kept", `Not yet in ${data.file}: ${why}. ${store ? "The answers are kept in this browser" : "Download the labels before you close the page"}; it is tried again.`);
+    const silent = "the program that opened this page does not answer";
+    const unwritten = (why) => {
+      failing = true;
+      const what = written === book.revision() ? "An answer would not be written now" : `Not yet in ${data.file}`;
+      say("kept", `${what}: ${why}. It is tried again. Where the program has ended, save the labels (CSV) from this page${store ? "; until then they are kept in this browser" : ""}.`);
+    };
+
+    function writtenNow() {
+      failing = false;
+      say("kept", `Written to ${data.file}.`);
+    }
 
     async function fromServer() {
       try {
@@ -127,7 +141,7 @@ const EcgKeep = (() => {
         } else if (book.revision() > theirs) send();
         if (written === book.revision()) say("kept", theirs ? `Written to ${data.file}.` : `Every answer is written to ${data.file} at once.`);
       } catch {
-        unwritten("the program that opened this page does not answer");
+        unwritten(silent);
         setTimeout(() => over || fromServer(), AGAIN_MS);
       }
     }
@@ -147,7 +161,7 @@ const EcgKeep = (() => {
           const { status, told } = await call("save", { base: written, kept, rows });
           if (status === 200) {
             written = kept.revision;
-            say("kept", `Written to ${data.file}.`);
+            writtenNow();
           } else if (status === 409 && adopt(told.kept, OTHER)) {
             written = book.revision();
             put();
@@ -156,7 +170,7 @@ const EcgKeep = (() => {
           }
         }
       } catch (problem) {
-        unwritten(problem instanceof TypeError ? "the program that opened this page does not answer" : problem.message);
+        unwritten(problem instanceof TypeError ? silent : problem.message);
         setTimeout(send, AGAIN_MS);
       }
     }
@@ -175,7 +189,17 @@ const EcgKeep = (() => {
       return true;
     }
 
-    if (data.served) setInterval(() => over || call("alive").catch(() => {}), ALIVE_MS);
+    async function alive() {
+      if (over) return;
+      try {
+        await call("alive");
+        if (failing && written === book.revision()) writtenNow();
+      } catch {
+        unwritten(silent);
+      }
+    }
+
+    if (data.served) setInterval(alive, ALIVE_MS);
     return { load, changed, done, over: () => over };
   }
 

@@ -96,13 +96,15 @@
   function render() {
     const state = book.state();
     const group = current();
-    const over = reviewing === null && (group === null || state.answered.length >= state.goal);
+    const over = reviewing === null && (keeping.over() || group === null || state.answered.length >= state.goal);
     byId("question").hidden = over;
     byId("finished").hidden = !over;
     if (over) {
-      const rest = group === null ? "Every group has an answer." : `That is what was asked for: ${state.answered.length} answers.`;
-      byId("finished-said").textContent = `${rest} They cover ${share(state.covered)} of the beats. ${data.served ? `They are in ${data.file}.` : "Save them now, or ask on."}`;
-      byId("more").hidden = group === null;
+      const many = `${state.answered.length} answer${state.answered.length === 1 ? "" : "s"}`;
+      const why = keeping.over() ? "The program has ended" : group === null ? "Every group has an answer" : "That is what was asked for";
+      const then = data.served ? `They are in ${data.file}.` : "Save them now, or ask on.";
+      byId("finished-said").textContent = `${why}: ${many}. They cover ${share(state.covered)} of the beats. ${then}`;
+      byId("more").hidden = group === null || keeping.over();
       drawn = { group: null, label: null };
     } else {
       drawQuestion(group, state);
@@ -171,7 +173,14 @@
     byId("did").textContent = text;
   }
 
+  /** Say that nothing can be changed any more, where the program that writes the labels has ended. */
+  function closed() {
+    if (keeping.over()) tell("The program has ended: nothing can be changed here. Start it again to go on.");
+    return keeping.over();
+  }
+
   function act(one, text) {
+    if (closed()) return;
     book.act(one);
     settled(text);
   }
@@ -200,7 +209,7 @@
   };
 
   function step(by) {
-    const one = book.step(by);
+    const one = closed() ? null : book.step(by);
     if (one) settled(`${by < 0 ? "Undone" : "Done again"}: ${UNDONE[one.do](one)}.`);
   }
 
@@ -246,6 +255,7 @@
     byId("done").disabled = true;
     const ended = await keeping.done();
     byId("done").disabled = ended;
+    render();
     if (ended) tell("Everything is written. This page can be closed.");
   }
 
@@ -298,10 +308,14 @@
   }
   for (const [id, act_] of Object.entries(actions)) byId(id)?.addEventListener("click", act_);
   document.addEventListener("keydown", pressed);
-  window.addEventListener("resize", () => {
+  let room = 0; // the width alone: a phone's bars come and go, and the strip stays where it was moved to
+  new ResizeObserver(() => {
+    const now = byId("strip").clientWidth;
+    if (now === room || drawn.group === null) return;
+    room = now;
     pictures.toSize();
-    if (drawn.group !== null) pictures.group(drawn.group);
-  });
+    pictures.group(drawn.group);
+  }).observe(document.documentElement);
   const say = (where, text) => {
     byId(where).textContent = text;
   };

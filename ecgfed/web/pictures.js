@@ -24,12 +24,12 @@ const EcgPictures = (() => {
       const host = byId("strip");
       EcgPaper.draw(host, whole(strip, beats), { name: `Beat at ${timeOf(beat)} and its neighbours` });
       toSize();
-      // where the strip is wider than its place, the beat asked about is what is seen first
-      const middle = (15 + (25 * strip.beats[strip.asked]) / strip.fs) / Number(host.firstElementChild.viewBox.baseVal.width);
-      host.scrollLeft = middle * host.scrollWidth - host.clientWidth / 2;
     }
 
-    /** Let the strip fill its place, but never smaller than 25 mm/s, nor higher than half the window. */
+    /**
+     * Let the strip fill its place, but never smaller than 25 mm/s, nor higher than half the window. Where it is wider
+     * than its place, the beat in question is what is seen first.
+     */
     function toSize() {
       const host = byId("strip");
       const svg = host.firstElementChild;
@@ -39,6 +39,9 @@ const EcgPictures = (() => {
       const times = Math.min(Math.max(1, Math.min(...room)), 2);
       svg.style.width = `${(times * width * PX_PER_MM).toFixed(1)}px`;
       svg.style.height = "auto";
+      const mark = host.querySelector(".paper-asked");
+      const middle = (Number(mark.getAttribute("x")) + Number(mark.getAttribute("width")) / 2) / width;
+      host.scrollLeft = middle * host.scrollWidth - host.clientWidth / 2;
       byId("strip-scale").textContent = `25 mm/s, 10 mm/mV${times > 1.05 ? `, enlarged ${times.toFixed(1)} times` : ""}`;
       reachable();
     }

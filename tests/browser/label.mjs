@@ -321,11 +321,20 @@ const scenarios = {
         const inside = mark.left >= box.left && mark.right <= box.right;
         return { inside, mm: (svg.getBoundingClientRect().width / 96) * 25.4, said: svg.getAttribute("aria-label") };
       });
+      // turned on its side and back, the beat in question is in sight again
+      await page.setViewport({ width: height, height: width });
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 150)));
+      await page.setViewport({ width, height });
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 150)));
+      const turned = await page.$eval("#strip", (host) => {
+        const [mark, box] = [host.querySelector(".paper-asked").getBoundingClientRect(), host.getBoundingClientRect()];
+        return mark.left >= box.left && mark.right <= box.right && document.documentElement.scrollWidth <= innerWidth;
+      });
       await page.evaluate(() => window.scrollTo(0, 0));
       const buttons = await page.$$eval("#answers button", (all) => all.every((one) => one.getBoundingClientRect().bottom <= innerHeight));
       await page.screenshot({ path: `${folder}/${name}.png` });
       await page.screenshot({ path: `${folder}/${name}-full.png`, fullPage: true });
-      found[name] = { overflow, width, targets, strip, buttons };
+      found[name] = { overflow, width, targets, strip, turned, buttons };
       await context.close();
     }
     return found;
@@ -374,7 +383,7 @@ const scenarios = {
 
   async served() {
     if (!given.served) return null;
-    const { page, context, open } = await visitor(given.served);
+    const { page, context } = await visitor(given.served);
     await page.waitForFunction(() => document.getElementById("kept").textContent !== "");
     const begin = await text(page, "kept");
     const lines = [];
@@ -409,9 +418,11 @@ const scenarios = {
     await page.click("#done");
     await page.waitForFunction(() => document.getElementById("kept").textContent.includes("has ended"));
     const end = { kept: await text(page, "kept"), csv: readFileSync(given.file, "utf8") };
-    void open;
+    const closed = { question: await seen(page, "question"), more: await seen(page, "more"), before: (await answered(page)).length };
+    for (const key of ["u", "n", "ArrowLeft", "v"]) await page.keyboard.press(key);
+    Object.assign(closed, { after: (await answered(page)).length, said: await text(page, "did") });
     await context.close();
-    return { begin, lines, file, raced, offline, end };
+    return { begin, lines, file, raced, offline, end, closed };
   },
 };
 

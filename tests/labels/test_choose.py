@@ -82,7 +82,9 @@ def test_passed_over_and_within() -> None:
     rule = Rule(np.eye(len(FEATURES))[FEATURES.index("shape")], 0.0)
     assert next_group(groups, {3: "N"}, rule=rule, passed={1}) == 2
     assert next_group(groups, {5: "V"}, rule=rule, within=1) in {1, 3, 4}
-    assert next_group(groups, {}, passed={3}) is None
+    assert next_group(groups, {}, passed={3}) == 1  # the next in order
+    assert next_group(groups, {}, within=2) == 2
+    assert next_group(groups, {}, passed={1, 2, 3, 5}) is None
     assert next_group(groups, {3: "N"}, rule=rule, within=2) == 2
 
 

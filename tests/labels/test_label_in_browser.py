@@ -131,7 +131,7 @@ def test_twenty_answers_by_keyboard_alone(setting: Setting) -> None:
     assert 80 < float(share[1]) < 100
     assert told["file"] == {"name": "208-labels.csv", "text": expected_csv(setting.page, label)}
     assert told["answering"] == COUNT
-    assert told["strokes"] <= COUNT + 4  # one for an answer; Tab to the button and Enter
+    assert told["strokes"] == COUNT + 3  # one for an answer; Tab twice to the button, and Enter
     assert told["on"]["seen"]
     assert told["on"]["progress"].startswith("20 of 25 answered")
 
@@ -189,7 +189,8 @@ def test_what_is_put_off_comes_in_the_end(setting: Setting) -> None:
     inside = {group for beat in beats for group in groups.path(int(groups.leaf[beat]))}
     assert inside == set(range(len(groups)))
     assert told["rows"] == len(beats)
-    assert told["said"].startswith("Every group has an answer. They cover 100% of the beats.")
+    assert told["said"].startswith("Every group has an answer: ")
+    assert "They cover 100% of the beats." in told["said"]
     assert told["more"] is False
 
 
@@ -264,6 +265,7 @@ def test_it_fits_desktop_tablet_and_phone(setting: Setting) -> None:
         assert one["overflow"] == one["width"], name
         assert one["targets"] == [], name
         assert one["strip"]["inside"], name
+        assert one["turned"], name
         assert one["strip"]["mm"] >= 164.9, name
         assert "the one asked about at" in one["strip"]["said"]
         assert one["buttons"], name  # answers are in sight without scrolling
@@ -301,5 +303,8 @@ def test_served_every_answer_is_in_the_file_at_once(setting: Setting) -> None:
     assert told["offline"]["kept"].startswith("Not yet in 208-labels.csv: the program that opened this page")
     assert (told["offline"]["csv"], told["offline"]["then"]) == (5, 6)
     assert len(rows(told["end"]["csv"])) == COUNT
+    assert told["closed"]["said"].startswith("The program has ended: nothing can be changed here.")
+    assert (told["closed"]["question"], told["closed"]["more"]) == (False, False)
+    assert told["closed"]["before"] == told["closed"]["after"] == COUNT
     assert told["end"]["csv"].replace("\r\n", "\n") == setting.labels
     assert (setting.served.labels, setting.served.ended) == (COUNT, "done")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ecgfed.errors import OptionError
+from ecgfed.errors import OptionError, StorageError
 from ecgfed.tasks.label_server import MOST_BYTES, Served, kept_beside, labels_csv, serve
 
 DATA: dict[str, Any] = {
@@ -31,7 +31,7 @@ ROWS = [[900, "N", 7, "clinician"], [2101, "|", 3, "merged"]]
 def kept(revision: int = 1, **more: Any) -> dict[str, Any]:
     actions = [{"do": "answer", "group": 0, "label": "N"}] * revision
     about = {"version": 1, "recording": DATA["recording"], "groups": DATA["digest"]}
-    return {**about, "revision": revision, "cursor": revision, "actions": actions, **more}
+    return {**about, "revision": revision, "cursor": revision, "actions": actions, "given": [[900, "N"]], **more}
 
 
 @dataclass
@@ -234,6 +234,14 @@ def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
     server.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
     assert file.read_bytes() == labels_csv(DATA, ROWS)
     server.end()
+    again = Running(file, overwrite=True).start()  # its own answers are gone on with
+    assert again.ask("GET", "state")[1]["kept"]["given"] == [[900, "N"], [2101, "|"]]
+    again.end()
+    kept_beside(file).write_text("{")
+    with pytest.raises(StorageError, match="cannot be read as JSON"):
+        serve(PAGE, DATA, file, opened=lambda _: None)
+    Running(file, overwrite=True).start().end()
+    assert file.read_bytes() == labels_csv(DATA, ROWS)
 
 
 def test_a_disk_that_refuses_is_told_and_nothing_is_lost(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

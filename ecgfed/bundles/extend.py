@@ -18,6 +18,7 @@ from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError, OptionError
+from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.files import check_new_folder, replacing_folder, write_bytes, write_json
 from ecgfed.methods.answers import Chain
 from ecgfed.nets.net import Net
@@ -92,7 +93,8 @@ def extended_bundle(
         own = Chain(tuple(replace(part, shared=False) for part in model.chain.parts))
         names = writer.patient_chain(own, model.id, model.patient)
         parity = Parity(net, folder, bundle.classes)
-        parity.check(model.id, names, own, parity_inputs(model.inputs, net))
+        with one_torch_thread():  # the figures in the manifest do not depend on the machine's cores
+            parity.check(model.id, names, own, parity_inputs(model.inputs, net))
         entry = {
             "patient": model.patient,
             "chain": names,

@@ -1,6 +1,6 @@
 """A patient's own model from a few labels, and what it is worth on labels that are held back from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,16 +46,37 @@ class LearnedBeats:
         return Inputs(self.inputs.examples[at], None if self.inputs.rr is None else self.inputs.rr[at])
 
 
-def learned_beats(grouped: GroupedBeats, answered: NDArray[np.int64]) -> LearnedBeats:
-    """Cut the beats to learn from: those with an answer, and of the others in groups up to ``MOST_LEARNED``, evenly."""
-    others = np.setdiff1d(np.arange(grouped.grouped), answered)
-    if len(others) > (room := max(MOST_LEARNED - len(answered), 0)):
-        others = others[np.linspace(0, len(others) - 1, room).astype(np.int64)]
+def learned_beats(grouped: GroupedBeats, label: Mapping[int, str]) -> LearnedBeats:
+    """Cut the beats to learn from, ``MOST_LEARNED`` at most: those with an answer, and of the others in groups some.
+
+    Args:
+        grouped: the recording's beats.
+        label: answered beat -> its label.
+    """
+    answered = _of_every_symbol(label, MOST_LEARNED)
+    others = np.setdiff1d(np.arange(grouped.grouped), np.array(list(label), dtype=np.int64))
+    others = _evenly(others, MOST_LEARNED - len(answered))
     row = np.union1d(answered, others)
     blocks = list(grouped.beats.blocks(row))
     examples = np.concatenate([block.window_mv for block in blocks])
     rr = np.concatenate([block.rr_s for block in blocks]) if grouped.bundle.rr_version else None
     return LearnedBeats(row, Inputs(torch.from_numpy(examples), None if rr is None else torch.from_numpy(rr)))
+
+
+def _evenly(numbers: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return some of the numbers, evenly taken, at most so many."""
+    return numbers[np.linspace(0, len(numbers) - 1, min(most, len(numbers))).astype(np.int64)]
+
+
+def _of_every_symbol(label: Mapping[int, str], most: int) -> NDArray[np.int64]:
+    """Return answered beats, at most so many: of each symbol evenly taken ones, all of those that are rare."""
+    beats, symbols = np.array(sorted(label), dtype=np.int64), sorted(set(label.values()))
+    by_symbol = [np.array([beat for beat in beats.tolist() if label[beat] == one]) for one in symbols]
+    chosen = [np.empty(0, np.int64)]
+    for left, some in enumerate(sorted(by_symbol, key=len)):
+        room = (most - sum(map(len, chosen))) // (len(by_symbol) - left)
+        chosen.append(_evenly(some, room))
+    return np.sort(np.concatenate(chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +103,7 @@ class Learner:
 
     def some(self, count: int) -> Inputs:
         """Return some of the beats, evenly taken, at most ``count``."""
-        row = self.beats.row
-        return self.beats.some(row[np.linspace(0, len(row) - 1, min(count, len(row))).astype(np.int64)])
+        return self.beats.some(_evenly(self.beats.row, count))
 
     def own_beats(self, label: dict[int, str]) -> OwnBeats | None:
         """Return the beats with the labels that a few answers give them; None where none has a class."""
@@ -171,6 +191,7 @@ def held_back(
     """Hold labels back in parts, and count who answers them rightly from the others; None with fewer than ``PARTS``.
 
     Labels without a class of the bundle (``?`` and ``|`` among them) are held back from nobody: no model answers them.
+    Of more than ``MOST_LEARNED`` labels those are held back that models learn from.
 
     Args:
         learner: makes the models.
@@ -178,7 +199,7 @@ def held_back(
         global_class: (beats,) what the global model gives every beat of the recording.
         told: called with the parts that are done, and all.
     """
-    beats = np.array(sorted(label), dtype=np.int64)
+    beats = np.intersect1d(np.array(list(label), dtype=np.int64), learner.beats.row)
     truth = learner.labels.encode(np.array([label[beat] for beat in beats.tolist()], dtype=np.str_)).astype(np.int64)
     beats, truth = beats[truth >= 0], truth[truth >= 0]
     if len(beats) < PARTS:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -211,7 +212,7 @@ def _learner(grouped: GroupedBeats, start: GlobalModel, answered: Answered, how:
     if not (set(answered.label.values()) & set(bundle.labels.symbols)):
         said = ", ".join(answered.counts)
         raise RecordError("--labels", f"are {said} alone", f"some of the bundle's {' '.join(bundle.labels.symbols)}")
-    beats = learned_beats(grouped, np.array(sorted(answered.label), dtype=np.int64))
+    beats = learned_beats(grouped, answered.label)
     counts = bundle.trained_on.class_counts or dict.fromkeys(bundle.classes, 1)
     everyone = torch.tensor([float(counts[name]) for name in bundle.classes])
     everyone = everyone if everyone.sum() > 0 else torch.ones(len(bundle.classes))

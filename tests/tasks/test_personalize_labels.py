@@ -74,7 +74,7 @@ def made(record: Path, labels: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 def learner_of(grouped: GroupedBeats, label: dict[int, str]) -> Learner:
     bundle = grouped.bundle
-    beats = learned_beats(grouped, np.array(sorted(label)))
+    beats = learned_beats(grouped, label)
     everyone = torch.full((len(bundle.classes),), 1.0 / len(bundle.classes))
     return Learner(global_model(bundle), grouped.groups, bundle.labels, beats, Partway(), everyone, 0)
 
@@ -129,6 +129,26 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
             right["scratch"] += by_scratch[i] == truth
     assert found == HeldBack(10, 5, right)
     assert held_back(learner, dict(list(label.items())[:3]), grouped.answers.label) is None
+
+
+def test_of_very_many_labels_some_are_learned_from(
+    grouped: GroupedBeats, record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the rare kinds, evenly of the others; and the counts are of these."""
+    truth = dict(enumerate(truth_of(record, grouped)))
+    assert Counter(truth.values()) == {"N": 150, "V": 20, "A": 10}
+    monkeypatch.setattr("ecgfed.tasks.own_models.MOST_LEARNED", 60)
+    row = learned_beats(grouped, truth).row.tolist()
+    assert row == sorted(set(row))
+    assert Counter(truth[beat] for beat in row) == {"N": 30, "V": 20, "A": 10}
+    assert np.diff([beat for beat in row if truth[beat] == "N"]).max() < 15
+    learner = learner_of(grouped, truth)
+    found = held_back(learner, truth, grouped.answers.label)
+    assert found is not None
+    assert found.labels == 60
+    few = {beat: truth[beat] for beat in range(0, 180, 9)}
+    some = learned_beats(grouped, few).row
+    assert (len(some), set(few) <= set(some.tolist())) == (60, True)
 
 
 @pytest.mark.parametrize(

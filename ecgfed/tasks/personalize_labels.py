@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy as np
 import torch
 from numpy.typing import NDArray
 

@@ -1,4 +1,4 @@
-"""The clinical benchmark: its page is what its results give, its scores are EC57's, its person presses what is there."""
+"""The clinical benchmark: its page is what its results give, its scores are EC57's, its person has the buttons."""
 
 import importlib.util
 import json

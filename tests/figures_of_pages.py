@@ -102,6 +102,32 @@ GRP_FED = figures(
     },
 )
 
+_WHOLE, _NO_LABEL = ("protocols", "whole record", "detected", "20"), ("protocols", "no label", "detected", "none")
+
+LABELS = [
+    *figures(
+        "docs/labels.md",
+        "clinical/results.json",
+        {
+            "with an F1 of {1}% ({1}% without a label) and supraventricular ones with {1}% ({1}%)": (
+                (*_WHOLE, "all", "veb", "f1"),
+                (*_NO_LABEL, "all", "veb", "f1"),
+                (*_WHOLE, "all", "sveb", "f1"),
+                (*_NO_LABEL, "all", "sveb", "f1"),
+            )
+        },
+    ),
+    *figures(
+        "docs/labels.md",
+        "clinical/learned.json",
+        {
+            "expected {0} wrong beats after 20 labels where {0} were wrong, and {0} after 40 where {0} were": tuple(
+                ("ds1", "detected", labels, name) for labels in ("20", "40") for name in ("expected_wrong", "wrong")
+            )
+        },
+    ),
+]
+
 QUALITY = figures(
     "docs/quality.md",
     "quality/results.json",
@@ -195,7 +221,7 @@ DECISIONS = [
     ),
 ]
 
-FIGURES: list[Figures] = [*README, *GRP_FED, *QUALITY, *DECISIONS, *OF_BENCHMARKS]
+FIGURES: list[Figures] = [*README, *GRP_FED, *LABELS, *QUALITY, *DECISIONS, *OF_BENCHMARKS]
 
 #: Tables of figures that no results file has: page, the table's first cells, and what the page says of them.
 ELSEWHERE = (
@@ -206,6 +232,11 @@ ELSEWHERE = (
     ),
     ("benchmarks/qrs/stress/README.md", "| row | 1, all leads |", "printed, not kept in a file"),
     ("docs/decisions/0036-personal-answers-after-training.md", "| gate |", "printed, not kept in a file"),
+    (
+        "docs/decisions/0045-a-patients-own-model-of-labels.md",
+        "| | labels of the whole record, all beats |",
+        "Printed, not kept in a file",
+    ),
     *(
         ("docs/decisions/0039-what-an-answer-is-worth.md", row, "printed, not kept in a file")
         for row in ("| | negative log-likelihood", "| threshold | accuracy", "| score | white noise")

@@ -13,7 +13,8 @@ from figures import Figures, flat
 from figures_of_pages import ELSEWHERE, FIGURES
 
 ROOT = Path(__file__).parent.parent
-#: docs/results.md is written from the files as a whole (test_results_page.py).
+#: docs/results.md and the clinical page are written from the files as a whole (test_results_page.py,
+#: test_clinical_benchmark.py).
 PAGES = [
     page
     for page in (
@@ -21,7 +22,7 @@ PAGES = [
         *sorted((ROOT / "docs").rglob("*.md")),
         *sorted((ROOT / "benchmarks").rglob("*.md")),
     )
-    if page.name != "results.md"
+    if page.name != "results.md" and page.parent.name != "clinical"
 ]
 #: What a row of a results file is chosen by.
 CHOSEN_BY = ("seed", "clients", "local_steps", "epochs")

@@ -105,7 +105,10 @@ def main() -> None:
     said = {"weights": dict(zip(FEATURES, rule.weight.tolist(), strict=True)), "bias": rule.bias}
     write_json(RULE, said)
     share = float(np.mean(np.concatenate([differ for _, differ in rows.values()])))
-    save(given, {"pairs": sum(len(one[1]) for one in rows.values()), "differ": round(share, 4), "ds1": results})
+    save(
+        given,
+        {"rule": said, "pairs": sum(len(one[1]) for one in rows.values()), "differ": round(share, 4), "ds1": results},
+    )
     print(json.dumps(said))
 
 

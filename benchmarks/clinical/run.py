@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import DS1, DS2, compared, parser, print_table, save, script
 from models import TWO_HUNDRED, Model, fold_of, model
 from person import CANNOT_TELL, CHOICES, NO_BEAT, annotation, class_numbers, grouped, labelled, truth
-from scoring import scored
+from scoring import found_missed_false, scored
 
 from ecgfed.errors import RunError
 from ecgfed.files import read_json, write_json
@@ -44,6 +44,8 @@ MINUTES = 5.0
 #: Records that five-minute papers score VEB and SVEB on beside all 24.
 ELEVEN = ("200", "202", "210", "213", "214", "219", "221", "228", "231", "233", "234")
 FOURTEEN = (*ELEVEN, "212", "222", "232")
+#: Rows whose records are told one by one: found, missed, called so falsely.
+BY_RECORD = ("none", "all", "20")
 #: record -> EC57 counts.
 Counts = dict[str, NDArray[np.int64]]
 #: What is named of a protocol: ``20`` or ``20 random`` labels.
@@ -184,7 +186,8 @@ def scores(protocol: str, rows: Rows, left_out: dict[str, tuple[str, ...]]) -> d
         if protocol == "first five minutes" and set(FOURTEEN) <= set(counts):
             sets |= {"VEB's 11": list(ELEVEN), "SVEB's 14": list(FOURTEEN)}
         made[row] = {name: scored(counts, records) for name, records in sets.items()}
-        made[row]["records"] = {name: scored(counts, [name]) for name in counts}
+        if row in BY_RECORD:
+            made[row]["records"] = {name: found_missed_false(one) for name, one in counts.items()}
     return made
 
 

@@ -97,6 +97,14 @@ def personalize_labels(
 
     Raises:
         EcgfedError: in one line, what cannot be used; nothing is written.
+
+    Example:
+        >>> import ecgfed
+        >>> others = ecgfed.prepare_demo("strangers", patients=1, minutes=1, seed=2)
+        >>> ecgfed.personalize_labels(
+        ...     "strangers-records/demo01", "own", labels="strangers-records/demo01.atr", bundle="bundle", patient="new"
+        ... )  # doctest: +ELLIPSIS
+        OwnModel('new': ... labels -> ... beats; ...)
     """
     made = _check(personal, seed)
     options = BeatOptions(

@@ -1,0 +1,88 @@
+"""The clinical benchmark: its page is what its results give, its scores are EC57's, its person has the buttons."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from ecgfed.labels.answers import SYMBOLS
+from ecgfed.labels.choose import FEATURES, shipped_rule
+from ecgfed.labels.page import LABELS
+
+FOLDER = Path(__file__).parent.parent / "benchmarks" / "clinical"
+
+
+def loaded(name: str) -> ModuleType:
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec = importlib.util.spec_from_file_location(f"clinical_{name}", FOLDER / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_the_page_is_what_the_results_give() -> None:
+    made = loaded("page").page(json.loads((FOLDER / "results.json").read_text()))
+    assert (FOLDER / "README.md").read_text() == made, "run python benchmarks/clinical/page.py"
+
+
+def test_the_rule_in_the_package_is_the_one_that_was_learned() -> None:
+    said = json.loads((FOLDER / "learned.json").read_text())["rule"]
+    np.testing.assert_array_equal(shipped_rule().weight, [said["weights"][name] for name in FEATURES])
+    assert shipped_rule().bias == said["bias"]
+
+
+def counts(**cells: int) -> np.ndarray:
+    """EC57 counts of named cells: reference class in capitals, test class in small letters."""
+    found = np.zeros((7, 7), np.int64)
+    for cell, number in cells.items():
+        found["NSVFQOX".index(cell[0]), "nsvfqox".index(cell[1])] = number
+    return found
+
+
+def test_scores_by_hand() -> None:
+    scoring = loaded("scoring")
+    one = counts(Nn=90, Nv=2, Sn=3, Ss=7, Vv=18, Vn=1, Vo=1, Fv=5, Qs=4, Ov=1)
+    assert scoring.found_missed_false(one) == {"veb": (18, 2, 3), "sveb": (7, 3, 0)}
+    two = counts(Nn=100, Vv=2)
+    found = scoring.scored({"1": one, "2": two})
+    assert (found["veb"]["se"], found["veb"]["ppv"]) == (90.91, 86.96)
+    assert found["veb"]["f1"] == pytest.approx(100 * 40 / 45, abs=0.005)
+    low, high = found["veb"]["interval"]
+    assert low == pytest.approx(100 * 36 / 41, abs=0.005)  # the first record alone, drawn twice, and the second alone
+    assert high == 100.0
+    assert scoring.scored({"1": one, "2": two}, ["2"])["sveb"] == {
+        "se": None,
+        "ppv": None,
+        "f1": 0.0,
+        "interval": [0.0, 0.0],
+        "beats": 0,
+    }
+
+
+def test_the_person_has_a_button_for_whatever_the_reference_says() -> None:
+    person = loaded("person")
+    buttons = {symbol for symbol, _, _ in LABELS}
+    assert set(person.PRESSED.values()) <= buttons
+    assert {person.PRESSED.get(symbol, symbol) for symbol in SYMBOLS} <= buttons
+    assert person.NO_BEAT in buttons
+
+
+def test_five_minute_protocols_have_their_records() -> None:
+    run, models = loaded("run"), loaded("models")
+    assert len(models.HUNDRED) == 20
+    assert len(models.TWO_HUNDRED) == 24
+    assert len(set(run.ELEVEN)) == 11
+    assert len(set(run.FOURTEEN)) == 14
+    assert set(run.FOURTEEN) <= set(models.TWO_HUNDRED)
+    assert not set(models.HUNDRED) & set(models.TWO_HUNDRED)
+    for record in models.DS1:
+        assert record not in models.patients(models.fold_of(record))

@@ -81,6 +81,7 @@ def test_every_option_the_docs_name_exists() -> None:
         ("train",),
         ("evaluate",),
         ("export",),
+        ("label",),
         ("personalize",),
         ("predict",),
         ("report",),

@@ -1,4 +1,4 @@
-"""What is compared on a newcomer's beats: a method's global model and what it makes of a lesson; what needs no method."""
+"""What is compared on a newcomer's beats: what a method makes of a lesson, and what needs no method."""
 
 from dataclasses import replace
 

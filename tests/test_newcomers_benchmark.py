@@ -15,7 +15,7 @@ from sklearn.metrics import f1_score
 
 import ecgfed
 from ecgfed.beats.path import BeatOptions, read_beats
-from ecgfed.errors import RunError
+from ecgfed.errors import OptionError, RunError
 from ecgfed.evaluation.newcomer import adapted
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +42,8 @@ def newcomers() -> Iterator[SimpleNamespace]:
     for name in BESIDE:
         sys.modules.pop(name, None)
     run = loaded(FOLDER / "run.py")
+    run.METHODS = {name: (settings, 1) for name, (settings, _) in run.METHODS.items()}  # one pass, to be fast
+    sys.modules["answers"].SCRATCH_EPOCHS = 2  # type: ignore[attr-defined]
     yield SimpleNamespace(run=run, page=loaded(FOLDER / "page.py"), **{name: sys.modules[name] for name in BESIDE})
     sys.path[:] = before
     for name in BESIDE:
@@ -209,6 +211,12 @@ def test_paired_differences_by_hand(newcomers: SimpleNamespace) -> None:
     assert worst["mean"] == 0.0
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals of toys have few values: they need no 2,000 draws."""
+    monkeypatch.setattr(sys.modules["common"], "DRAWS", 200)
+
+
 def score(*values: float) -> dict[str, list[float]]:
     return {"macro_f1": [value / 2 for value in values], "macro_f1_truth": list(values)}
 
@@ -229,7 +237,7 @@ def toy(newcomers: SimpleNamespace) -> dict[str, Any]:
     return runs
 
 
-def test_means_and_pages_of_toy_runs(newcomers: SimpleNamespace) -> None:
+def test_means_and_pages_of_toy_runs(newcomers: SimpleNamespace, few_draws: None) -> None:
     """Of two seeds in one fold and two folds of one seed, two runs each, the seeds are counted: the whole of them."""
     found = newcomers.summary.summary(toy(newcomers), 10.0)
     assert found["done"]["fedavg"] == {"seeds": [0, 1], "folds": [0], "patients": 1}
@@ -255,13 +263,18 @@ def test_means_and_pages_of_toy_runs(newcomers: SimpleNamespace) -> None:
     assert "| groups | 0.450 (0.900) | 0.450 |" in page
 
 
-def test_runs_with_other_passes_do_not_count(newcomers: SimpleNamespace) -> None:
+def test_runs_with_other_passes_do_not_count(newcomers: SimpleNamespace, few_draws: None) -> None:
     runs = toy(newcomers)
     assert newcomers.summary.summary(runs, 1.0)["done"] == {}  # nothing beside it that needs no method
     assert newcomers.summary.summary(runs, 3.0)["lessons"]["five minutes"] == []
 
 
-def test_the_readme_is_what_the_results_give(newcomers: SimpleNamespace) -> None:
+def test_runs_of_another_benchmark_are_refused(newcomers: SimpleNamespace) -> None:
+    with pytest.raises(OptionError, match="final/AFL"):
+        newcomers.summary.summary({"final/AFL/0.01/0": {"patients": {}}}, 10.0)
+
+
+def test_the_readme_is_what_the_results_give(newcomers: SimpleNamespace, few_draws: None) -> None:
     text, results = (FOLDER / "README.md").read_text(), FOLDER / "results.json"
     found = json.loads(results.read_text()) if results.is_file() else None
     assert newcomers.page.with_results(text, found) == text, "run python benchmarks/newcomers/page.py"
@@ -286,15 +299,17 @@ def test_the_46_records_in_four_folds(newcomers: SimpleNamespace, mitdb: Path) -
 
 
 @pytest.mark.mitdb
-def test_beats_asked_for_are_those_of_the_lessons(newcomers: SimpleNamespace, mitdb: Path) -> None:
-    """Record 201 has 37 beats of class j; 108 has one Q, which no class has: numbers are of all annotated beats."""
-    labels = newcomers.run.BUILT_IN["mitbih12"]
-    options = BeatOptions(("MLII",), "annotated")
-    beats = read_beats(mitdb / "108", options)
-    symbol = beats.annotation.beats().symbol if beats.annotation is not None else np.empty(0)
-    asked = np.arange(20)
-    told = np.maximum(labels.encode(symbol).astype(np.int64), 0)
-    known = newcomers.patients.lessons(beats, labels, newcomers.patients.Questions(asked, told), rr=True)
-    lesson = known[newcomers.patients.ALONE]
-    kept = [number for number, one in enumerate(symbol) if one in labels.symbols]
-    assert [kept[row] for row in lesson.learn] == [number for number in kept if number < 20]
+def test_beats_asked_for_are_numbered_among_all(newcomers: SimpleNamespace, mitdb: Path) -> None:
+    """Beats 360 and 899 of record 101 are Q, which no class has: they shift the rows of all after them."""
+    labels, parts = newcomers.run.BUILT_IN["mitbih12"], newcomers.patients
+    beats = read_beats(mitdb / "101", BeatOptions(("MLII",), "annotated"))
+    marks = ecgfed.read_annotation(mitdb / "101").beats()
+    assert np.flatnonzero(marks.symbol == "Q").tolist() == [360, 899]
+    told = np.maximum(labels.encode(marks.symbol).astype(np.int64), 0)
+    known = parts.lessons(beats, labels, parts.Questions(np.arange(350, 370), told), rr=True)
+    lesson = known[parts.ALONE]
+    assert len(lesson.learn) == 19
+    asked = [number for number in range(350, 370) if number != 360]
+    window = beats.windows.window_mv[asked]
+    assert (np.asarray(lesson.first.data.examples)[lesson.learn] == window).all()
+    assert len(lesson.first.rest) == len(marks.symbol) - 2 - 19

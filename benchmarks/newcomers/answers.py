@@ -95,7 +95,8 @@ def of_nobody(run: Run, cohort: Cohort, lessons: dict[str, Lesson]) -> dict[str,
 def machine(lesson: Lesson) -> Numbers:
     """Return the class that a support vector machine (C = 10, radial basis) gives every beat (beats,).
 
-    It sees what the net sees: the window, each with mean 0 and standard deviation 1, and the RR features.
+    It sees what the net sees: the window, each with mean 0 and standard deviation 1, and the RR features. These are not
+    weighted: 0, 1, 3 and 10 times give .612, .628, .628 and .608 after five minutes (macro-F1, mean over DS1).
     """
     data, learn = lesson.first.data, lesson.learn
     label = data.label[learn]

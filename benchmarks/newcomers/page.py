@@ -48,7 +48,8 @@ def _done(results: dict[str, Any]) -> Iterator[str]:
     yield ""
     for name, done in results["done"].items():
         if name != NOBODY:
-            yield f"- `{name}`: {done['patients']} records, {_many(done['folds'], 'fold')}, {_many(done['seeds'], 'seed')}"
+            counted = _many(done["folds"], "fold"), _many(done["seeds"], "seed")
+            yield f"- `{name}`: {done['patients']} records, {', '.join(counted)}"
 
 
 def _many(numbers: list[int], what: str) -> str:

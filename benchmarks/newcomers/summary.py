@@ -1,5 +1,6 @@
 """From finished runs to means over patients and seeds, and paired differences with intervals."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from patients import ALONE, FIRST, LABELS, MINUTES, SPREAD
 
 from ecgfed.cohort.mitbih import SAME_PATIENT
+from ecgfed.errors import OptionError
 
 KINDS = ("macro_f1", "macro_f1_truth")
 NOBODY, BETTER = "nobody", "the better of global and from scratch"
@@ -34,6 +36,7 @@ PAIRS: tuple[tuple[str, str, str | None], ...] = (
     (GROUPS, MACHINE, ALONE),
 )
 Scores = NDArray[np.float64]
+_KEY = re.compile(r"([a-z-]+)/fold (\d+)/seed (\d+)/(.+) passes")
 #: (fold, seed) -> what a finished run says of its patients.
 Cells = dict[tuple[int, int], dict[str, Any]]
 
@@ -74,13 +77,19 @@ class Known:
 
 
 def finished(runs: Mapping[str, dict[str, Any]], passes: float) -> dict[str, Cells]:
-    """Sort finished runs with so many passes by method: method -> (fold, seed) -> its patients."""
+    """Sort finished runs with so many passes by method: method -> (fold, seed) -> its patients.
+
+    Raises:
+        OptionError: they are of another benchmark.
+    """
     found: dict[str, Cells] = {}
     for key, run in runs.items():
-        name, fold, seed, length = key.split("/")
-        if length == f"{passes:g} passes":
-            at = int(fold.removeprefix("fold ")), int(seed.removeprefix("seed "))
-            found.setdefault(name, {})[at] = run["patients"]
+        named = _KEY.fullmatch(key)
+        if named is None or "patients" not in run:
+            raise OptionError("--runs", f"holds {key!r:.100}", "runs of this benchmark", "name another file")
+        name, fold, seed, length = named.groups()
+        if length == f"{passes:g}":
+            found.setdefault(name, {})[int(fold), int(seed)] = run["patients"]
     return found
 
 

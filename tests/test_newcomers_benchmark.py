@@ -272,6 +272,9 @@ def test_runs_with_other_passes_do_not_count(newcomers: SimpleNamespace, few_dra
 def test_runs_of_another_benchmark_are_refused(newcomers: SimpleNamespace) -> None:
     with pytest.raises(OptionError, match="final/AFL"):
         newcomers.summary.summary({"final/AFL/0.01/0": {"patients": {}}}, 10.0)
+    for other in ([1], {"nobody/fold 0/seed 0/10 passes": 1}, {"nobody/fold 0/seed 0/10 passes": {}}):
+        with pytest.raises(OptionError, match="runs of this benchmark"):
+            newcomers.summary.finished(other, 10.0)
 
 
 def test_the_readme_is_what_the_results_give(newcomers: SimpleNamespace, few_draws: None) -> None:

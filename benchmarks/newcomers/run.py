@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "clinical"))
 from answers import of_method, of_nobody
 from common import SAME_SERVER, UNSEEN, parser, prepared, print_table, remembered, save, script, trained
 from patients import Lesson, Questions, class_counts, folds_of, lessons, questions
-from summary import KINDS, NOBODY, summary
+from summary import KINDS, NOBODY, finished, summary
 
 import ecgfed
 from ecgfed.beats.labels import BUILT_IN
@@ -186,6 +186,8 @@ def main() -> None:
     if given.passes != PASSES and given.results == Path(__file__).with_name("results.json"):
         found = f"{PASSES:g} for the results beside the script"
         raise OptionError("--passes", f"{given.passes:g}", found, "name other ones with --results and --runs")
+    if given.runs.is_file():
+        finished(read_json(given.runs, RunError), given.passes)  # refuses those of another benchmark
     parts(given, folds(given.source))
     found = summary(read_json(given.runs, RunError), given.passes)
     for lesson, rows in found["lessons"].items():

@@ -76,16 +76,20 @@ class Known:
         return [np.flatnonzero([one == who for one in whose]) for who in dict.fromkeys(whose)]
 
 
-def finished(runs: Mapping[str, dict[str, Any]], passes: float) -> dict[str, Cells]:
+def finished(runs: Any, passes: float) -> dict[str, Cells]:
     """Sort finished runs with so many passes by method: method -> (fold, seed) -> its patients.
+
+    Args:
+        runs: what ``runs.json`` holds.
+        passes: over the training beats.
 
     Raises:
         OptionError: they are of another benchmark.
     """
     found: dict[str, Cells] = {}
-    for key, run in runs.items():
+    for key, run in runs.items() if isinstance(runs, dict) else [(str(runs), None)]:
         named = _KEY.fullmatch(key)
-        if named is None or "patients" not in run:
+        if named is None or not isinstance(run, dict) or "patients" not in run:
             raise OptionError("--runs", f"holds {key!r:.100}", "runs of this benchmark", "name another file")
         name, fold, seed, length = named.groups()
         if length == f"{passes:g}":

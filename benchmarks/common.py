@@ -7,12 +7,16 @@ again, and what it holds of another question is refused.
 
 import argparse
 import json
+import math
 import shlex
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 import ecgfed
 from ecgfed.errors import EcgfedError, OptionError, RunError
@@ -36,6 +40,8 @@ _DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 
 _DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 231 232 233 234"
 #: The records of MIT-BIH as de Chazal et al. 2004 divide them; 201 (DS1) and 202 (DS2) are one person.
 DS1, DS2, PACED = tuple(_DS1.split()), tuple(_DS2.split()), ("102", "104", "107", "217")
+#: How often seeds and patients are drawn anew for an interval, and what share of what comes out it holds.
+DRAWS, INTERVAL = 2000, (0.025, 0.975)
 #: Options that do not change a result.
 _NO_MATTER = ("workers", "collect")
 
@@ -178,6 +184,31 @@ def ec57_scores(
     ]
     about = {"reference": "atr", "test": suffix, "mapping": mapping, "start_s": start_s, "match_s": MATCH_S}
     return {**about, "classes": list(CLASSES), **aggregate(comparisons).as_json()}
+
+
+def worst_tenth(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the mean of the lowest tenth of the patients (seeds,), one at least, of scores (seeds, patients)."""
+    found = np.sort(scores, axis=1)[:, : math.ceil(scores.shape[1] / 10)].mean(axis=1)
+    return np.asarray(found, np.float64)
+
+
+def bootstrap(
+    statistic: Callable[[NDArray[np.int64], NDArray[np.int64]], float], seeds: int, patients: int
+) -> dict[str, float]:
+    """Return a statistic of seeds and patients, and its 95% interval: ``mean``, ``low``, ``high``.
+
+    Both are drawn with replacement; the same draws each time, so that two answers on the same beats are paired.
+
+    Args:
+        statistic: of the numbers of the drawn seeds (seeds,) and patients (patients,).
+        seeds: how many there are.
+        patients: how many there are.
+    """
+    rng = np.random.default_rng(0)
+    drawn = [statistic(rng.integers(0, seeds, seeds), rng.integers(0, patients, patients)) for _ in range(DRAWS)]
+    low, high = np.quantile(drawn, INTERVAL)
+    mean = statistic(np.arange(seeds), np.arange(patients))
+    return {"mean": float(mean), "low": float(low), "high": float(high)}
 
 
 def command(given: argparse.Namespace) -> str:

@@ -49,7 +49,7 @@ EC57 = [
 
 NEWCOMERS = figures(
     "benchmarks/newcomers/README.md",
-    "newcomers/results.json",
+    "newcomers/ten_patients.json",
     {
         "36 train for {0} rounds of 4 local steps": (("methods", "fedavg", "rounds"),),
         **{

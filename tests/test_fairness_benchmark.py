@@ -48,8 +48,8 @@ def test_the_worst_tenth_is_one_patient_at_least(fairness: ModuleType) -> None:
     import numpy as np
 
     eleven = np.array([[0.9, 0.1, 0.3] + [0.8] * 8])
-    assert fairness._tenth(eleven) == pytest.approx([0.2])
-    assert fairness._tenth(np.array([[0.4, 0.2, 0.9, 0.9]])) == pytest.approx([0.2])
+    assert fairness.worst_tenth(eleven) == pytest.approx([0.2])
+    assert fairness.worst_tenth(np.array([[0.4, 0.2, 0.9, 0.9]])) == pytest.approx([0.2])
 
 
 def test_without_uniform_weights_nothing_is_compared(fairness: ModuleType) -> None:

@@ -24,6 +24,8 @@ PAGES = [
     )
     if page.name != "results.md" and page.parent.name != "clinical"
 ]
+#: A part that a script writes from a results file as a whole; its own test compares it (test_newcomers_benchmark.py).
+WRITTEN = re.compile(r"<!-- written by \S+ -->.*?<!-- end of what \S+ writes -->", re.DOTALL)
 #: What a row of a results file is chosen by.
 CHOSEN_BY = ("seed", "clients", "local_steps", "epochs")
 SOURCES = sorted({(one.page, one.source) for one in FIGURES})
@@ -95,11 +97,12 @@ def rows_with_figures(page: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_row_of_a_table_of_figures_is_forgotten(page: Path) -> None:
     """Each is compared with a results file, or stands in ``ELSEWHERE`` and its page says so."""
-    name, text = str(page.relative_to(ROOT)), flat(page.read_text())
+    name, by_hand = str(page.relative_to(ROOT)), WRITTEN.sub("", page.read_text())
+    text = flat(by_hand)
     compared = [one.find(text).span() for one in FIGURES if one.page == name]
     elsewhere = tuple(begin for where, begin, _ in ELSEWHERE if where == name)
     after = 0
-    for header, row in rows_with_figures(page.read_text()):
+    for header, row in rows_with_figures(by_hand):
         after = text.index(flat(row), after)
         if not header.startswith(elsewhere or ("no table",)):
             middle = after + len(flat(row)) // 2

@@ -16,7 +16,6 @@ their losses over 64 beats a round: over all of them, a round of four steps woul
 """
 
 import argparse
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, print_table, remembered, save, scored, script, trained
+from common import (
+    SAME_SERVER,
+    bootstrap,
+    parser,
+    prepared,
+    print_table,
+    remembered,
+    save,
+    scored,
+    script,
+    trained,
+    worst_tenth,
+)
 
 from ecgfed.cohort.cohort import Cohort
 
@@ -93,31 +104,21 @@ def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for rule, runs in final.items():
-        if rule == UNIFORM:
-            continue
-        rng = np.random.default_rng(0)
-        ours, theirs = (np.array([list(run["patients"].values()) for run in one]) for one in (runs, base))
-        t_g = np.array([run["T_g"] for run in runs]) - np.array([run["T_g"] for run in base])
-        worst, whole = [], []
-        for _ in range(2000):
-            seeds, patients = rng.integers(0, len(ours), len(ours)), rng.integers(0, ours.shape[1], ours.shape[1])
-            worst.append(float(np.mean(_tenth(ours[seeds][:, patients]) - _tenth(theirs[seeds][:, patients]))))
-            whole.append(float(t_g[seeds].mean()))
-        found[rule] = {
-            "worst_decile": _interval(float(np.mean(_tenth(ours) - _tenth(theirs))), worst),
-            "T_g": _interval(float(t_g.mean()), whole),
-        }
+        if rule != UNIFORM:
+            scores = [np.array([list(run["patients"].values()) for run in one]) for one in (runs, base)]
+            t_g = np.array([run["T_g"] for run in runs]) - np.array([run["T_g"] for run in base])
+            found[rule] = _differences(scores[0], scores[1], t_g)
     return found
 
 
-def _tenth(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of the lowest tenth of the patients, for (seeds, patients)."""
-    return np.sort(scores, axis=1)[:, : math.ceil(scores.shape[1] / 10)].mean(axis=1)
+def _differences(ours: NDArray[np.float64], theirs: NDArray[np.float64], t_g: NDArray[np.float64]) -> dict[str, Any]:
+    def worst(seeds: NDArray[np.int64], patients: NDArray[np.int64]) -> float:
+        return float(np.mean(worst_tenth(ours[seeds][:, patients]) - worst_tenth(theirs[seeds][:, patients])))
 
-
-def _interval(mean: float, drawn: list[float]) -> dict[str, float]:
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return {"mean": mean, "low": float(low), "high": float(high)}
+    return {
+        "worst_decile": bootstrap(worst, *ours.shape),
+        "T_g": bootstrap(lambda seeds, _: float(t_g[seeds].mean()), *ours.shape),
+    }
 
 
 def main() -> None:

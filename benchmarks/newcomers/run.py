@@ -1,101 +1,211 @@
-"""Patients who took no part: what each method makes of their first minutes, on MIT-BIH.
+"""Patients who took no part: what each method makes of their first minutes or of twenty labels, on MIT-BIH.
 
-    python benchmarks/newcomers/run.py --source MITDB --work DIR [--passes 10]
+    python benchmarks/newcomers/run.py --source MITDB --work DIR [--only METHOD ...] [--seeds 0 ...] [--folds 0 ...]
 
-Ten patients are held out of training. For five of them (TUNE) several numbers of passes over the first five minutes are
-tried, and the best by mean macro-F1 (classes in truth) on the rest of their recordings is taken for the other five
-(REPORT). Each method is compared with its own global answer on the same beats. Trainings resume where DIR has them.
+All 46 records with lead MLII, twelve classes, in four folds of patients; a fold's patients are held out of a training
+on the others. Of each, every label of the first five minutes is known, or twenty of the whole record, which ``ecgfed
+label`` asks for and a simulated person answers; FedAvg's global model looks at the beats for it, so that all methods
+get the same twenty. Scored are the beats that nobody learned from, for all answers the same ones:
+
+- the method's global model; its own way with a newcomer; its model from the class mix alone, where it has one; and
+  seven tenths of the way from its global model to one trained on (``partway``);
+- without any method: the net from scratch, a support vector machine, and the groups of the twenty beats.
+
+Each finished method, fold and seed is written into ``runs.json`` beside this file at once, and is not run again; DIR
+may be deleted between two sessions. ``--results`` gets what is known so far, and ``page.py`` puts it into the README.
+Runs with other ``--passes`` than 10 count by themselves.
 """
 
+import argparse
 import sys
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, save, script, trained
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "clinical"))
+from answers import of_method, of_nobody
+from common import SAME_SERVER, UNSEEN, parser, prepared, print_table, remembered, save, script, trained
+from patients import Lesson, Questions, class_counts, folds_of, lessons, questions
+from summary import KINDS, NOBODY, finished, summary
 
-from ecgfed import Cohort, Run
+import ecgfed
+from ecgfed.beats.labels import BUILT_IN
 from ecgfed.beats.path import BeatOptions, read_beats
-from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_class_mix
+from ecgfed.cohort.mitbih import SAME_PATIENT, record_names
+from ecgfed.errors import OptionError, RunError
+from ecgfed.files import read_json, write_json
 
-TUNE = ("106", "119", "203", "215", "223")
-REPORT = ("200", "213", "221", "228", "233")
-EPOCHS = (1, 3, 10, 30)
-MINUTES = 5.0
-METHODS: dict[str, dict[str, float | str]] = {
-    "fedavg": {**SAME_SERVER},
-    "grp-fed": {},
-    "fed-rod-hyper": {"lr": 0.02},
-    "ditto": {**SAME_SERVER, "personal_lr": 0.02},
-    "per-fedavg": {**SAME_SERVER},
-    "pfedme": {},
-    "local": {"lr": 0.02},
+#: method -> its settings, and the passes over five minutes that the runs of ten patients chose (``ten_patients.json``).
+METHODS: dict[str, tuple[dict[str, float | str], int]] = {
+    "fedavg": ({**SAME_SERVER}, 10),
+    "grp-fed": ({}, 30),
+    "fed-rod-hyper": ({"lr": 0.02}, 10),
+    "ditto": ({**SAME_SERVER, "personal_lr": 0.02}, 10),
+    "per-fedavg": ({**SAME_SERVER}, 1),
+    "pfedme": ({}, 30),
+    "local": ({"lr": 0.02}, 30),
 }
+ASKING = "fedavg"
+CLASSES, FOLDS, SEEDS, PASSES = "mitbih12", 4, (0, 1, 2), 10.0
+RUNS = Path(__file__).with_name("runs.json")
+#: They have no MLII.
+WITHOUT = ("102", "104")
 
 
-def patient(record: Path, cohort: Cohort, run: Run) -> FirstBeats:
-    beats = read_beats(record, BeatOptions(cohort.leads, "annotated", rr_version=cohort.rr_version))
-    labelled, fs_hz = beats.labelled(cohort.labels), beats.recording.fs_hz
-    return first_beats(labelled, fs_hz, MINUTES, len(cohort.classes), record.name, rr=run.net.spec.rr)
+class Fold:
+    """One fold and seed: its patients, and the runs on the others.
 
-
-def mean(scores: list[dict[str, Any]], answer: str) -> dict[str, float]:
-    return {key: round(float(np.mean([row[answer][key] for row in scores])), 4) for key in scores[0][answer]}
-
-
-def measured(run: Run, cohort: Cohort, source: Path) -> dict[str, Any]:
-    """Scores of one method on both groups of patients.
-
-    ``personalize`` has one number of passes, and a class mix is scored on the whole recording there; here several
-    numbers are tried, and all are scored on the same beats, so its parts are used.
+    Args:
+        given: options.
+        number: of the fold, from 0 on.
+        seed: of the trainings.
+        records: the fold's.
     """
-    state = run.state()
-    kept = (run.kept(state, client.index) for client in cohort.federation)
-    everyone = run.method.global_answer(state.server, kept, "ensemble")
-    people = {name: patient(source / name, cohort, run) for name in (*TUNE, *REPORT)}
 
-    def scores(names: tuple[str, ...], epochs: int) -> list[dict[str, Any]]:
-        return [
-            compare(run, people[n], {"global": everyone, "personal": adapted(run, cohort, state, people[n], epochs)})
-            for n in names
-        ]
+    def __init__(self, given: argparse.Namespace, number: int, seed: int, records: list[str]) -> None:
+        self.given, self.number, self.seed, self.records = given, number, seed, records
+        self.work = given.work / f"fold-{number}"
 
-    tuned = {epochs: mean(scores(TUNE, epochs), "personal") for epochs in EPOCHS}
-    best = max(EPOCHS, key=lambda epochs: tuned[epochs]["macro_f1_truth"])
-    final = scores(REPORT, best)
-    found = {
-        "rounds": state.round,
-        "tune": {str(k): v for k, v in tuned.items()},
-        "epochs": best,
-        "report": {"global": mean(final, "global"), "personal": mean(final, "personal")},
-        "patients": dict(zip(REPORT, final, strict=True)),
+    def key(self, name: str) -> str:
+        return f"{name}/fold {self.number}/seed {self.seed}/{self.given.passes:g} passes"
+
+    @cached_property
+    def cohort(self) -> ecgfed.Cohort:
+        return prepared(self.given.source, self.work, by="record", classes=CLASSES, holdout=self.records)
+
+    def run(self, method: str) -> ecgfed.Run:
+        settings, _ = METHODS[method]
+        plan = {**UNSEEN, "passes": self.given.passes, "seed": self.seed, "workers": self.given.workers}
+        folder = self.work / f"{method}-{self.seed}-{self.given.passes:g}"
+        return trained(self.cohort, folder, method=method, settings=settings, **plan)
+
+    @cached_property
+    def asked(self) -> dict[str, Questions]:
+        """The twenty labels of each record; made again from FedAvg's run where DIR does not hold them."""
+        file = self.work / f"asked-{self.seed}-{self.given.passes:g}.json"
+        if not file.is_file():
+            bundle = ecgfed.export(
+                self.run(ASKING), self.work / f"asking-{self.seed}", global_only=True, overwrite=True
+            )
+            made = {name: questions(self.given.source, name, bundle) for name in self.records}
+            lists = {name: {"asked": one.asked.tolist(), "told": one.told.tolist()} for name, one in made.items()}
+            write_json(file, lists)
+        found = read_json(file, RunError)
+        return {name: Questions(np.array(one["asked"]), np.array(one["told"])) for name, one in found.items()}
+
+    @cached_property
+    def lessons(self) -> dict[str, dict[str, Lesson]]:
+        found = {}
+        for name in self.records:
+            options = BeatOptions(self.cohort.leads, "annotated", rr_version=self.cohort.rr_version)
+            beats = read_beats(self.given.source / name, options)
+            found[name] = lessons(beats, self.cohort.labels, self.asked[name], rr=bool(UNSEEN["rr"]))
+        return found
+
+    def nobody(self) -> dict[str, Any]:
+        """Score what needs no method; say which beats were asked for."""
+        run = self.run(ASKING)
+        made = {name: of_nobody(run, self.cohort, known) for name, known in self.lessons.items()}
+        about = {
+            "asked": [self.asked[name].asked.tolist() for name in self.records],
+            "learned": _by(lambda lesson: len(lesson.learn), self.lessons),
+            "scored": _by(lambda lesson: len(lesson.first.rest), self.lessons),
+        }
+        return {"patients": {"records": self.records, **about, **_columns(made)}}
+
+    def method(self, name: str, asked: list[list[int]]) -> dict[str, Any]:
+        """Score a method.
+
+        Raises:
+            RunError: the twenty labels are others than those that the others were given.
+        """
+        if [self.asked[one].asked.tolist() for one in self.records] != asked:
+            again = f"take what names fold {self.number} and seed {self.seed} out of it"
+            raise RunError(
+                self.given.runs, "was made with other labels", "those that FedAvg's model asks for here", again
+            )
+        run = self.run(name)
+        state = run.state()
+        kept = (run.kept(state, client.index) for client in self.cohort.federation)
+        everyone = run.method.global_answer(state.server, kept, "ensemble")
+        epochs = METHODS[name][1]
+        made = {one: of_method(run, self.cohort, state, epochs, everyone, known) for one, known in self.lessons.items()}
+        return {"rounds": state.round, "patients": {"records": self.records, **_columns(made)}}
+
+
+def _by(number: Callable[[Lesson], int], lessons_of: dict[str, dict[str, Lesson]]) -> dict[str, list[int]]:
+    names = next(iter(lessons_of.values()))
+    return {name: [number(known[name]) for known in lessons_of.values()] for name in names}
+
+
+def _columns(made: dict[str, dict[str, dict[str, tuple[float, float]]]]) -> dict[str, Any]:
+    """Turn record -> lesson -> answer -> score into lesson -> answer -> kind of score -> list over the records."""
+    first = next(iter(made.values()))
+    return {
+        lesson: {
+            answer: {kind: [one[lesson][answer][at] for one in made.values()] for at, kind in enumerate(KINDS)}
+            for answer in first[lesson]
+        }
+        for lesson in first
     }
-    mixes = []
-    for name in REPORT:
-        mix = people[name].data.class_counts(0).numpy()
-        chain = from_class_mix(run, state, mix)
-        if chain is not None:
-            mixes.append(compare(run, people[name], {"personal": chain}))
-    if mixes:
-        found["report"]["class_mix_alone"] = mean(mixes, "personal")
-    return found
+
+
+def folds(source: Path) -> list[list[str]]:
+    """Deal the 46 records."""
+    names = [name for name in record_names() if name not in WITHOUT]
+    return folds_of(class_counts(source, names, BUILT_IN[CLASSES]), SAME_PATIENT, FOLDS)
+
+
+def parts(given: argparse.Namespace, dealt: list[list[str]]) -> None:
+    """Run what is asked for and not known yet."""
+    for seed in given.seeds:
+        for number in given.folds:
+            fold = Fold(given, number, seed, dealt[number])
+            known = remembered(given.runs, fold.key(NOBODY), fold.nobody)
+            for name in given.only:
+                remembered(
+                    given.runs,
+                    fold.key(name),
+                    lambda fold=fold, name=name, known=known: fold.method(name, known["patients"]["asked"]),
+                )
 
 
 def main() -> None:
     arguments = parser(__doc__, __file__)
-    arguments.add_argument("--passes", type=float, default=10)
+    arguments.add_argument("--passes", type=float, default=PASSES, help="over the training beats")
+    arguments.add_argument("--only", nargs="+", choices=tuple(METHODS), default=list(METHODS), metavar="METHOD")
+    arguments.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    arguments.add_argument("--folds", nargs="+", type=int, choices=range(FOLDS), default=list(range(FOLDS)))
+    arguments.add_argument("--workers", type=int, default=None, help="threads; default one a core")
+    arguments.add_argument("--runs", type=Path, default=RUNS, help="finished runs, read and added to")
     given = arguments.parse_args()
-    cohort = prepared(given.source, given.work, by="record", holdout=(*TUNE, *REPORT))
-    results: dict[str, Any] = {}
-    for name, settings in METHODS.items():
-        plan = {"local_steps": 4, "batch_size": 64, "passes": given.passes, "rr": True, "eval_every": 0, "seed": 0}
-        run = trained(cohort, given.work / name, method=name, settings=settings, **plan)
-        results[name] = {"settings": settings, **measured(run, cohort, given.source)}
-        row = results[name]["report"]
-        print(name, results[name]["epochs"], {k: v["macro_f1_truth"] for k, v in row.items()}, flush=True)
-        save(given, {"minutes": MINUTES, "tune": TUNE, "report": REPORT, "methods": results})
+    if given.passes != PASSES and given.results == Path(__file__).with_name("results.json"):
+        found = f"{PASSES:g} for the results beside the script"
+        raise OptionError("--passes", f"{given.passes:g}", found, "name other ones with --results and --runs")
+    if given.runs.is_file():
+        finished(read_json(given.runs, RunError), given.passes)  # refuses those of another benchmark
+    parts(given, folds(given.source))
+    found = summary(read_json(given.runs, RunError), given.passes)
+    for lesson, rows in found["lessons"].items():
+        print(f"\n{lesson}", flush=True)
+        print_table(
+            ("method", "answer", "macro-F1", "classes in truth", "worst tenth"),
+            [
+                (
+                    row["method"],
+                    row["answer"],
+                    *(f"{row[kind]['mean']:.3f}" for kind in KINDS),
+                    f"{row[KINDS[0]]['worst_tenth']:.3f}",
+                )
+                for row in rows
+            ],
+        )
+    given.only = given.seeds = given.folds = None  # the results are of all that is known, whichever part ran last
+    save(given, {"settings": {name: settings for name, (settings, _) in METHODS.items()}, **found})
 
 
 if __name__ == "__main__":

@@ -145,6 +145,18 @@ def test_methods_with_other_answers(newcomers: SimpleNamespace, fold: Any) -> No
     assert answers.MIX in fold.method("fed-rod-hyper", asked)["patients"][parts.SPREAD]
 
 
+def test_a_method_of_more_gradients_reads_fewer_beats(
+    newcomers: SimpleNamespace, fold: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(newcomers.run, "trained", lambda *_, **options: asked.update({options["method"]: options}))
+    for name in newcomers.run.METHODS:
+        fold.run(name)
+    assert {name: one["passes"] for name, one in asked.items()} == {**dict.fromkeys(asked, 0.5), "pfedme": 0.1}
+    same = {(one["seed"], one["rr"], one["window_share"], one["batch_size"]) for one in asked.values()}
+    assert same == {(0, True, 0.1, 64)}
+
+
 def test_windows_are_z_scored_beside_rr(newcomers: SimpleNamespace) -> None:
     window = np.array([[[1.0, 3.0]], [[5.0, 5.0]]], np.float32)
     rr = np.array([[0.5], [0.25]], np.float32)

@@ -1,5 +1,6 @@
 """``ecgfed label``: a recording in, a page out on which a person labels the few beats that say most."""
 
+import shlex
 import time
 import webbrowser
 from pathlib import Path
@@ -91,7 +92,11 @@ def label_command(
         told = {} if ended is None else {"labels": ended.labels, "ended": ended.ended}
         print_json({**made.to_dict(), **told, "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print(made, ended, elapsed, record, as_typed(lead=lead, minutes=minutes, fs=fs, units=units, columns=columns))
+        usual = {"peaks": (peaks, "detected"), "detector": (detector, "ecgfed"), "annotator": (annotator, "atr")}
+        other = {name: value for name, (value, default) in usual.items() if value != default}
+        own = {"bundle": None if bundle is None else str(bundle), "seed": str(seed) if seed else None}
+        typed = as_typed(**own, lead=lead, minutes=minutes, **other, mains=mains, fs=fs, units=units, columns=columns)
+        _print(made, ended, elapsed, record, typed + " --force" * force)
 
 
 def _serve(made: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
@@ -114,13 +119,14 @@ def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Pa
     note(f"{found['record']}: {many}; {found['count']} are worth a label first.", quiet=False)
     for notice in found["notices"]:
         console.print(f"- {notice}", markup=False, highlight=False)
-    then = f"ecgfed personalize {record} --labels {made.labels_file}{reading} --out {found['record']}-own"
+    one, labels, out = (shlex.quote(str(name)) for name in (record, made.labels_file, f"{found['record']}-own"))
+    then = f"ecgfed personalize {one} --labels {labels}{reading} --out {out}"
     if ended is None:
         note(
             f"Wrote {made.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.",
             quiet=False,
         )
-        note(f"Next: {then}", quiet=False)
+        note(f"The browser saves them among its downloads: move them there. Next: {then}", quiet=False)
     elif ended.labels:
         note(f"{ended.labels} labels are in {ended.file}. Next: {then}", quiet=False)
     else:

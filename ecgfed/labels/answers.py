@@ -61,15 +61,17 @@ def read_answers(path: Path) -> list[Answer]:
         raise RecordError(path, f"is no text ({problem})", "a CSV table of labels") from None
     except OSError as problem:
         raise RecordError(path, f"cannot be read ({problem})", "a CSV table of labels") from None
-    rows = csv.DictReader(io.StringIO(text), strict=True)
+    rows = csv.DictReader(io.StringIO(text), strict=True, delimiter=_separator(text))
     found: dict[int, Answer] = {}
     try:
-        names = [(name or "").strip() for name in rows.fieldnames or ()]
+        names = [(name or "").strip().casefold() for name in rows.fieldnames or ()]
         if not {"sample", "label"} <= set(names):
             shown = ", ".join(names)[:100] or "none"
             raise RecordError(path, f"has the columns {shown}", "sample and label among them, as the page saves them")
         rows.fieldnames = names
         for row in rows:
+            if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
+                continue  # a row that a spreadsheet left
             one = _answer(path, rows.line_num, row)
             if one.sample in found and found[one.sample].label != one.label:
                 both = f"sample {one.sample} is {found[one.sample].label} and {one.label}"
@@ -82,10 +84,16 @@ def read_answers(path: Path) -> list[Answer]:
     return [found[sample] for sample in sorted(found)]
 
 
+def _separator(text: str) -> str:
+    """Return what stands between the cells of a table: spreadsheets of some countries write semicolons, some tabs."""
+    first = text.split("\n", 1)[0]
+    return next((mark for mark in "\t;" if mark in first), ",")
+
+
 def _answer(path: Path, line: int, row: dict[str, str | None]) -> Answer:
     """Return one line's answer; raises RecordError that names the line."""
     where = f"line {line}"
-    sample, label = (row.get("sample") or "").strip(), (row.get("label") or "").strip()
+    sample, label = (row.get("sample") or "").strip().removesuffix(".0"), (row.get("label") or "").strip()
     if not (sample.isascii() and sample.isdigit()) or len(sample) > 15:
         raise RecordError(path, f"{where}: sample {sample!r:.40}", "a whole number of samples, 0 or more")
     if label not in SYMBOLS:

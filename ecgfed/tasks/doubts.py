@@ -166,10 +166,18 @@ def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, 
         text = f"{doubtful:,} of {count:,} beats ({doubtful / count:.0%}) are uncertain"
         if not alike or far > count / 2:
             text += "; how many of the others are right is not known for such a recording"
+        elif _borrowed(bundle, patient):
+            text += f"; how many of the others are right is not known of {patient}'s own model"
         elif certainty.accuracy is not None:
             right = f"{100 * certainty.accuracy:g}% were right, of patients it learned from"
             text += f"; of beats as sure as the others {right}"
         yield Doubt("uncertain-beats", f"{text}.")
+
+
+def _borrowed(bundle: Bundle, patient: str | None) -> bool:
+    """Whether a patient's certainty is the global model's: a model of a few labels has no beats to measure its own."""
+    entry = {} if patient is None else bundle.manifest["patients"].get(patient, {})
+    return bool((entry.get("certainty") or {}).get("beats") == 0)
 
 
 def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None) -> Iterator[Doubt]:
@@ -191,6 +199,11 @@ def _of_the_classes(bundle: Bundle, found: Predictions, patient: str | None) -> 
     own = None if patient is None else bundle.trained_on.patient_classes.get(patient)
     if own is None:
         return
+    if bundle.manifest["patients"][str(patient)].get("labels"):  # nothing but those labels stands behind it
+        lacking = [name for name in bundle.classes if name not in own and name not in never]
+        if lacking:
+            text = f"The model of {patient} learned from labels of {_listed(own)} alone: it may miss every beat of"
+            yield Doubt("never-seen-classes", f"{text} {_listed(lacking)}, and a count of 0 says nothing.", grave=True)
     new = {name: count for name, count in found.counts.items() if count and name not in own and name not in never}
     if new:
         said = _listed([f"{count:,} {name}" for name, count in new.items()])

@@ -12,6 +12,7 @@ from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
+from ecgfed.locks import locked
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
@@ -70,12 +71,17 @@ class Labelling:
 
         Raises:
             OptionError: there are labels that were not made for this page.
-            StorageError: they cannot be read.
+            StorageError: they cannot be read, or another server writes them.
         """
-        self.labels_file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.labels_file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            found = f"{self.labels_file.parent} cannot be a folder ({problem.strerror})"
+            raise OptionError("--out", found, "a folder for the labels") from problem
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
-        return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
+        with locked(self.labels_file):  # two servers of one file would write over one another's answers
+            return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was made, JSON-ready."""

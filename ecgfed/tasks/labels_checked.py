@@ -15,7 +15,6 @@ from ecgfed.record.tables import read_text
 from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.own_files import COLUMNS, SOURCES
-from ecgfed.tasks.own_files import SUFFIX as OWN
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
 from ecgfed.text import shortened
 
@@ -46,7 +45,7 @@ def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | No
     beats = marks.beats()
     if path.suffix == f".{SUFFIX}":
         return beats.subtypes == UNCERTAIN, _told(path)
-    if path.suffix == f".{OWN}" and marks.note and set(marks.note) <= set(SOURCES):
+    if marks.note and set(marks.note) <= set(SOURCES):  # whatever the file is called now
         return beats.subtypes == UNCERTAIN, _spread(path, Counter(marks.note))
     if path.suffix.casefold() != ".csv":
         return None

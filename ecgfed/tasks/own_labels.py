@@ -68,9 +68,9 @@ def read_marks(path: Path, recording: AnyRecording) -> Marks:
         RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
             did, or ``personalize`` spread them.
     """
-    if "label" in _columns(path):
+    if "label" in [name.casefold() for name in _columns(path)]:
         return _of_answers(path, recording)
-    found = read_labels(path, recording)
+    found = read_labels(path, recording, whole=False)
     if (told := models_labels(path, found)) is not None:
         spread = told[1][0][0] == SPREAD
         whose = "labels that 'ecgfed personalize' spread" if spread else "a model's labels, which nobody has read over"

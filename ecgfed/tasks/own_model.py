@@ -71,7 +71,8 @@ class OwnModel:
         why = "" if checked is None else KEPT_BECAUSE[self.kept]
         found.append(f"In the bundle: {KEPT[self.kept]}{why}.")
         wrong = f"{enough.wrong:,.0f} of {enough.beats:,} beats ({enough.share:.1%}) are expected to have a wrong label"
-        found.append(f"{wrong}: {'enough by this rule' if enough.enough else 'more labels would help'}.")
+        sure = enough.enough and not self.about["warnings"] and self.about["groups_trusted"]
+        found.append(f"{wrong}: {'enough by this rule' if sure else 'more labels would help'}.")
         for one in self.places():
             wrong = f"an expected {one['expected_wrong']:.0f} of {one['beats']:,} beats"
             found.append(f"- Label next at {clock(one['time_s'])} ({wrong}).")

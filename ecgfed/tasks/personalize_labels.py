@@ -124,6 +124,8 @@ def personalize_labels(
         watch.warn(text)
     choice = _chosen(learner, grouped, answered, watch)
     enough = judge(grouped.groups, answered.label)
+    for text in (suspicions := _suspicions(grouped, answered, choice)):
+        watch.warn(text)
     own = _written(asked, grouped, answered, learner, choice, signer)
     if asked.bundle.signature is not None and signer is None:
         watch.note(
@@ -137,7 +139,8 @@ def personalize_labels(
         "minutes": minutes,
         "seed": seed,
         "started_from": name_of(asked.bundle.path),
-        "warnings": warnings,
+        "warnings": [*warnings, *suspicions],
+        "groups_trusted": choice.groups_trusted,
     }
     files, made_bundle = tuple(asked.targets), open_bundle(asked.out)
     return OwnModel(
@@ -257,6 +260,40 @@ class _Choice:
     checked: HeldBack | None
     unchecked: str
 
+    @property
+    def groups_trusted(self) -> bool:
+        """Whether beats take their group's label: not where the groups found clearly fewer of the labels held back than
+        the global model, nor where nothing was held back. Then a label is of its own beat alone."""
+        if self.checked is None:
+            return False
+        right = self.checked.right
+        return right["global"] - right["groups"] <= _CLEARLY * self.checked.labels
+
+
+#: Groups that find so much fewer of the labels than the global model, as a share of the labels, are not trusted: labels
+#: held back are the hardest for groups, each being of another one.
+_CLEARLY = 0.1
+#: Warned of: the global model has no more than this share of the labels right, or more than that share of the beats
+#: would be no beats.
+_STRANGE, _MANY = 1 / 3, 0.2
+
+
+def _suspicions(grouped: GroupedBeats, answered: Answered, choice: _Choice) -> list[str]:
+    """Return what makes the labels themselves doubtful, a sentence each."""
+    found, checked = [], choice.checked
+    if checked is not None and checked.right["global"] <= _STRANGE * checked.labels:
+        agreed = f"the global model says the same of {checked.right['global']} of {checked.labels} labels"
+        found.append(f"{agreed}: look whether the labels are right, and of this recording")
+    if checked is not None and not choice.groups_trusted:
+        found.append(
+            "the groups found fewer of the labels held back than the global model: beats without a label of their own "
+            "keep the model's; are the labels right, and of beats that 'ecgfed label' asked for?"
+        )
+    none = int((spread(grouped.groups, answered.label)[0] == NO_BEAT).sum())
+    if none > _MANY * grouped.grouped:
+        found.append(f"{none:,} of {grouped.grouped:,} beats would be no beats by these labels ({NO_BEAT})")
+    return found
+
 
 def _chosen(learner: Learner, grouped: GroupedBeats, answered: Answered, watch: Watch) -> _Choice:
     """Make the model that answered most of the labels held back; the global one where nobody can know."""
@@ -298,13 +335,16 @@ def _written(
     }
     net, again = asked.start.net, asked.overwrite
     with extended_bundle(asked.bundle, asked.out, model, net, facts=facts, signer=signer, overwrite=again) as made:
-        own = _own_labels(grouped, answered, made, asked.name)
+        own = _own_labels(grouped, answered, made, asked.name, groups=choice.groups_trusted)
         write_together(dict(zip(asked.targets, (own.annotation(), own.table()), strict=True)))
     return own
 
 
-def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patient: str) -> OwnLabels:
-    """Say what each beat of the recording is: as its answered beat's label says, else as the patient's model does."""
+def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patient: str, *, groups: bool) -> OwnLabels:
+    """Say what each beat of the recording is: as its answered beat's label says, else as the patient's model does.
+
+    Without ``groups`` a label is of its own beat alone.
+    """
     beats, count = grouped.beats, len(grouped.beats.r_samples)
     found = bundle.classifier(patient).classify_blocks(beats.blocks())
     classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
@@ -313,6 +353,8 @@ def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patie
     source = np.full(count, "model", dtype="<U9")
     names, from_beat = spread(grouped.groups, answered.label)
     told = np.flatnonzero(names != CANNOT_TELL)
+    if not groups:
+        told = np.intersect1d(told, np.array(sorted(answered.label), dtype=np.int64))
     symbol[told], origin[told], source[told] = names[told], beats.r_samples[from_beat[told]], "group"
     seen = np.array([beat for beat, said in answered.label.items() if said != CANNOT_TELL], dtype=np.int64)
     source[seen] = "clinician"

@@ -131,8 +131,13 @@ def _meaning(name: str, code: str, symbols: Sequence[str]) -> str:
     return " or ".join(meaning_of(symbol) for symbol in symbols) if name != code else meaning_of(code)
 
 
-def read_labels(path: Path, recording: AnyRecording) -> Annotation:
+def read_labels(path: Path, recording: AnyRecording, *, whole: bool = True) -> Annotation:
     """Read a file of labels: a WFDB annotation, or a table with ``sample`` or ``time_s``, and ``symbol``.
+
+    Args:
+        path: the file.
+        recording: the recording it is of.
+        whole: it is to mark about every beat, so that marks too few or too many for a heart are refused.
 
     Raises:
         RecordError: it cannot be read, reaches past the recording, or marks no beat.
@@ -145,7 +150,8 @@ def read_labels(path: Path, recording: AnyRecording) -> Annotation:
     beats = found.beats()
     if not len(beats.sample):
         raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")
-    check_heart_rate(beats.sample, recording.fs_hz, path)
+    if whole:
+        check_heart_rate(beats.sample, recording.fs_hz, path)
     return found
 
 

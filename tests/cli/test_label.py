@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from record_files import write_212
 from support import Command, assert_refused, snapshot
 
 import ecgfed as package
-from ecgfed.errors import OptionError
+from ecgfed.errors import OptionError, StorageError
 from ecgfed.tasks.grouped import recording_id
 
 
@@ -142,3 +143,31 @@ def test_no_torch_on_the_way(record: Path, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_what_comes_next_can_be_typed_as_it_stands(ecgfed: Command, record: Path, tmp_path: Path) -> None:
+    out = tmp_path / "my labels"
+    said = ecgfed("label", record, "--out", out, "--seed", 3, "--minutes", 1, "--peaks", "annotated")
+    assert said.code == 0, said.err
+    (command,) = re.findall(r"Next: (ecgfed personalize .*)", " ".join(said.out.split()))
+    typed = shlex.split(command)
+    assert typed[2] == str(record)
+    assert typed[4] == str(out / "rec-labels.csv")
+    assert {"--seed", "--minutes", "--peaks"} <= set(typed)
+
+
+def test_two_servers_of_one_file_and_a_file_where_the_folder_goes(record: Path, tmp_path: Path) -> None:
+    made = package.label(record, tmp_path / "labels", count=3, page_file=False)
+    refused: list[str] = []
+
+    def opened(_: str) -> None:
+        with pytest.raises(StorageError) as caught:
+            made.serve(lambda address: None, idle_s=0.5)
+        refused.append(str(caught.value))
+
+    made.serve(opened, idle_s=0.5)
+    assert len(refused) == 1
+    assert "rec-labels.csv" in refused[0]
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match="cannot be a folder"):
+        package.label(record, tmp_path / "file", count=3, page_file=False).serve(lambda address: None)

@@ -59,3 +59,17 @@ def test_what_is_no_text_or_not_there(tmp_path: Path) -> None:
         read_answers(file)
     with pytest.raises(RecordError, match="does not exist"):
         read_answers(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "recording;sample;time_s;label;beats;source\n;100;0,278;N;3;clinician\n;;;;;\n;720;2,000;V;;\n",
+        "Sample\tLabel\n100\tN\n720\tV\n",
+        "sample,label\n100.0,N\n,\n720,V\n",
+    ],
+)
+def test_a_table_that_a_spreadsheet_has_saved_is_read(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text(text, encoding="utf-8")
+    assert [(one.sample, one.label) for one in read_answers(file)] == [(100, "N"), (720, "V")]

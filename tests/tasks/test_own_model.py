@@ -282,7 +282,7 @@ def test_too_few_labels_are_not_believed(
     assert (made.kept, made.checked) == ("global", None)
     assert "fewer than 5 labels" in made.unchecked
     assert made.to_dict()["held_back"] is None
-    assert made.labels.by_source()["group"] == grouped.grouped - 4  # the groups' labels are given all the same
+    assert made.labels.by_source() == {"clinician": 4, "group": 0, "model": grouped.grouped - 4}
 
 
 def test_one_class_alone_is_said(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
@@ -404,3 +404,51 @@ def test_nothing_is_published_where_the_labels_cannot_be_written(
     with pytest.raises(StorageError):
         package.personalize_labels(record, tmp_path / "b", labels=labels)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("groups", "everyone", "trusted"), [(18, 18, True), (16, 18, True), (15, 18, False), (5, 0, True)]
+)
+def test_groups_that_find_clearly_fewer_labels_than_the_global_model_are_not_trusted(
+    groups: int, everyone: int, trusted: bool
+) -> None:
+    right = {"groups": groups, "personal": 9, "global": everyone, "scratch": 9}
+    choice = module._Choice("global", None, HeldBack(20, 5, right), "")  # type: ignore[arg-type]
+    assert choice.groups_trusted is trusted
+
+
+def test_labels_of_one_class_alone_make_a_model_that_says_what_it_may_miss(
+    record: Path, grouped: GroupedBeats, tmp_path: Path
+) -> None:
+    """A calm quarter of an hour, say: the model then reads another recording, whose V it may all call N."""
+    same = dict.fromkeys(answers_of(grouped, ["N"] * grouped.grouped, 8), "N")
+    (tmp_path / "same.csv").write_bytes(table_of(grouped, same))
+    made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "same.csv", patient="calm")
+    assert made.kept == "personal"
+    told = package.predict(made.bundle, record, patient="calm", force=True)
+    (doubt,) = [one for one in told.warnings if one.code == "never-seen-classes" and one.grave]
+    assert "learned from labels of N alone" in doubt.text
+    assert "every beat of S, V, F, Q" in doubt.text
+    assert "99%" not in " ".join(one.text for one in told.warnings)  # the global model's promise is not this one's
+
+
+def test_labels_that_the_global_model_never_gives_and_beats_that_are_none_are_doubted(
+    record: Path, grouped: GroupedBeats, tmp_path: Path
+) -> None:
+    paced = dict.fromkeys(answers_of(grouped, ["/"] * grouped.grouped, 8), "/")
+    (tmp_path / "paced.csv").write_bytes(table_of(grouped, paced))
+    made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "paced.csv")
+    assert any("0 of 8 labels" in text for text in made.about["warnings"])
+    assert "enough by this rule" not in " ".join(made.sentences())
+    none = {beat: "|" if number else "N" for number, beat in enumerate(paced)}
+    (tmp_path / "none.csv").write_bytes(table_of(grouped, none))
+    gone = package.personalize_labels(record, tmp_path / "c", labels=tmp_path / "none.csv")
+    assert any("would be no beats" in text for text in gone.about["warnings"])
+
+
+def test_a_few_marks_in_an_annotation_are_labels_too(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
+    beats = answers_of(grouped, truth_of(record, grouped), 6)
+    at = grouped.beats.r_samples[sorted(beats)]
+    wfdb.wrann("few", "lab", at, [beats[beat] for beat in sorted(beats)], write_dir=str(tmp_path))
+    made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "few.lab")
+    assert made.answered.label == dict(sorted(beats.items()))

@@ -3,6 +3,8 @@ patient's first labelled minutes.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,7 +117,10 @@ def personalize_command(
         options |= {"record": record, "class_mix": class_mix, "epochs": epochs, "personal": personal}
         options |= {"cohort": cohort_path, "method": method}
         options["detector"] = None if detector is None else named_detector(detector)
-        _from_run(given, out, options, started, typed, json_output=json_output, quiet=quiet)
+        from ecgfed.tasks.personalize import personalize
+
+        made = partial(personalize, given, out, **options)
+        _from_run(made, started, typed, json_output=json_output, quiet=quiet)
         return
     refuse_others(context, given, _others(context, _OF_A_RUN), "runs", "a recording")
     if labels is None:
@@ -127,17 +132,18 @@ def personalize_command(
     options |= {} if detector is None else {"detector": named_detector(detector)}
     typed += as_typed(peaks=peaks if peaks != "detected" else None, detector=detector, mains=mains)
     typed += " --force" * force
-    _from_labels(given, out, options, started, typed, json_output=json_output, quiet=quiet)
+    from ecgfed.tasks.personalize_labels import personalize_labels
+
+    own = partial(personalize_labels, given, out, **options)
+    _from_labels(own, given, started, typed, json_output=json_output, quiet=quiet)
 
 
 def _from_run(
-    run: Path, out: Path, options: dict[str, Any], started: float, typed: str, *, json_output: bool, quiet: bool
+    make: Callable[..., "PersonalModel"], started: float, typed: str, *, json_output: bool, quiet: bool
 ) -> None:
     """Make the model of a run, and say what was made; ``typed`` is how the recording was told to be read."""
-    from ecgfed.tasks.personalize import personalize
-
     with watching(quiet=quiet, json_output=json_output) as watch:
-        model = personalize(run, out, **options, watch=watch)
+        model = make(watch=watch)
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
@@ -146,13 +152,11 @@ def _from_run(
 
 
 def _from_labels(
-    record: Path, out: Path, options: dict[str, Any], started: float, typed: str, *, json_output: bool, quiet: bool
+    make: Callable[..., "OwnModel"], record: Path, started: float, typed: str, *, json_output: bool, quiet: bool
 ) -> None:
     """Make the model of labels, and say what was made."""
-    from ecgfed.tasks.personalize_labels import personalize_labels
-
     with watching(quiet=quiet, json_output=json_output) as watch:
-        own = personalize_labels(record, out, **options, watch=watch)
+        own = make(watch=watch)
     elapsed = time.perf_counter() - started
     if json_output:
         print_json({**own.to_dict(), "seconds": round(elapsed, 2)})

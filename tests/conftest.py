@@ -38,9 +38,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Where the real recordings, images or a browser are, a test on them that skips has failed."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
+    no_browser = item.get_closest_marker("browser") and not os.environ.get(REAL_DATA["browser"])
     slow_off = item.get_closest_marker("slow") and call.when == "setup" and "slow: run" in str(report.longrepr)
     for marker, variable in REAL_DATA.items():
-        if report.skipped and item.get_closest_marker(marker) and os.environ.get(variable) and not slow_off:
+        if (
+            report.skipped
+            and item.get_closest_marker(marker)
+            and os.environ.get(variable)
+            and not (slow_off or no_browser)
+        ):
             report.outcome = "failed"
             report.longrepr = f"{item.nodeid} skipped although {variable} is set: {report.longrepr}"
 

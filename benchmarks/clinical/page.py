@@ -3,6 +3,7 @@
 python benchmarks/clinical/page.py
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -119,5 +120,10 @@ def page(results: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     (HERE / "README.md").write_text(page(json.loads((HERE / "results.json").read_text())))
+
+
+if __name__ == "__main__":
+    main()

@@ -102,7 +102,7 @@ def personalize_labels(
         >>> import ecgfed
         >>> others = ecgfed.prepare_demo("strangers", patients=1, minutes=1, seed=2)
         >>> ecgfed.personalize_labels(
-        ...     "strangers-records/demo01", "own", labels="strangers-records/demo01.atr", bundle="bundle", patient="new"
+        ...     "strangers-records/demo01", "own", labels="strangers-records/demo01.atr", patient="new"
         ... )  # doctest: +ELLIPSIS
         OwnModel('new': ... labels -> ... beats; ...)
     """

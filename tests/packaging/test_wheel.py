@@ -231,6 +231,7 @@ RUNS = {
     "predict npz": ("predict", OLD / "bundle", "arrays.npz", "--force", "--patient", "demo01", "--out", "out"),
     "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
     "report": ("report", "demo01.csv", "--out", "page.html"),
+    "label": ("label", "demo01.csv", "--count", "3", "--out", "asked"),
     "report labels": ("report", "demo01.csv", "--labels", "demo01.atr.csv", "--out", "page.html"),
     "detect": ("detect", "demo01.csv", "arrays.npz", "--out", "out"),
     "inspect": ("inspect", "demo01.csv"),

@@ -109,7 +109,13 @@ def objects(
         "EventRules": [ecgfed.EventRules()],
         "Inspection": [ecgfed.inspect_recording(records / "p1"), ecgfed.inspect_recording(bad_recording())],
         "LabelMap": [labels, ecgfed.LabelMap(HOSTILE * 30, many, {})],
+        "Labelling": [ecgfed.label(records / "p1", count=2, force=True)],
         "LongRecording": [opened, replace(opened, name=HOSTILE * 20, lead=HOSTILE, leads=(HOSTILE,) * 40)],
+        "OwnModel": [
+            ecgfed.personalize_labels(
+                records / "p1", place / "own", labels=records / "p1.atr", patient="own", watch=Silent()
+            )
+        ],
         "PersonalModel": [ecgfed.PersonalModel(*model), ecgfed.PersonalModel(*model[:3], {"beats": 0}, *model[4:])],
         "Predictions": [predicted, bundle.classifier().classify(windows()), ecgfed.Predictions(*ones, many)],
         "ReadOptions": [ecgfed.ReadOptions(), ecgfed.ReadOptions(360.0, "mV", ("MLII", "V1"))],

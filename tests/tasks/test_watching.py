@@ -105,6 +105,17 @@ def personalize(place: dict[str, Path], watch: ecgfed.Watch) -> object:
     return ecgfed.personalize(place["run"], place["out"], record=record, minutes=0.3, epochs=1, watch=watch)
 
 
+def personalize_labels(place: dict[str, Path], watch: ecgfed.Watch) -> object:
+    """From every mark of an annotation, and one where no beat is."""
+    labels = place["more"] / "some.csv"
+    marks = ecgfed.read_annotation(place["records"] / "p1").beats()
+    rows = [f"{at},{symbol}" for at, symbol in zip(marks.sample.tolist(), marks.symbol.tolist(), strict=True)]
+    labels.write_text(
+        "\n".join(["sample,label", f"{(int(marks.sample[0]) + int(marks.sample[1])) // 2},N", *rows]) + "\n"
+    )
+    return ecgfed.personalize_labels(place["records"] / "p1", place["out"], labels=labels, patient="new", watch=watch)
+
+
 #: verb -> how it is called; what it counts, a note and a warning it gives (parts of them).
 VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
     "prepare_mitbih": (mitbih, {"records"}, (), ("6 files in ", "are not the published ones")),
@@ -158,6 +169,8 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "personalize": (personalize, set(), (), ("p1 took part in training",)),
+    "label": (lambda place, watch: ecgfed.label(long_recording(place), count=2, watch=watch), {"minutes read"}, (), ()),
+    "personalize_labels": (personalize_labels, {"checks"}, (), ("labels at no beat that was found are left out: 1",)),
     "detect": (lambda place, watch: ecgfed.detect(place["records"], watch=watch), {"records"}, (), ()),
     "inspect_recording": (
         lambda place, watch: ecgfed.inspect_recording(long_recording(place), watch=watch),

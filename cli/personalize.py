@@ -186,7 +186,8 @@ def _is_run(given: Path, labels: Path | None) -> bool:
 def _print_own(own: "OwnModel", elapsed: float, reading: str) -> None:
     """Print what was made, what it is worth, and where to label next; ``reading`` is how the recording is read."""
     said = ", ".join(f"{symbol} {count:,}" for symbol, count in own.answered.counts.items())
-    note(f"{own.patient}: {len(own.answered.label):,} labels ({said}).", quiet=False)
+    given = len(own.answered.label)
+    note(f"{own.patient}: {given:,} label{'s' * (given != 1)} ({said}).", quiet=False)
     sources = own.labels.by_source()
     rows: list[list[Cell]] = [[name, count, *_by_source(own, name)] for name, count in own.labels.by_symbol().items()]
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))

@@ -1,5 +1,6 @@
 """The labels that a person gave to some beats, as a table: what the page saves, and what ``personalize`` reads."""
 
+import codecs
 import csv
 import io
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ") | {NO_BEAT, CANNOT_TELL}
 #: A table is not read beyond this.
 MOST_BYTES = 50_000_000
 SOURCES = ("clinician", "merged")
+#: How the files of spreadsheets begin: .xlsx and .ods are archives, .xls is a compound file.
+_SPREADSHEET = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 @dataclass(frozen=True)
@@ -49,18 +52,42 @@ def answers_as_table(answers: Iterable[Answer], fs_hz: float) -> bytes:
     return text.getvalue().encode()
 
 
+def table_text(path: Path) -> str:
+    """Return the text of a table: UTF-8, or what spreadsheets call Unicode text, which is UTF-16 with its mark.
+
+    Raises:
+        RecordError: it cannot be read, or is a spreadsheet's own file.
+    """
+    data = read_bounded(path, MOST_BYTES, RecordError, path)
+    if data.startswith(_SPREADSHEET):
+        raise RecordError(path, "is a spreadsheet's own file", "a CSV table of labels", "save it there as CSV (UTF-8)")
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise RecordError(path, f"is no text ({problem})", "a CSV table of labels", "save it as CSV (UTF-8)") from None
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a table's columns in small letters; none where its first line cannot be read.
+
+    Raises:
+        RecordError: as ``table_text``.
+    """
+    first = next((line for line in table_text(path).splitlines() if not line.startswith("#")), "")
+    try:
+        return [name.strip().casefold() for name in next(csv.reader([first], delimiter=_separator(first)), [])]
+    except csv.Error:  # a cell without end: whoever reads the table says so
+        return []
+
+
 def read_answers(path: Path) -> list[Answer]:
     """Read a table that has the columns ``sample`` and ``label`` at least, in order of time.
 
     Raises:
         RecordError: it cannot be read, has no such columns, names no known symbol, or has two labels for one sample.
     """
-    try:
-        text = read_bounded(path, MOST_BYTES, RecordError, path).decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise RecordError(path, f"is no text ({problem})", "a CSV table of labels") from None
-    except OSError as problem:
-        raise RecordError(path, f"cannot be read ({problem})", "a CSV table of labels") from None
+    text = table_text(path)
     rows = csv.DictReader(io.StringIO(text), strict=True, delimiter=_separator(text))
     found: dict[int, Answer] = {}
     try:

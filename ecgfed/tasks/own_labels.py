@@ -1,6 +1,5 @@
 """The labels that a person gave to some beats of a recording, at the R peaks that were found in it. No torch."""
 
-import csv
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.extract import MATCH_S, match_peaks
 from ecgfed.errors import RecordError
-from ecgfed.gate import read_bounded
-from ecgfed.labels.answers import CANNOT_TELL, MOST_BYTES, NO_BEAT, SYMBOLS, read_answers
+from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_answers
 from ecgfed.record.reader import FORMATS
 from ecgfed.record.recording import AnyRecording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
@@ -21,6 +19,8 @@ from ecgfed.text import shortened
 
 #: Of more labels than this share lying at no beat they are hardly of this recording.
 MOST_APART = 0.1
+#: What a person may save a table as instead.
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _OTHER = "is it another recording's, or another --lead or --detector that finds the beats?"
 
 
@@ -68,7 +68,7 @@ def read_marks(path: Path, recording: AnyRecording) -> Marks:
         RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
             did, or ``personalize`` spread them.
     """
-    if "label" in [name.casefold() for name in _columns(path)]:
+    if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS) and "label" in column_names(path):
         return _of_answers(path, recording)
     found = read_labels(path, recording, whole=False)
     if (told := models_labels(path, found)) is not None:
@@ -78,19 +78,6 @@ def read_marks(path: Path, recording: AnyRecording) -> Marks:
     keep = np.isin(found.symbol, sorted(SYMBOLS))
     sample, first = np.unique(found.sample[keep], return_index=True)
     return Marks(sample, found.symbol[keep][first])
-
-
-def _columns(path: Path) -> list[str]:
-    """Return the names of a table's columns, none of another file."""
-    if path.suffix.casefold() not in FORMATS["csv"]:
-        return []
-    text = read_bounded(path, MOST_BYTES, RecordError).decode("utf-8-sig", errors="replace")
-    first = next((line for line in text.splitlines() if not line.startswith("#")), "")
-    delimiter = next((mark for mark in "\t;" if mark in first), ",")
-    try:
-        return [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
-    except csv.Error:  # a cell without end: whoever reads the table says so
-        return []
 
 
 def _of_answers(path: Path, recording: AnyRecording) -> Marks:

@@ -57,8 +57,9 @@ class OwnModel:
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        name, given = shortened(self.patient, 60), len(self.answered.label)
-        return f"OwnModel({name!r}: {given} labels -> {len(self.labels.sample):,} beats; {KEPT[self.kept]})"
+        name, count = shortened(self.patient, 60), len(self.answered.label)
+        given = f"{count} label{'s' * (count != 1)}"
+        return f"OwnModel({name!r}: {given} -> {len(self.labels.sample):,} beats; {KEPT[self.kept]})"
 
     def sentences(self) -> list[str]:
         """Return what it is worth and where to label next, a line each."""

@@ -235,7 +235,7 @@ def _doubts(grouped: GroupedBeats, answered: Answered, learner: Learner) -> list
     """Return what to keep in mind beside the model, a sentence each."""
     found = []
     if answered.apart:
-        found.append(f"labels at no beat that was found are left out: {answered.apart:,}")
+        found.append(f"labels at no beat that was found, or at one that has a label, are left out: {answered.apart:,}")
     if answered.later:
         found.append(f"labels past the first minutes are left out: {answered.later:,}")
     of_no_class = {

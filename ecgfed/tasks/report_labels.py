@@ -14,6 +14,7 @@ from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.events.kinds import Kind, kind_of, meaning_of
 from ecgfed.files import read_json
+from ecgfed.labels.answers import column_names
 from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
@@ -144,6 +145,7 @@ def read_labels(path: Path, recording: AnyRecording, *, whole: bool = True) -> A
     """
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
+            _refuse_answers(path)
             found = read_csv_annotation(path, recording.fs_hz, samples=recording.samples)
         else:
             found = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples, named_by="--labels")
@@ -153,6 +155,15 @@ def read_labels(path: Path, recording: AnyRecording, *, whole: bool = True) -> A
     if whole:
         check_heart_rate(beats.sample, recording.fs_hz, path)
     return found
+
+
+def _refuse_answers(path: Path) -> None:
+    """Refuse the table that the labelling page saves, which is of some beats: nothing is known of the others."""
+    names = column_names(path)
+    if "label" in names and "symbol" not in names:
+        expected = "a label for every beat, in a column symbol"
+        action = "'ecgfed personalize RECORD --labels' takes these, and writes every beat's"
+        raise RecordError(path, "holds labels of some beats, as 'ecgfed label' saves them", expected, action)
 
 
 def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:

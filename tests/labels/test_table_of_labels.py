@@ -1,11 +1,15 @@
 """The table of labels: what is written is read, and what cannot be used is one line that names the place."""
 
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import ecgfed
 from ecgfed.errors import RecordError
-from ecgfed.labels.answers import Answer, answers_as_table, read_answers
+from ecgfed.labels.answers import Answer, answers_as_table, column_names, read_answers
+from ecgfed.tasks.report_labels import read_labels
 
 HEAD = "recording,sample,time_s,label,beats,source\n"
 
@@ -73,3 +77,27 @@ def test_a_table_that_a_spreadsheet_has_saved_is_read(tmp_path: Path, text: str)
     file = tmp_path / "labels.csv"
     file.write_text(text, encoding="utf-8")
     assert [(one.sample, one.label) for one in read_answers(file)] == [(100, "N"), (720, "V")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_unicode_text_of_a_spreadsheet_is_read(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_bytes("sample\tlabel\r\n3\tN\r\n".encode(encoding))
+    assert column_names(file) == ["sample", "label"]
+    assert read_answers(file) == [Answer(3, "N")]
+
+
+def test_a_spreadsheets_own_file_says_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "labels.xlsx"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(RecordError, match=r"spreadsheet's own file.*save it there as CSV"):
+        column_names(file)
+
+
+def test_a_report_names_who_takes_labels_of_some_beats(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_bytes(answers_as_table([Answer(100, "N")], 360.0))
+    recording = ecgfed.Recording("r", Path("r"), "MLII", ("MLII",), 360.0, np.zeros((1, 7200)), ())
+    with pytest.raises(RecordError, match=r"labels of some beats.*'ecgfed personalize RECORD --labels'"):
+        read_labels(file, recording)

@@ -24,6 +24,10 @@ def export_command(
     accuracy: Annotated[
         float, typer.Option(help="Answers below the probability from which on so many are right are 'uncertain'.")
     ] = 0.99,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Beats that every graph takes at once, no more and no fewer; default: any number."),
+    ] = None,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -43,6 +47,7 @@ def export_command(
             personal=personal,
             global_only=global_only,
             accuracy=accuracy,
+            batch=batch,
             sign=sign,
             overwrite=overwrite,
             method=method,

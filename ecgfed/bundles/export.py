@@ -47,6 +47,7 @@ def export_bundle(
     personal: str | None = None,
     global_only: bool = False,
     accuracy: float = ACCURACY,
+    batch: int | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -63,6 +64,7 @@ def export_bundle(
             for.
         global_only: write the global answer alone: no patient's model, and no weights to start a new one from.
         accuracy: how often answers that are not uncertain shall be right, on validation beats.
+        batch: how many beats every graph takes at once, no more and no fewer; None leaves that open.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
         progress: called with patients done and all.
@@ -103,6 +105,7 @@ def export_bundle(
         personal=how,
         weights=not global_only,
         accuracy=accuracy,
+        batch=batch,
         signer=signer,
         overwrite=overwrite,
     )
@@ -144,6 +147,7 @@ def write_bundle(
     personal: str = METHODS_OWN,
     weights: bool = True,
     accuracy: float = ACCURACY,
+    batch: int | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -160,6 +164,7 @@ def write_bundle(
         personal: what the personal models are, for the manifest.
         weights: write the global model's weights too, to start a new patient from.
         accuracy: how often answers that are not uncertain shall be right, on validation beats.
+        batch: how many beats every graph takes at once, no more and no fewer; None leaves that open.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
 
@@ -175,7 +180,7 @@ def write_bundle(
     )
     with replacing_folder(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, answer)
-        writer = GraphWriter(folder, net, _properties(run, cohort, bound))
+        writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=batch)
         parity = Parity(net, folder, cohort.classes)
         global_chain = writer.global_chain(answer)
         parity.check("global", global_chain, answer, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net))

@@ -1,6 +1,7 @@
 """Writing the graphs of a bundle: what is shared once, what is a patient's under that patient's name."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,15 @@ from typing import Any
 import onnx
 
 from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
+from ecgfed.bundles.simplify import ops_of, with_batch
 from ecgfed.errors import BundleError
 from ecgfed.files import sha256, write_bytes
 from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
+
+#: An ensemble of this many bytes is said to be large: more than the flash of most microcontrollers.
+LARGE_ENSEMBLE_BYTES = 1_000_000
 
 
 @dataclass
@@ -23,7 +28,9 @@ class GraphWriter:
         folder: the bundle's.
         net: whose roles the parts are.
         properties: what every graph says of itself.
-        files: name -> role, SHA-256 and bytes of what was written.
+        files: name -> role, SHA-256 and bytes of what was written; of a graph its operations, of an ensemble how many
+            members it has.
+        batch: how many examples every graph takes at once, or None where that is open.
         templates: a role's graph, traced once.
     """
 
@@ -34,6 +41,7 @@ class GraphWriter:
     templates: dict[str, GraphTemplate] = field(default_factory=dict)
     #: a shared part's identity -> (file name, its parameters, held so that the identity stays theirs)
     known: dict[tuple[int, ...], tuple[str, Params]] = field(default_factory=dict)
+    batch: int | None = None
 
     def graph(self, part: Part) -> onnx.ModelProto:
         """Return a part as a graph with its parameters."""
@@ -45,11 +53,12 @@ class GraphWriter:
         """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
-        data = finish(model, {**self.properties, "role": role, **more})
+        data = finish(with_batch(model, self.batch), {**self.properties, "role": role, **more})
         if name in self.files and self.files[name]["sha256"] != hashlib.sha256(data).hexdigest():
             raise BundleError(name, "two different models of this name", "one", "nothing was exported; report this")
         write_bytes(path, data)
         self.note(name, role)
+        self.files[name]["ops"] = ops_of(model)
         return name
 
     def note(self, name: str, role: str) -> None:
@@ -70,7 +79,9 @@ class GraphWriter:
         """Write the model for everybody; return the files of its chain."""
         if isinstance(answer, Ensemble):
             members = [whole_model(chain) for chain in answer.members]
-            return [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
+            names = [self.write("global.onnx", ensemble_graph([self.graph(part) for part in members]), "ensemble")]
+            self.files["global.onnx"]["members"] = len(members)
+            return names
         return [self.part(whole_model(answer), "global.onnx")]
 
     def patient_chain(self, chain: Chain, client: str, patient: str) -> list[str]:
@@ -84,6 +95,19 @@ class GraphWriter:
                 suffix = "" if len(own) == 1 else f".{part.role}"
                 names.append(self.part(part, f"patients/{client}{suffix}.onnx", client=client, patient=patient))
         return names
+
+
+def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Say of an ensemble, where it is large, how large it is and what to do; ``files`` are a manifest's."""
+    for name, about in files.items():
+        if about.get("role") == "ensemble" and about["bytes"] >= LARGE_ENSEMBLE_BYTES:
+            count, size = about["members"], about["bytes"] / 1e6
+            return (
+                f"{name} is an ensemble of {count} models, {size:.1f} MB, and takes {count} times as long as one: "
+                "--global average writes the mean of their weights in its place (evaluate it first), "
+                "and a method with a global model of its own, as grp-fed, has one model here."
+            )
+    return None
 
 
 def whole_model(chain: Chain) -> Part:

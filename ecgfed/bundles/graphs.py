@@ -10,7 +10,8 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from ecgfed.nets.layers import Params
+from ecgfed.bundles.simplify import BEATS, simplify
+from ecgfed.nets.layers import Params, traced_for_export
 from ecgfed.nets.net import Inputs, Net
 
 #: InstanceNormalization and Reduce* with axes as inputs; read by every ONNX Runtime since 1.14.
@@ -60,9 +61,9 @@ class GraphTemplate:
         self.output = {"extractor": "features", "describer": "features", "far": "distance"}.get(role, "logits")
         types = {net.input_name: net.input_type}
         examples = {n: torch.zeros(2, *shape, dtype=types.get(n, torch.float32)) for n, shape in shapes.items()}
-        batch = torch.export.Dim("beats")
+        batch = torch.export.Dim(BEATS)
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), traced_for_export():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 _Traced(net, role, self.names).eval(),
@@ -79,6 +80,8 @@ class GraphTemplate:
         self.model: onnx.ModelProto = program.model_proto
         self.inputs = tuple(shapes)
         self._strip()
+        #: parameter -> the shape it is stored in, where that is not its own
+        self.stored = simplify(self.model, self.names)
 
     def _strip(self) -> None:
         """Drop the exporter's traces of this machine (file names, tracebacks)."""
@@ -91,7 +94,10 @@ class GraphTemplate:
         del graph.metadata_props[:], self.model.metadata_props[:], self.model.functions[:]
 
     def fill(self, params: Params) -> onnx.ModelProto:
-        """Return the graph with parameters as initializers; names are the net's own."""
+        """Return the graph with parameters as initializers.
+
+        Names are the net's own; the weight of a convolution over time is stored as (Cout, Cin, 1, kernel).
+        """
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         graph = model.graph
@@ -101,7 +107,10 @@ class GraphTemplate:
         graph.input.extend(kept)
         for name in self.names:
             if name in used:
-                graph.initializer.append(numpy_helper.from_array(params[name].detach().numpy(), name))
+                values = params[name].detach().numpy()
+                graph.initializer.append(
+                    numpy_helper.from_array(values.reshape(self.stored.get(name, values.shape)), name)
+                )
         return model
 
 

@@ -108,16 +108,24 @@ def _checked(where: Path, found: dict[str, torch.Tensor], net: Params, *, exactl
     """Return the net's parameters among what was found; a file of weights holds them and nothing else."""
     if exactly and (strange := sorted(set(found) - set(net))):
         raise BundleError(where, f"holds {strange[0]!r:.80}, which its net has not", "its net's weights alone", _OTHER)
+    params = {}
     for name, value in net.items():
         if name not in found:
             raise BundleError(where, f"lacks {name}", "every weight of its net", "export it again, or " + _OTHER)
-        here = found[name]
+        here = found[name] if exactly else _as_stored(found[name], value)
         if here.dtype != value.dtype or here.shape != value.shape:
             said, wanted = (f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}" for one in (here, value))
             raise BundleError(where, f"holds {name} as {said}", f"{wanted}, as its net has it", _OTHER)
         if not torch.isfinite(here).all():
             raise BundleError(where, f"holds {name} with numbers that are not finite", "finite ones", _OTHER)
-    return {name: found[name] for name in net}
+        params[name] = here
+    return params
+
+
+def _as_stored(found: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return a graph's tensor in a parameter's own shape, where axes of length 1 are all that tells them apart."""
+    plain, wanted = ([dim for dim in one.shape if dim != 1] for one in (found, value))
+    return found.reshape(value.shape) if plain == wanted else found
 
 
 @one_torch_thread()

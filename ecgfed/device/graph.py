@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.device.graph_shapes import check_operations, shown
+from ecgfed.device.graph_shapes import batch_of, check_operations, shown
 from ecgfed.device.onnx_file import ModelFile, ValueType, read_model, read_parts
 from ecgfed.device.protobuf import WireError
 from ecgfed.errors import BundleError
@@ -35,6 +35,7 @@ class Graph:
         metadata: what it says of itself.
         inputs: what it takes.
         output: the one value it gives.
+        batch: how many examples it takes at once, no more and no fewer; None where that is open.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Graph:
     metadata: dict[str, str]
     inputs: tuple[ValueType, ...]
     output: ValueType
+    batch: int | None = None
 
 
 def graph_fault(path: Path, problem: object) -> BundleError:
@@ -79,15 +81,16 @@ def check_graph(path: Path, data: bytes) -> Graph:
     model = outside_of(path, data)
     try:
         parts = read_parts(model.graph)
-        check_operations(parts, BATCH)
+        batch = batch_of(parts, BATCH)
+        check_operations(parts, batch or BATCH)
         if len(parts.outputs) != 1:
             raise WireError(f"gives {len(parts.outputs)} values, not one")
     except WireError as problem:
         raise graph_fault(path, problem) from None
     (output,) = parts.outputs
-    if output.dtype != np.float32 or len(output.shape) != 2 or output.shape[0] is not None or output.shape[1] is None:
+    if output.dtype != np.float32 or len(output.shape) != 2 or output.shape[0] != batch or output.shape[1] is None:
         raise graph_fault(path, f"gives {output.name!r} of shape {shown(output)}")
-    return Graph(path, data, model.metadata, parts.inputs, output)
+    return Graph(path, data, model.metadata, parts.inputs, output, batch)
 
 
 class Session:
@@ -123,7 +126,7 @@ class Session:
         given = {entry.name: feeds[entry.name] for entry in graph.inputs}
         beats = len(next(iter(given.values())))
         try:
-            (value,) = self.session.run([graph.output.name], given)
+            value = self._answers(given, beats)
         except Exception as problem:  # onnxruntime raises kinds of its own
             raise graph_fault(graph.path, f"failed on {beats} beats ({problem})") from problem
         found = np.asarray(value, dtype=np.float32)
@@ -134,3 +137,13 @@ class Session:
                 graph.path, f"gives {graph.output.name} that are not finite", "finite numbers", "train and export again"
             )
         return found
+
+    def _answers(self, given: dict[str, NDArray[Any]], beats: int) -> NDArray[Any]:
+        """Run a batch; in parts where the graph takes so many at once, the last example filling the last part up."""
+        size = self.graph.batch or beats
+        parts = []
+        for start in range(0, beats, size):
+            rows = np.minimum(np.arange(start, start + size), beats - 1)
+            feeds = given if size == beats else {name: value[rows] for name, value in given.items()}
+            parts.append(self.session.run([self.graph.output.name], feeds)[0])
+        return parts[0] if len(parts) == 1 and size == beats else np.concatenate(parts)[:beats]

@@ -325,7 +325,7 @@ def _known_at_start(parts: GraphParts, batch: int) -> dict[str, Known]:
             raise WireError(f"holds {len(numbers)} whole numbers ({tensor.name})")
         _add(known, tensor.name, Known(values.dtype, values.shape, numbers))
     for entry in parts.inputs:
-        if not entry.shape or entry.shape[0] is not None or any(dim is None or dim < 1 for dim in entry.shape[1:]):
+        if not entry.shape or entry.shape[0] not in (None, batch) or any(not dim or dim < 1 for dim in entry.shape[1:]):
             raise WireError(f"takes {entry.name!r} of shape {shown(entry)}, which is no batch of beats")
         _add(known, entry.name, Known(entry.dtype, (batch, *(dim or 0 for dim in entry.shape[1:]))))
     return known
@@ -353,6 +353,15 @@ def _result(node: Node, known: dict[str, Known]) -> tuple[Known, int]:
     if missing:
         raise WireError(f"holds {node.op} of {missing[0]!r}, which nothing before it makes")
     return operation.rule(_Call(node, tuple(known.get(name) for name in node.inputs)))
+
+
+def batch_of(parts: GraphParts, most: int) -> int | None:
+    """Return how many examples a graph takes at once, at most ``most``; None where that is open. Raises WireError."""
+    (first, *others) = {entry.shape[0] if entry.shape else 0 for entry in parts.inputs} or {0}
+    if others or (first is not None and not 1 <= first <= most):
+        inputs = ", ".join(f"{entry.name!r} of shape {shown(entry)}" for entry in parts.inputs) or "nothing"
+        raise WireError(f"takes {inputs}, which is no batch of 1 to {most} beats")
+    return first
 
 
 def check_operations(parts: GraphParts, batch: int) -> dict[str, Known]:

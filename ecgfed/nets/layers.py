@@ -24,6 +24,7 @@ NORM_EPS = 1e-5
 GROUPS = 8
 
 _MAPPED: ContextVar[bool] = ContextVar("mapped", default=False)
+_EXPORTED: ContextVar[bool] = ContextVar("exported", default=False)
 
 
 @contextlib.contextmanager
@@ -39,6 +40,25 @@ def mapped_over_clients() -> Iterator[None]:
 def is_mapped() -> bool:
     """Return whether this is inside ``mapped_over_clients``."""
     return _MAPPED.get()
+
+
+@contextlib.contextmanager
+def traced_for_export() -> Iterator[None]:
+    """Mark that a net is traced for its graph: the same numbers, laid out plainly instead of fast for torch's kernels.
+
+    Whoever takes the graph (ONNX Runtime, TensorFlow Lite, a microcontroller) has a layout of its own, and each
+    transposition in the graph would stand in its way (docs/decisions/0046).
+    """
+    token = _EXPORTED.set(True)
+    try:
+        yield
+    finally:
+        _EXPORTED.reset(token)
+
+
+def is_exported() -> bool:
+    """Return whether this is inside ``traced_for_export``."""
+    return _EXPORTED.get()
 
 
 def is_buffer(name: str) -> bool:
@@ -57,7 +77,7 @@ def part_of(params: Params, prefix: str) -> Params:
 
 
 def standardise(window_mv: Tensor) -> Tensor:
-    """Take each window's mean away and divide by its standard deviation; (B, 1, T) mV -> (B, 1, T)."""
+    """Take each window's mean away and divide by its standard deviation; (B, ..., T) mV -> (B, ..., T)."""
     centred = window_mv - window_mv.mean(-1, keepdim=True)
     variance = (centred * centred).mean(-1, keepdim=True)
     return centred * torch.rsqrt(variance + WINDOW_VARIANCE_FLOOR)
@@ -68,8 +88,10 @@ def channels_last(x: Tensor) -> Tensor:
 
     oneDNN's 2-D kernels in this layout reach up to five times its 1-D ones (docs/decisions/0011); the numbers are the
     same. Written as a transposed copy, because ``memory_format`` leaves the strides open where C is 1. Mapped over
-    clients, where convolutions are grouped, the usual layout stays.
+    clients, where convolutions are grouped, and in an exported graph the usual layout stays.
     """
+    if is_exported():
+        return x.reshape(-1, x.shape[1], 1, x.shape[2])
     if is_mapped():
         return x.unsqueeze(2)
     return x.transpose(1, 2).clone(memory_format=torch.contiguous_format).unsqueeze(1).permute(0, 3, 1, 2)
@@ -100,6 +122,8 @@ def mean_over_pixels(x: Tensor) -> Tensor:
 
 def mean_over_time(x: Tensor) -> Tensor:
     """(B, C, 1, T) -> (B, C). A product with 1/T, because its gradient is dense where that of ``mean`` is a view."""
+    if is_exported():
+        return x.mean((2, 3))
     steps = x.shape[-1]
     return torch.matmul(x.new_full((1, steps), 1.0 / steps), x.squeeze(2).transpose(1, 2)).squeeze(1)
 

@@ -10,7 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.nets.layers import Initialiser, Params, channels_last, conv, linear, mean_over_time, norm, standardise
+from ecgfed.nets.layers import (
+    Initialiser,
+    Params,
+    channels_last,
+    conv,
+    is_exported,
+    linear,
+    mean_over_time,
+    norm,
+    standardise,
+)
 from ecgfed.nets.net import Inputs, Net, NetSpec
 
 
@@ -69,7 +79,9 @@ class ResNet1d(Net):
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
         kind, rows = self.spec.norm, inputs.weight
-        x = conv(params, "extractor.stem", channels_last(standardise(inputs.examples)), stride=self.stem[2])
+        window = self._standardised(inputs.examples)
+        window = window if is_exported() else channels_last(window)
+        x = conv(params, "extractor.stem", window, stride=self.stem[2])
         x = F.relu_(norm(params, "extractor.stem_norm", x, kind, stats, rows))
         for i, (_, _, stride) in enumerate(self.blocks):
             block = f"extractor.block{i}"
@@ -87,9 +99,13 @@ class ResNet1d(Net):
             features = features + linear(params, "extractor.rr", self._scaled(inputs.rr))
         return features
 
+    def _standardised(self, window: Tensor) -> Tensor:
+        """The standardised window, (B, 1, 256); in a graph (B, 1, 1, 256), so that its one Reshape stands in front."""
+        return standardise(channels_last(window) if is_exported() else window)
+
     def shape(self, inputs: Inputs) -> Tensor:
         """The standardised window in steps of 4 samples (11 ms), (B, 64)."""
-        window = standardise(inputs.examples)
+        window = self._standardised(inputs.examples)
         return window.reshape(-1, self.shape_size, SHAPE_STEP).mean(2)
 
     def _scaled(self, rr: Tensor) -> Tensor:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from ecgfed.bundles.calibration import ACCURACY
 from ecgfed.bundles.export import export_bundle
+from ecgfed.bundles.graph_writer import large_ensemble
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.graph import BATCH
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.scenarios import PROTOCOLS
@@ -25,6 +27,7 @@ def export(
     personal: str | None = None,
     global_only: bool = False,
     accuracy: float = ACCURACY,
+    batch: int | None = None,
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
@@ -41,6 +44,8 @@ def export(
             what the method is made for.
         global_only: the global model alone, in the least room: no patient's model, no weights to start new ones from.
         accuracy: how often answers shall be right that are not marked uncertain, on validation beats.
+        batch: how many beats every graph takes at once, no more and no fewer, 1 to 256, for runtimes that want their
+            sizes fixed; default: any number.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
@@ -63,9 +68,11 @@ def export(
             raise OptionError("--personal", f"{personal} beside --global-only", "one of them")
     if not 0 < accuracy <= 1:
         raise OptionError("--accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
+    if batch is not None and not 1 <= batch <= BATCH:
+        raise OptionError("--batch", f"{batch}", f"1 to {BATCH}", "leave it out for graphs that take any number")
     signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
-    export_bundle(
+    manifest = export_bundle(
         opened,
         cohort_of(opened, cohort),
         opened.state(),
@@ -74,8 +81,11 @@ def export(
         personal=personal,
         global_only=global_only,
         accuracy=accuracy,
+        batch=batch,
         signer=signer,
         overwrite=overwrite,
         progress=lambda done, total: watch.progress("patients", done, total),
     )
+    if said := large_ensemble(manifest["files"]):
+        watch.warn(said)
     return open_bundle(Path(out))

@@ -258,7 +258,19 @@ HUGE: dict[str, tuple[onnx.ModelProto, str]] = {
     "a value that nothing makes": (_fed(helper.make_node("Relu", ["later"], ["bad"])), "'later', which nothing"),
     "a value made twice": (_fed(helper.make_node("Relu", ["window"], ["flat"])), "makes 'flat' twice"),
     "another opset": (_model(*_flat(), opset=17), "version 17"),
-    "a batch of one": (_model(*_flat(), inputs={"window": (1, 1, 256)}), "no batch of beats"),
+    "a batch of one in, an open one out": (
+        _model(*_flat(), inputs={"window": (1, 1, 256)}),
+        r"gives .logits. of shape \(beats",
+    ),
+    "a batch of none": (_model(*_flat(), inputs={"window": (0, 1, 256)}), "no batch of 1 to 256"),
+    "a batch of 257": (
+        _model(*_flat(), inputs={"window": (257, 1, 256)}, outputs={"logits": (257, 4)}),
+        "no batch of 1 to 256",
+    ),
+    "batches that differ": (
+        _model(*_flat(), inputs={"window": (2, 1, 256), "more": ("beats", 1)}),
+        "no batch of 1 to 256",
+    ),
     "an open length": (_model(*_flat(), inputs={"window": ("beats", 1, "long")}), "no batch of beats"),
     "other inputs": (_model(*_flat(), inputs={"window": ("beats", 1, 256), "more": ("beats", 1)}), "takes window and"),
     "another window": (_model(*_flat(), inputs={"window": ("beats", 1, 128)}), "Gemm of shapes"),

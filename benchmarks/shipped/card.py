@@ -1,19 +1,15 @@
 """The model card: what ``results.json`` says, for a script (``card.json``) and for a person (``CARD.md``)."""
 
-from collections.abc import Iterable, Sequence
+import json
 from typing import Any
 
 from unseen import ATRIAL, PACED_BEATS
 
+from ecgfed.bundles.card import MIT_BIH, NOT_FOR, data_line, listed, table
+from ecgfed.device.manifest import CARD, CARD_FACTS
+
 DATA = {
-    "name": "MIT-BIH Arrhythmia Database 1.0.0",
-    "url": "https://physionet.org/content/mitdb/1.0.0/",
-    "doi": "10.13026/C2F305",
-    "licence": "Open Data Commons Attribution License v1.0 (ODC-BY)",
-    "attribution": "Contains information from the MIT-BIH Arrhythmia Database, which is made available under the ODC "
-    "Attribution License. Moody GB, Mark RG. The impact of the MIT-BIH Arrhythmia Database. IEEE Eng in Med and Biol "
-    "20(3):45-50 (May-June 2001). Goldberger AL, et al. PhysioBank, PhysioToolkit, and PhysioNet. Circulation "
-    "101(23):e215-e220 (2000).",
+    **MIT_BIH,
     "people": "47 people, 1975 to 1979, Boston; 30 minutes each at 360 Hz; the 45 who have lead MLII are the clients",
 }
 MEANING = {
@@ -26,11 +22,6 @@ MEANING = {
 INTENDED = [
     "Research, teaching and trying out ecgfed on adult recordings of lead MLII (or II) that hold QRS complexes.",
     "A first reading that a person checks beat by beat: research use only, not for diagnosis.",
-]
-NOT_FOR = [
-    "Diagnosis, monitoring, or any decision about a patient.",
-    "Atrial fibrillation, flutter, ST changes and blocks: it classifies beats, and no rhythm.",
-    "Children, and leads or recorders far from those it learned from.",
 ]
 _SCORES = (("QRS", "qrs"), ("VEB", "veb"), ("SVEB", "sveb"))
 
@@ -56,7 +47,7 @@ def card_of(results: dict[str, Any]) -> dict[str, Any]:
         "name": "ecgfed's model in the package",
         "version": results["version"],
         "made_by": results["command"],
-        "bundle": {"digest": final["digest"], "bytes": final["bytes"]},
+        "bundle": {"run": final["run"]},
         "data": {**DATA, "patients": final["patients"], "records": final["records"]},
         "recipe": {**results["recipe"], "rounds": final["rounds"], "net": final["net"], "settings": final["settings"]},
         "classes": [
@@ -141,17 +132,17 @@ def markdown(card: dict[str, Any]) -> str:
         f"Of ecgfed {card['version']}; written by `{card['made_by']}`, and not by hand. Research use only, not for "
         "diagnosis; every result needs a physician's over-read.",
         "## For what",
-        _listed(card["intended_use"]),
+        listed(card["intended_use"]),
         "Not for:",
-        _listed(card["not_for"]),
+        listed(card["not_for"]),
         "## Data and licence",
-        f"[{data['name']}]({data['url']}) (doi:{data['doi']}): {data['people']}; {data['patients']} patients, "
-        f"{data['records']} records were trained on. Licence: {data['licence']}. {data['attribution']}",
+        f"{data['people'][0].upper()}{data['people'][1:]}; {data['patients']} patients, {data['records']} records were "
+        f"trained on. {data_line(data)}",
         "## Recipe",
         f"{recipe['method']}, {plan}, RR features of version {recipe['net']['rr_version']}, seed {recipe['seed']}. "
         "Each patient is a client; the global model is what is here, no patient's own.",
         "## Classes",
-        _table(
+        table(
             ("class (AAMI)", "symbols", "meaning", "beats trained on, validated and tested"),
             (
                 (
@@ -167,25 +158,22 @@ def markdown(card: dict[str, Any]) -> str:
         "Sensitivity / positive predictivity in percent, beat by beat as ANSI/AAMI EC57 asks, R peaks detected, all "
         "records pooled. The model here has seen every one of these patients: the figures are of models made the same "
         "way without them. DS1 and DS2 share one person (201, 202); in the folds nobody is on both sides.",
-        _table(("", *(title for title, _ in _SCORES)), (tuple(row.values()) for row in card["unseen"])),
+        table(("", *(title for title, _ in _SCORES)), (tuple(row.values()) for row in card["unseen"])),
         "## Calibration",
         f"Expected calibration error ({calibration['bins']} bins of equal width) {calibration['ece']:.3f}, of "
         f"{calibration['of']}.",
-        _table(
+        table(
             ("beats kept, the most certain", "least probability", "wrong among them"),
             ((f"{row['coverage']:.0%}", f"{row['p']:.3f}", f"{row['wrong']:.2%}") for row in calibration["risk"]),
         ),
         "## Known failures",
-        _listed(f"**{one['what'].capitalize()}.** {one['said']}" for one in card["failures"]),
-        "## Which file this is of",
-        f"A bundle of {card['bundle']['bytes']:,} bytes whose manifest has the digest `{card['bundle']['digest']}`.",
+        listed(f"**{one['what'].capitalize()}.** {one['said']}" for one in card["failures"]),
+        "## Which bundle this is of",
+        f"The one whose manifest and graphs say run `{card['bundle']['run']}`.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _listed(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
+def card_texts(card: dict[str, Any]) -> dict[str, str]:
+    """Return the two files of a card, by the manifest's fields that name them."""
+    return {CARD: markdown(card), CARD_FACTS: json.dumps(card, indent=1, ensure_ascii=False) + "\n"}

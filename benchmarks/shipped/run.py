@@ -19,24 +19,23 @@ Seven trainings of about ten minutes on two cores. Then ``--model`` (the package
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from card import card_of, markdown
+from card import card_of, card_texts
 from common import DS2, PACED, ROOT, UNSEEN, compared, ec57_scores, parser, prepared, print_table, save, script, trained
 from unseen import BEATS, folds_of, measured, record_beats
 
 import ecgfed
-from ecgfed.device.shipped import CARD, CARD_DATA
+from ecgfed.bundles.renew import renewed_bundle
 from ecgfed.errors import OptionError, RunError
-from ecgfed.files import read_json, replacing_folder, write_bytes, write_json
+from ecgfed.files import read_json, write_json
 from ecgfed.record.wfdb_files import read_annotation_file
 
-METHOD, PASSES, FOLDS, CLASSES, MOST_BYTES = "fed-gate", 20.0, 5, "aami5", 300_000
+METHOD, PASSES, FOLDS, CLASSES, MOST_BYTES = "fed-gate", 20.0, 5, "aami5", 500_000
 #: MIT-BIH's paced patients: two of them have no MLII and are no clients.
 WITHOUT_MLII = tuple(name for name in PACED if name in ("102", "104"))
 PACED_DS = tuple(name for name in PACED if name not in WITHOUT_MLII)
@@ -77,8 +76,7 @@ def final(given: argparse.Namespace) -> dict[str, Any]:
     if size > MOST_BYTES:
         raise RunError(bundle.path, f"has {size:,} bytes", f"at most {MOST_BYTES:,} for the package")
     return {
-        "digest": manifest["digest"],
-        "bytes": size,
+        "run": manifest["run"],
         "rounds": run.plan.rounds,
         "settings": manifest["settings"],
         "net": manifest["net"],
@@ -140,15 +138,10 @@ def elsewhere(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def ship(given: argparse.Namespace, card: dict[str, Any]) -> None:
-    """Put the bundle and its card into the folder of the model, as one."""
-    bundle = given.work / "final" / "bundle"
-    with replacing_folder(given.model, overwrite=True) as folder:
-        for file in sorted(path for path in bundle.rglob("*") if path.is_file()):
-            (folder / file.relative_to(bundle)).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, folder / file.relative_to(bundle))
-        write_json(folder / CARD_DATA, card)
-        write_bytes(folder / CARD, markdown(card).encode())
-    ecgfed.open_bundle(given.model)
+    """Put the bundle with its card into the folder of the model."""
+    renewed_bundle(
+        ecgfed.open_bundle(given.work / "final" / "bundle"), given.model, card=card_texts(card), overwrite=True
+    )
     print(f"wrote {given.model}", flush=True)
 
 

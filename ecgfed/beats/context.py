@@ -41,6 +41,8 @@ PREMATURE = 0.05
 #: whichever is less (logarithms), so that a beat that comes early every second time leaves a rhythm regular. The rhythm
 #: counts as regular below 0.05, in between by degrees.
 CHANGES, CHANGE_SHARE, IRREGULAR, IRREGULAR_WIDTH = 60, 0.50, 0.050, 0.0125
+#: No change of the interval counts as less, so that its logarithm ends.
+LEAST_CHANGE = 0.005
 #: Parts of a window of 256 samples at 360 Hz, R at sample 100: P region -250 to -78 ms, QRS -70 to 100 ms.
 P_REGION, QRS = slice(10, 72), slice(75, 136)
 #: The duration of a QRS: from the first to the last steep slope between -139 and 194 ms, steep being so much of the
@@ -51,6 +53,9 @@ LEAST_MV = 0.02
 #: A beat has the patient's own shape that correlates with its draft by so much; a QRS is like the reference's from 0.88
 #: (not at all) to 0.96 (fully).
 ALIKE, LIKE_FROM, LIKE_WIDTH = 0.7, 0.88, 0.08
+#: A product of two powers is at least this below a correlation; an interval that equals a quantile but for rounding
+#: is as long as it.
+LEAST_POWER, AT_LEAST = 1e-12, 1 - 1e-9
 
 #: Names of the features in order; those of ratios are logarithms over ``LOG_UNIT``.
 FEATURES = (
@@ -182,7 +187,7 @@ def _rhythm(before: Floats, typical: Floats, sinus: Floats) -> dict[str, Floats]
         "previous_over_typical": _log(before, typical),
         "next_over_sinus": _log(after, sinus),
         "next_over_previous": _log(after, before),
-        "irregular": np.log(np.maximum(change, 0.005) / IRREGULAR),
+        "irregular": np.log(np.maximum(change, LEAST_CHANGE) / IRREGULAR),
         "change": change,
         "void_previous": np.isnan(before).astype(np.float64),
         "void_next": np.isnan(after).astype(np.float64),
@@ -209,7 +214,7 @@ class _Own:
         window /= self.size[:, None]  # no beat weighs more in a mean because it is large
         self.qrs, self.p_region = window[:, QRS], _centred(window[:, P_REGION])
         (every,) = _quantiles(before, (TYPICAL,))
-        draft = _mean(self.qrs, usable & (before >= every * (1 - 1e-9)))
+        draft = _mean(self.qrs, usable & (before >= every * AT_LEAST))
         alike = usable & (_alike(self.qrs, draft) > ALIKE)
         self.between = alike & np.concatenate([[False], alike])[: len(alike)]
         typical, sinus = _quantiles(np.where(self.between, before, np.nan), (TYPICAL, SINUS))
@@ -218,7 +223,7 @@ class _Own:
 
     def against_reference(self) -> dict[str, Floats]:
         """Shapes against the mean of the beats that follow a sinus interval; NaN where there is none."""
-        chosen = self.between & (self.before >= self.sinus * (1 - 1e-9))
+        chosen = self.between & (self.before >= self.sinus * AT_LEAST)
         reference, p_reference = _mean(self.qrs, chosen), _mean(self.p_region, chosen)
         power = _mean((self.p_region**2).sum(axis=1, keepdims=True), chosen)[:, 0]
         common = np.clip((p_reference**2).sum(axis=1) / power, 0, 1)
@@ -263,7 +268,7 @@ def _alike(values: Floats, others: Floats) -> Floats:
     """Correlation of rows, (beats,); NaN where the others are."""
     one, other = _centred(values), _centred(others)
     power = (one**2).sum(axis=1) * (other**2).sum(axis=1)
-    return np.asarray((one * other).sum(axis=1) / np.sqrt(np.maximum(power, 1e-12)))
+    return np.asarray((one * other).sum(axis=1) / np.sqrt(np.maximum(power, LEAST_POWER)))
 
 
 def _quantile(ordered: Floats, share: float) -> Floats:

@@ -14,13 +14,15 @@ R_INDEX = 100
 #: RR features of a beat, seconds but the last.
 RR_FEATURES = ("previous_s", "next_s", "median_of_last_10_s", "previous_over_median")
 RR_HISTORY = 10
+#: Sampling frequencies are taken for the nearest share of 360 Hz of so large a denominator.
+LARGEST_DENOMINATOR = 5000
 #: Medians that are taken at once: a fortnight has more than a million.
 _AT_ONCE = 1 << 16
 
 
 def resampling(fs_hz: float, to_hz: float = FS_HZ) -> Fraction:
     """Return samples of a resampled signal for each one of a signal at ``fs_hz``."""
-    return Fraction(to_hz / fs_hz).limit_denominator(5000)
+    return Fraction(to_hz / fs_hz).limit_denominator(LARGEST_DENOMINATOR)
 
 
 def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ) -> NDArray[np.float64]:

@@ -12,21 +12,22 @@ import numpy as np
 from ecgfed import __version__
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.bundles.calibration import ACCURACY, Answers, Calibration, validation_answers
+from ecgfed.bundles.describe import finish_bundle
 from ecgfed.bundles.graph_writer import GraphWriter, whole_model
 from ecgfed.bundles.graphs import input_shapes
+from ecgfed.bundles.packing import replacing_bundle
 from ecgfed.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
 from ecgfed.bundles.training_facts import classes_of, training_facts
 from ecgfed.bundles.typical import NEAR_SHARE, fit_typical, typical_part
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import VALID
-from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import FAR
-from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
+from ecgfed.device.manifest import BOUND, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
 from ecgfed.federation.data import training_data
 from ecgfed.federation.state import State
-from ecgfed.files import read_json, replacing_folder, write_bytes, write_json
+from ecgfed.files import read_json
 from ecgfed.methods.answers import Answer, Chain, Ensemble
 from ecgfed.nets.net import Inputs
 from ecgfed.personal.apply import PersonalAnswers, chosen_name
@@ -58,7 +59,7 @@ def export_bundle(
         run: the run.
         cohort: its cohort; beats of its valid split show that the graphs answer as the model does.
         state: its checkpoint.
-        out: folder to make.
+        out: folder to make, or zip file where its name ends in ``.zip``.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         personal: the personal answers, a name of ``ecgfed.personal`` or ``method``; default what the method is made
             for.
@@ -157,7 +158,7 @@ def write_bundle(
         run: the run.
         cohort: its cohort; beats of its valid split show that the global graph answers as the model does.
         state: its checkpoint.
-        out: folder to make.
+        out: folder to make, or zip file where its name ends in ``.zip``.
         patients: the personal models.
         scores: of the run, for the manifest, or None.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
@@ -178,7 +179,7 @@ def write_bundle(
     answer = method.global_answer(
         state.server, (run.kept(state, client.index) for client in cohort.federation), protocol
     )
-    with replacing_folder(out, overwrite=overwrite) as folder:
+    with replacing_bundle(out, overwrite=overwrite) as folder:
         bound = _fingerprint(run, state, answer)
         writer = GraphWriter(folder, net, _properties(run, cohort, bound), batch=batch)
         parity = Parity(net, folder, cohort.classes)
@@ -217,12 +218,7 @@ def write_bundle(
             "parity": parity.report(),
             "patients": chains,
         }
-        manifest[DIGEST] = digest_of(manifest, DIGEST)
-        write_json(folder / MANIFEST, manifest)
-        if signer is not None:
-            for name, data in signer.files((folder / MANIFEST).read_bytes()).items():
-                write_bytes(folder / name, data)
-    return manifest
+        return finish_bundle(folder, manifest, signer)
 
 
 def _far(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:
@@ -329,6 +325,7 @@ def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, d
         }
         same_answer = run.method.has_global_model or result["protocol"] == protocol
         means = {name: value for name, value in result["scores"].items() if same_answer or name != "T_g"}
+        classes = [dict(row) for row in result.get("per_class", ())]
     except (KeyError, TypeError, AttributeError) as problem:
         raise BundleError(path, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {run.path}' again") from None
-    return {"": {"split": "test", **means}, **own}
+    return {"": {"split": "test", **means, **({"per_class": classes} if same_answer else {})}, **own}

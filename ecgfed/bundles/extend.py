@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed import __version__
+from ecgfed.bundles.describe import FILES, finish_bundle, seal
 from ecgfed.bundles.export import PatientModel
 from ecgfed.bundles.graph_writer import GraphWriter
+from ecgfed.bundles.packing import check_new_bundle, replacing_bundle
 from ecgfed.bundles.parity import Parity, parity_inputs
 from ecgfed.device.bundle import Bundle, open_bundle
-from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import UNSAID, certainty_in
 from ecgfed.device.graph import outside_of
-from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST
+from ecgfed.device.manifest import BOUND, CARD, CARD_FACTS, models_in
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
-from ecgfed.errors import BundleError, OptionError
+from ecgfed.errors import OptionError
 from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.files import check_new_folder, replacing_folder, write_bytes, write_json
+from ecgfed.files import write_bytes
 from ecgfed.methods.answers import Chain
 from ecgfed.nets.net import Net
 
@@ -57,7 +58,7 @@ def check_extension(bundle: Bundle, out: Path, patient: str, *, overwrite: bool)
         raise OptionError("--patient", found, "a new name", "name another, or --overwrite to replace that model")
     if out.resolve() == MODEL:
         raise OptionError("--out", f"{out} is the model in the package", "another folder")
-    check_new_folder(out, overwrite=overwrite)
+    check_new_bundle(out, overwrite=overwrite)
 
 
 @contextmanager
@@ -75,7 +76,7 @@ def extended_bundle(
 
     Args:
         bundle: the bundle that is gone on from; its files are copied as they are.
-        out: folder to make; it may be that of ``bundle`` where it is to be overwritten.
+        out: folder or zip file to make; it may be that of ``bundle`` where it is to be overwritten.
         model: the patient's model; ``valid`` is not asked: the global model's certainty stands in.
         net: the functions of its parts.
         facts: JSON-ready: what else the manifest says of this patient.
@@ -88,7 +89,7 @@ def extended_bundle(
             that cannot be read; nothing is written.
     """
     check_extension(bundle, out, model.id, overwrite=overwrite)
-    with replacing_folder(out, overwrite=overwrite) as folder:
+    with replacing_bundle(out, overwrite=overwrite) as folder:
         writer = GraphWriter(folder, net, _properties(bundle), _copied(bundle, folder, model.id))
         own = Chain(tuple(replace(part, shared=False) for part in model.chain.parts))
         names = writer.patient_chain(own, model.id, model.patient)
@@ -106,8 +107,17 @@ def extended_bundle(
             **facts,
         }
         patients = {**bundle.manifest["patients"], model.id: entry}
-        _write_manifest(folder, {**bundle.manifest, "files": writer.files, "patients": patients}, signer)
+        manifest = {**bundle.manifest, "files": writer.files, "patients": patients}
+        if bundle.manifest["schema_version"] > 1:
+            finish_bundle(folder, manifest, signer, _card(bundle))
+        else:
+            seal(folder, manifest, signer)
         yield open_bundle(folder)
+
+
+def _card(bundle: Bundle) -> dict[str, str]:
+    """Return the card of the given bundle and its facts, which stay what they are: they are of its training."""
+    return {field: bundle.read(bundle.manifest[field]).decode("utf-8", "replace") for field in (CARD, CARD_FACTS)}
 
 
 def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, Any]]:
@@ -116,9 +126,9 @@ def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, A
     A name that the patient's new model will take is free then, whoever had it.
     """
     manifest = bundle.manifest
-    others = [entry["chain"] for name, entry in manifest["patients"].items() if name != patient]
-    used = {name for chain in (manifest["global"]["chain"], *others) for name in chain}
-    gone = set(manifest["patients"].get(patient, {"chain": ()})["chain"]) - used
+    used = {name for client, _, _, chain in models_in(manifest) if client != patient for name in chain}
+    gone = {name for client, _, _, chain in models_in(manifest) if client == patient for name in chain} - used
+    gone |= {manifest[field] for field in FILES if field in manifest}  # made anew, and written again
     kept = {name: about for name, about in manifest["files"].items() if name not in gone}
     for name in kept:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -142,14 +152,3 @@ def _certainty(bundle: Bundle) -> dict[str, Any]:
         return {}
     fitted = dict.fromkeys(("ece_before", "ece_after", "kept", "kept_accuracy"))
     return {"certainty": {"temperature": everyone.temperature, "threshold": everyone.threshold, "beats": 0, **fitted}}
-
-
-def _write_manifest(folder: Path, manifest: dict[str, Any], signer: Signer | None) -> None:
-    try:
-        manifest[DIGEST] = digest_of(manifest, DIGEST)
-        write_json(folder / MANIFEST, manifest)
-    except ValueError as problem:  # a number that is none, in what a stranger wrote
-        raise BundleError(MANIFEST, f"of the given bundle cannot be written again ({problem})") from None
-    if signer is not None:
-        for name, data in signer.files((folder / MANIFEST).read_bytes()).items():
-            write_bytes(folder / name, data)

@@ -26,6 +26,7 @@ def training_facts(cohort: Cohort, leave_out: str) -> dict[str, Any]:
         counts += np.bincount(cohort.label[_training_rows(cohort, client, leave_out)], minlength=len(counts))
     return {
         "synthetic": _is_synthetic(cohort),
+        "clients": len(cohort.federation),
         "class_counts": {name: int(count) for name, count in zip(cohort.classes, counts, strict=True)},
         "recordings": _digests(cohort),
     }

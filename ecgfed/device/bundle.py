@@ -10,12 +10,13 @@ from typing import Any
 from ecgfed.beats.labels import LabelMap
 from ecgfed.device.certainty import Farness, certainty_in, far_rule_in
 from ecgfed.device.classifier import Classifier
+from ecgfed.device.container import Container, container_of
 from ecgfed.device.doubts import TrainedOn, trained_on
+from ecgfed.device.facts import graph_facts
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
-from ecgfed.gate import check_links, read_bounded
 from ecgfed.record.leads import leads_in
 from ecgfed.text import shortened
 
@@ -28,14 +29,16 @@ class Bundle:
     """An opened bundle, its files verified.
 
     Attributes:
-        path: its folder.
+        path: its folder, or its zip file.
         manifest: the contents of ``manifest.json``.
         signature: who signed it, or None.
+        container: where its files are read from.
     """
 
     path: Path
     manifest: dict[str, Any]
-    signature: Signature | None = None
+    signature: Signature | None
+    container: Container
 
     def __repr__(self) -> str:
         who = f"{len(self.patients)} patients, {len(self.classes)} classes"
@@ -85,48 +88,52 @@ class Bundle:
         """What it says of its training."""
         return trained_on(self.manifest)
 
-    def classifier(self, patient: str | None = None) -> Classifier:
-        """Return a patient's classifier, or the global one.
+    def classifier(self, patient: str | None = None, *, int8: bool = False) -> Classifier:
+        """Return a patient's classifier, or the global one; with ``int8`` its form in whole numbers of 8 bits.
 
         Its graphs are read once more, compared with the manifest, and these bytes are what runs.
 
         Raises:
-            BundleError: a patient the bundle does not know (the line lists those it knows); a graph that was changed,
-                that is not the manifest's, or that holds what export never writes.
+            BundleError: a patient the bundle does not know (the line lists those it knows); no int8 form; a graph that
+                was changed, that is not the manifest's, or that holds what export never writes.
         """
         if patient is None:
-            chain = self.manifest["global"]["chain"]
+            entry = self.manifest["global"]
         elif patient in self.manifest["patients"]:
-            chain = self.manifest["patients"][patient]["chain"]
+            entry = self.manifest["patients"][patient]
         else:
             known = f"one of {', '.join(self.patients)}" if self.patients else "none: it holds the global model alone"
             raise BundleError(
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
-        graphs = [self._graph(name) for name in chain]
+        chain = (entry.get("int8") or {}).get("chain") if int8 else entry["chain"]
+        if chain is None:
+            whose = "the global model" if patient is None else f"patient {patient}"
+            found = f"has no int8 form of {whose}: it was not asked for at export, or refused"
+            raise BundleError(self.path, found, "a form that is there", "leave --int8 out")
+        graphs = [self.graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):
             wanted = " and ".join(self.manifest["inputs"])
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
-        certainty, far = certainty_in(self.manifest, patient), far_rule_in(self.manifest)
-        farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
+        certainty, far = certainty_in(self.manifest, patient, int8=int8), far_rule_in(self.manifest)
+        farness = None if far is None else Farness(self.graph(far.graph), far.threshold)
         return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one of the bundle's files, which are those the manifest knows; raises BundleError."""
         path, about = self.path / name, self.manifest["files"][name]
-        parts = Path(name).parts
-        check_links(self.path, [str(Path(*parts[: i + 1])) for i in range(len(parts))], BundleError)
-        if not path.exists():
+        if not self.container.holds(name):
             raise BundleError(path, "does not exist", "a file of the bundle", "export again")
-        data = read_bounded(path, MOST_FILE_BYTES, BundleError)
+        data = self.container.read(name, MOST_FILE_BYTES)
         if hashlib.sha256(data).hexdigest() != about["sha256"]:
             raise BundleError(path, "was changed (its SHA-256 is not the manifest's)", action="export again")
         if len(data) != about.get("bytes", len(data)):
             raise BundleError(path, f"has {len(data):,} bytes", f"{about['bytes']:,}, as the manifest says")
         return data
 
-    def _graph(self, name: str) -> Graph:
+    def graph(self, name: str) -> Graph:
+        """Return one of the bundle's graphs, checked and compared with the manifest; raises BundleError."""
         graph = check_graph(self.path / name, self.read(name))
         self._binding.check(name, graph.path, graph.metadata)
         return graph
@@ -141,15 +148,17 @@ class Bundle:
             data = self.read(name)
             if name.endswith(GRAPH):
                 self._binding.check(name, self.path / name, outside_of(self.path / name, data).metadata)
+                if self.manifest["schema_version"] > 1:
+                    self._binding.check_facts(name, self.path / name, graph_facts(self.path / name, data))
 
 
 def open_bundle(
     path: Path | str, *, verify: bool = True, trusted: Path | str | Sequence[Path | str] | None = None
 ) -> Bundle:
-    """Open a bundle folder.
+    """Open a bundle: a folder, or a zip file of its files.
 
     Args:
-        path: the folder.
+        path: the folder or the zip file.
         verify: read every file now and compare it with the manifest; else each one when it is used.
         trusted: public keys (PEM files), one of which has to have signed it; None takes any bundle.
 
@@ -159,10 +168,10 @@ def open_bundle(
         OptionError: a trusted key that cannot be read.
     """
     path = Path(path)
-    manifest, data = read_manifest(path)
-    bundle = Bundle(path, manifest, check_signature(path, data, trusted))
-    missing = [name for name in manifest["files"] if not (path / name).is_file()]
-    if missing:
+    files = container_of(path)
+    manifest, data = read_manifest(files)
+    bundle = Bundle(path, manifest, check_signature(files, data, trusted), files)
+    if missing := files.missing(manifest["files"]):
         raise BundleError(path / missing[0], "does not exist", "a file of the bundle", "export again")
     if verify:
         bundle.verify()

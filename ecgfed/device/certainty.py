@@ -57,14 +57,16 @@ class FarRule:
     threshold: float
 
 
-def certainty_in(manifest: Mapping[str, Any], patient: str | None) -> Certainty:
-    """Return what a manifest says of the global model or a patient's.
+def certainty_in(manifest: Mapping[str, Any], patient: str | None, *, int8: bool = False) -> Certainty:
+    """Return what a manifest says of the global model or a patient's; of an int8 form what it says of its own, if any.
 
     Raises:
         TypeError, ValueError: it is not of its form.
     """
     entry = manifest["global"] if patient is None else manifest["patients"][patient]
     said, rule = entry.get("certainty"), manifest.get("certainty")
+    if int8:
+        said = (entry.get("int8") or {}).get("certainty", said)
     if said is None or rule is None:
         return UNSAID
     temperature, threshold = _number(said["temperature"], "temperature"), _number(said["threshold"], "threshold")
@@ -94,6 +96,7 @@ def check_certainties(manifest: Mapping[str, Any]) -> None:
     far_rule_in(manifest)
     for patient in (None, *manifest["patients"]):
         certainty_in(manifest, patient)
+        certainty_in(manifest, patient, int8=True)
 
 
 def _number(value: object, name: str) -> float:
@@ -123,8 +126,12 @@ class Farness:
 
     def __call__(self, window_mv: NDArray[np.float32], batch: int) -> NDArray[np.bool_]:
         """Say of windows (beats, 1, 256) in millivolt which are far, ``batch`` of them at a time."""
-        far = np.empty(len(window_mv), np.bool_)
+        return np.asarray(self.distance(window_mv, batch) > self.threshold)
+
+    def distance(self, window_mv: NDArray[np.float32], batch: int) -> NDArray[np.float32]:
+        """Measure windows (beats, 1, 256) in millivolt, ``batch`` of them at a time; (beats,) float32."""
+        distance = np.empty(len(window_mv), np.float32)
         for start in range(0, len(window_mv), batch):
             some = slice(start, start + batch)
-            far[some] = self.session.run({"window": np.ascontiguousarray(window_mv[some])})[:, 0] > self.threshold
-        return far
+            distance[some] = self.session.run({"window": np.ascontiguousarray(window_mv[some])})[:, 0]
+        return distance

@@ -5,7 +5,7 @@ because it stands there: each graph says the same of itself in its own metadata,
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +15,17 @@ from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import check_certainties
 from ecgfed.device.classifier import INPUTS, input_of
+from ecgfed.device.container import Container
 from ecgfed.device.doubts import trained_on
+from ecgfed.device.facts import check_class_table
+from ecgfed.device.preprocessing import difference, preprocessing_difference
 from ecgfed.errors import BundleError
-from ecgfed.gate import (
-    MAX_JSON_BYTES,
-    check_labels,
-    check_links,
-    check_name,
-    label_fault,
-    parse_json,
-    path_fault,
-    read_bounded,
-)
+from ecgfed.gate import MAX_JSON_BYTES, check_labels, check_name, label_fault, parse_json, path_fault
 from ecgfed.record.leads import leads_in
 from ecgfed.signal import filters
 
-SCHEMA_VERSION = 1
+#: What export writes, and what is read: version 1 says less, and answers the same.
+SCHEMA_VERSION, SCHEMA_VERSIONS = 2, (1, 2)
 MANIFEST = "manifest.json"
 #: The field of the manifest that holds its own digest.
 DIGEST = "digest"
@@ -62,29 +57,32 @@ CHAINS = (
 )
 #: What only a bundle has whose manifest carries a digest; a graph that says it asks its manifest for one.
 BOUND = "run"
+#: Files of a bundle of version 2 that are no graphs: the field that names each, and its role.
+GOLDEN, CARD, CARD_FACTS = "golden", "card", "card_facts"
 _AGAIN = "export it again"
 
 
-def read_manifest(folder: Path) -> tuple[dict[str, Any], bytes]:
+def read_manifest(files: Container) -> tuple[dict[str, Any], bytes]:
     """Read a bundle's manifest, and check what can be checked of it alone; return it with its bytes.
 
     Raises:
-        BundleError: the folder is no bundle, of another schema version, or its manifest was changed or is damaged.
+        BundleError: there is no bundle, one of another schema version, or its manifest was changed or is damaged.
     """
-    path, made = folder / MANIFEST, "make one with 'ecgfed export'"
-    if not folder.is_dir():
-        raise BundleError(folder, "is not a folder", "a bundle", made)
-    if not path.exists() and not path.is_symlink():
-        raise BundleError(folder, f"holds no {MANIFEST}", "a bundle", made)
-    check_links(folder, [MANIFEST], BundleError)
-    data = read_bounded(path, MAX_JSON_BYTES, BundleError)
+    path = files.path / MANIFEST
+    if not files.holds(MANIFEST):
+        made = "make one with 'ecgfed export'"
+        if not files.path.is_dir() and not files.missing([f"{files.path.stem}/{MANIFEST}"]):
+            made = f"pack the files inside {files.path.stem}, not that folder"
+        raise BundleError(files.path, f"holds no {MANIFEST}", "a bundle", made)
+    data = files.read(MANIFEST, MAX_JSON_BYTES)
     try:
         manifest = parse_json(data)
     except ValueError as problem:
         raise BundleError(path, f"cannot be read as JSON ({problem})", action=_AGAIN) from None
     version = manifest.get("schema_version") if isinstance(manifest, dict) else None
-    if type(version) is not int or version != SCHEMA_VERSION:
-        raise BundleError(path, f"schema version {version}", f"{SCHEMA_VERSION}", "run 'ecgfed export' again")
+    if type(version) is not int or version not in SCHEMA_VERSIONS:
+        known = " or ".join(map(str, SCHEMA_VERSIONS))
+        raise BundleError(path, f"schema version {version}", known, "run 'ecgfed export' again")
     _check_digest(path, manifest)
     try:
         _check_fields(path, manifest)
@@ -133,6 +131,24 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
     _check_files(path, manifest)
     trained_on(manifest)
     check_certainties(manifest)
+    if manifest["schema_version"] > 1:
+        _check_told(path, manifest, labels, modality)
+
+
+def _check_told(path: Path, manifest: Mapping[str, Any], labels: LabelMap, modality: str) -> None:
+    """Check what version 2 says beyond version 1: preprocessing in full, classes in words, files that are no graphs."""
+    for name in (DIGEST, BOUND):
+        if name not in manifest:
+            raise BundleError(path, f"has no {name}", "one, as of every bundle of version 2", "ask for it again")
+    check_class_table(manifest, labels, of_beats=modality == "ecg")
+    found = preprocessing_difference(manifest["preprocessing"], rr_version_in(manifest), modality)
+    if found is not None:
+        where, said, does = found
+        raise BundleError(path, f"{where} {said!r:.100}", f"{does!r:.200}, all this ecgfed runs", _AGAIN)
+    for field in (GOLDEN, CARD, CARD_FACTS):
+        name = manifest[field]
+        if manifest["files"].get(name, {}).get("role") != field:
+            raise ValueError(f"a file of the bundle that is its {field}")
 
 
 def _check_runtime(path: Path, manifest: Mapping[str, Any], modality: str) -> None:
@@ -164,8 +180,7 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
     for name, about in files.items():
         if path_fault(name) or not isinstance(about["sha256"], str) or type(about.get("bytes", 0)) is not int:
             raise strangers
-    chains = [manifest["global"]["chain"], *(entry["chain"] for entry in manifest["patients"].values())]
-    for chain in chains:
+    for _, _, _, chain in models_in(manifest):
         if not isinstance(chain, list) or not chain or not all(isinstance(one, str) and one in files for one in chain):
             raise strangers
         roles = [files[name].get("role") for name in chain]
@@ -177,6 +192,18 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
     for client, entry in manifest["patients"].items():
         check_name(client, "patient", path, BundleError)
         check_labels([entry["patient"]], "patient", path, BundleError)
+
+
+def models_in(manifest: Mapping[str, Any]) -> Iterator[tuple[str | None, str | None, str, list[str]]]:
+    """Yield every model of a bundle: its id (None: the global one), its patient, its form, and its chain of files.
+
+    The form is ``float``, or ``int8`` where there is such a chain beside it.
+    """
+    patients = ((client, entry["patient"], entry) for client, entry in manifest["patients"].items())
+    for client, patient, entry in [(None, None, manifest["global"]), *patients]:
+        yield client, patient, "float", entry["chain"]
+        if (small := entry.get("int8")) is not None and small.get("chain") is not None:
+            yield client, patient, "int8", small["chain"]
 
 
 def _same(found: Any, expected: Any) -> bool:
@@ -226,11 +253,9 @@ class Binding:
         self.told = _told(manifest)
         #: file -> the patients whose chains it is in, as (id in the manifest, patient); (None, None) for the global one
         self.users: dict[str, list[tuple[str | None, str | None]]] = {}
-        for name in manifest["global"]["chain"]:
-            self.users.setdefault(name, []).append((None, None))
-        for client, entry in manifest["patients"].items():
-            for name in entry["chain"]:
-                self.users.setdefault(name, []).append((client, entry["patient"]))
+        for client, patient, _, chain in models_in(manifest):
+            for name in chain:
+                self.users.setdefault(name, []).append((client, patient))
 
     def check(self, name: str, path: Path, metadata: Mapping[str, str]) -> None:
         """Compare one graph's metadata with the manifest; raises BundleError with one line that names the graph.
@@ -251,6 +276,14 @@ class Binding:
                     uses = "the global model" if whose is None else f"{whose}"
                     raise self._disagree(path, key, metadata[key], uses)
         self._check_bound(path, metadata)
+
+    def check_facts(self, name: str, path: Path, found: Mapping[str, Any]) -> None:
+        """Compare what a graph takes, gives and is made of with what a manifest of version 2 says of it."""
+        if self.manifest["schema_version"] > 1:
+            differs = difference(found, self.manifest["files"][name].get("graph"), "graph")
+            if differs is not None:
+                where, graph, said = differs
+                raise self._disagree(path, where, f"{graph!r}", f"{said!r}")
 
     def _check_bound(self, path: Path, metadata: Mapping[str, str]) -> None:
         """A graph of a bundle that is bound together asks for the digest, and the manifest for such graphs."""

@@ -125,6 +125,7 @@ class ModelFile:
     opset: int
     metadata: dict[str, str]
     graph: memoryview
+    ir_version: int = 0
 
 
 _T = TypeVar("_T", int, str, memoryview)
@@ -165,7 +166,8 @@ def read_model(data: bytes) -> ModelFile:
         metadata[_one(entry, "key", "")] = _one(entry, "value", "")
     if "graph" not in found:
         raise WireError("holds no graph")
-    return ModelFile(_one(opsets[0], "version", 0), metadata, _messages(found, "graph")[0])
+    opset, ir_version = _one(opsets[0], "version", 0), _one(found, "ir_version", 0)
+    return ModelFile(opset, metadata, _messages(found, "graph")[0], ir_version)
 
 
 def read_parts(graph: memoryview) -> GraphParts:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ecgfed.device.container import ZIP
 from ecgfed.device.manifest import MANIFEST
 from ecgfed.errors import BundleError
 
@@ -25,8 +26,10 @@ def shipped_model() -> Path:
 
 
 def is_bundle(path: Path) -> bool:
-    """Say whether a path is a bundle's folder, whatever is amiss in it."""
+    """Say whether a path is a bundle's folder or a zip file (no recording is one), whatever is amiss in it."""
     manifest = path / MANIFEST
+    if path.suffix.casefold() == ZIP and path.is_file():
+        return True
     return path.is_dir() and (manifest.exists() or manifest.is_symlink())
 
 

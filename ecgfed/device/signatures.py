@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ecgfed.device.container import Container
 from ecgfed.errors import BundleError, EcgfedError, OptionError
 from ecgfed.extras import is_installed, require
-from ecgfed.gate import check_links, read_bounded
+from ecgfed.gate import read_bounded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -125,12 +126,12 @@ def trusted_keys(paths: Path | str | Sequence[Path | str]) -> tuple["Ed25519Publ
 
 
 def check_signature(
-    folder: Path, manifest: bytes, trusted: Path | str | Sequence[Path | str] | None = None
+    files: Container, manifest: bytes, trusted: Path | str | Sequence[Path | str] | None = None
 ) -> Signature | None:
     """Check who signed a bundle.
 
     Args:
-        folder: the bundle.
+        files: the bundle's.
         manifest: the bytes of its manifest, as they were read.
         trusted: the public keys' files that the user trusts; None: any key, and no signature too.
 
@@ -143,13 +144,12 @@ def check_signature(
         MissingExtraError: with ``trusted``, where the package for it is not installed.
     """
     keys = None if trusted is None else trusted_keys(trusted)
-    if not (folder / SIGNATURE).exists() and not (folder / SIGNATURE).is_symlink():
+    folder = files.path
+    if not files.holds(SIGNATURE):
         if keys is not None:
             raise BundleError(folder, "is not signed", "a bundle signed by a key of --trusted")
         return None
-    check_links(folder, [SIGNATURE, PUBLIC_KEY], BundleError)
-    signature = read_bounded(folder / SIGNATURE, SIGNATURE_BYTES, BundleError)
-    pem = read_bounded(folder / PUBLIC_KEY, MOST_KEY_BYTES, BundleError)
+    signature, pem = files.read(SIGNATURE, SIGNATURE_BYTES), files.read(PUBLIC_KEY, MOST_KEY_BYTES)
     if not is_installed(PACKAGE):  # the base install: say who claims it, and that nobody checked
         return Signature(_claimed(pem), verified=False, trusted=False)
     from cryptography.exceptions import InvalidSignature

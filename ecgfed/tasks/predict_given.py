@@ -28,7 +28,7 @@ def bundle_and_records(given: Sequence[Path], bundle: Path | None) -> tuple[Path
     if is_bundle(first):
         if bundle is not None:
             raise OptionError("BUNDLE", f"{first} is a bundle, and --bundle names {bundle}", "one of them")
-        if holds := _recording_in(first):
+        if first.is_dir() and (holds := _recording_in(first)):
             found = f"{first} holds a bundle and recordings ({holds})"
             raise OptionError("BUNDLE", found, "a folder of one of them", f"say --bundle {first}, or name its records")
         if not rest:

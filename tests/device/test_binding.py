@@ -1,5 +1,6 @@
 """A bundle is bound together: whatever one edits of its manifest or swaps of its graphs is refused in one line."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,7 +13,9 @@ import onnx
 import pytest
 from support import Command, assert_refused, change_manifest, copied, exported
 
+from ecgfed.beats.labels import LabelMap
 from ecgfed.device import open_bundle
+from ecgfed.device.facts import class_table
 from ecgfed.errors import BundleError
 
 OLD = Path(__file__).parent.parent / "data" / "version-0.1"
@@ -128,6 +131,8 @@ def test_an_edited_manifest_whose_digest_was_made_anew_is_refused_too(bundle: Pa
     manifest = json.loads(json.dumps(_manifest(bundle)).replace('"p1"', '"demo01"').replace('"p2"', '"demo02"'))
     edit(manifest)
     manifest = json.loads(json.dumps(manifest).replace('"demo01"', '"p1"').replace('"demo02"', '"p2"'))
+    with contextlib.suppress(KeyError):  # a class renamed in one place alone has no symbols
+        manifest["class_table"] = class_table(LabelMap.from_json(manifest["label_map"]))
     change_manifest(bundle, **manifest)
     with pytest.raises(BundleError, match=match.replace("demo01", "p1").replace("demo02", "p2")):
         open_bundle(bundle)
@@ -143,8 +148,8 @@ def test_an_edit_of_any_field_is_seen_by_the_digest(bundle: Path, field: str) ->
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
-        (("digest",), "has no digest, but its graphs ask for one"),
-        (("digest", "run"), "says run"),
+        (("digest",), "has no digest"),
+        (("digest", "run"), "has no digest"),
         (("run",), "was changed"),
     ],
 )

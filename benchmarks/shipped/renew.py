@@ -1,0 +1,40 @@
+"""The model in the package in the form of this ecgfed: the same weights, nothing trained, its card from results.json.
+
+    python benchmarks/shipped/renew.py [--model DIR]
+
+Says by how much its logits differ, on its golden beats, from those of the model as it was.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from card import card_of, card_texts
+from common import script
+
+import ecgfed
+from ecgfed.bundles.golden import golden_of
+from ecgfed.bundles.renew import renewed_bundle
+from ecgfed.device.golden import check_golden
+from ecgfed.device.shipped import MODEL
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--model", type=Path, default=MODEL, help="the folder to write anew")
+    given = arguments.parse_args()
+    results = json.loads(Path(__file__).with_name("results.json").read_text())
+    old = ecgfed.open_bundle(given.model)
+    before = golden_of(old)["global"]["float"]["logits"]
+    new = renewed_bundle(old, given.model, card=card_texts(card_of(results)), overwrite=True)
+    apart = np.abs(np.subtract(golden_of(new)["global"]["float"]["logits"], before)).max()
+    size = sum(file.stat().st_size for file in given.model.iterdir())
+    print(f"wrote {given.model}, {size:,} bytes; logits differ by {apart:g}; {check_golden(new)}")
+
+
+if __name__ == "__main__":
+    script(main)

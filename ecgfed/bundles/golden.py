@@ -1,0 +1,156 @@
+"""Making ``golden.json``: a recording of nobody, and what a bundle's models answer (``ecgfed.device.golden``)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
+from ecgfed.cohort.demo import BASELINE, GAIN, SHAPES
+from ecgfed.device.bundle import Bundle
+from ecgfed.device.certainty import Farness, far_rule_in
+from ecgfed.device.golden import VERSION, Recorded, answer_of, beats_of, context_of, from_nv, in_nv, rounded, window_of
+from ecgfed.device.graph import AT_ONCE
+from ecgfed.device.manifest import BOUND, models_in
+
+ABOUT = (
+    "Golden vectors: a synthetic recording, no patient's, and what each stage and each model makes of it. A stage "
+    "takes what stands here of the stage before. nV is a millionth of a mV; beats are numbered through all recordings."
+)
+#: Beats of each recording: time of the R wave in s and kind (N normal, A a normal shape that comes early and without
+#: P, V ventricular). Both begin and end with a beat whose window reaches past the end.
+_FIRST = (
+    *((0.24, "N"), (1.06, "N"), (1.89, "N"), (2.70, "N"), (3.28, "A"), (4.25, "N"), (5.07, "N"), (5.62, "V")),
+    *((6.74, "N"), (7.55, "N"), (8.38, "N"), (9.20, "N"), (10.02, "N"), (10.60, "V"), (11.70, "N")),
+)
+_SECOND = ((0.60, "N"), (1.42, "N"), (2.25, "N"), (3.06, "N"), (3.88, "N"), (4.95, "N"), (5.50, "V"), (6.60, "N"))
+#: Name, sampling frequency (Hz), length (s), beats, and a gap (s from, s to) where no sample is.
+RECORDINGS: tuple[tuple[str, float, float, tuple[tuple[float, str], ...], tuple[float, float] | None], ...] = (
+    ("360 Hz", 360.0, 12.0, _FIRST, None),
+    ("250 Hz with a gap", 250.0, 7.6, _SECOND, (4.35, 4.65)),
+)
+#: Noise in steps of the converter, and a slow wander of the baseline: mV, Hz.
+_NOISE_ADU, _WANDER = 2, (0.10, 0.3)
+#: Beats that are made up for the features that look at minutes, and those without an interval before them.
+CONTEXT_BEATS, CONTEXT_VOID = 330, (0, 77, 201)
+#: Every patient's model answers these beats of the first recording: one of each kind, and one at an end.
+PATIENTS_ANSWER = (0, 3, 4, 5, 7, 8)
+
+
+def synthetic_adu(
+    fs_hz: float, seconds: float, beats: tuple[tuple[float, str], ...], gap_s: tuple[float, float] | None
+) -> list[int | None]:
+    """Make up a lead as a converter's whole numbers, None where there is no sample."""
+    time_s = np.arange(round(seconds * fs_hz)) / fs_hz
+    signal_mv = _WANDER[0] * np.sin(2 * np.pi * _WANDER[1] * time_s)
+    for at_s, kind in beats:
+        for number, (offset_ms, width_ms, height_mv, _) in enumerate(SHAPES["V" if kind == "V" else "N"]):
+            if number == 0 and kind != "N":
+                continue  # the P wave
+            signal_mv += height_mv * np.exp(-0.5 * ((time_s - at_s - offset_ms / 1e3) / (width_ms / 1e3)) ** 2)
+    noise = np.random.default_rng(17).integers(-_NOISE_ADU, _NOISE_ADU + 1, len(time_s))
+    adu: list[int | None] = (np.rint(signal_mv * GAIN).astype(np.int64) + noise + BASELINE).tolist()
+    if gap_s is not None:
+        start, stop = (round(at * fs_hz) for at in gap_s)
+        adu[start:stop] = [None] * (stop - start)
+    return adu
+
+
+def _recording(number: int, rr_version: int) -> dict[str, Any]:
+    """Return one recording with every stage, each made of what is written of the stage before."""
+    name, fs_hz, seconds, beats, gap_s = RECORDINGS[number]
+    said: dict[str, Any] = {
+        "name": name,
+        "fs_hz": fs_hz,
+        "gain_adu_per_mv": GAIN,
+        "baseline_adu": BASELINE,
+        "adu": synthetic_adu(fs_hz, seconds, beats, gap_s),
+    }
+    here = Recorded(said)
+    said["filtered_nv"] = at_360 = in_nv(here.filtered())
+    if len(resampled := here.resampled(from_nv(at_360))) != len(at_360):
+        said["resampled_nv"] = at_360 = in_nv(resampled)
+    peaks = here.peaks()
+    window_mv, padded = here.windows(from_nv(at_360), peaks)
+    said["lost"], said["r_samples"] = here.lost(), peaks.tolist()
+    said["window_nv"], said["padded"] = [in_nv(one) for one in window_mv[:, 0]], padded.astype(int).tolist()
+    if rr_version:
+        said["rr"] = rounded(here.rr(rr_version, peaks, window_of(said), padded, said["lost"]))
+    return said
+
+
+def _bumps(kind: str, waves: slice) -> NDArray[np.float64]:
+    """Return some waves of a beat in a window, (256,) mV."""
+    time_s = (np.arange(WINDOW_SAMPLES) - R_INDEX) / FS_HZ
+    rows = SHAPES[kind][waves]
+    return np.asarray(sum(h * np.exp(-0.5 * ((time_s - at / 1e3) / (width / 1e3)) ** 2) for at, width, h, _ in rows))
+
+
+def _context() -> dict[str, Any]:
+    """Make up minutes of beats, for the features that compare a beat with those around it (RR features, version 2).
+
+    Windows are sums of three shapes, so that many beats take little room: a P wave, the rest of a normal beat, and a
+    ventricular beat. There are early beats of both kinds, a stretch without rhythm, void intervals and windows that
+    make no reference.
+    """
+    draw = np.random.default_rng(18)
+    kinds = np.where(draw.random(CONTEXT_BEATS) < 0.08, "V", np.where(draw.random(CONTEXT_BEATS) < 0.1, "A", "N"))
+    at = np.arange(CONTEXT_BEATS)
+    interval = 800 + 40 * np.sin(at / 7) + draw.integers(-12, 13, CONTEXT_BEATS)
+    interval[kinds != "N"] -= 250
+    interval[1:][kinds[:-1] == "V"] += 230
+    lost_rhythm = (at >= 150) & (at < 190)
+    interval[lost_rhythm] = draw.integers(420, 1200, int(lost_rhythm.sum()))
+    before_ms = [None if i in CONTEXT_VOID else ms for i, ms in enumerate(np.rint(interval).astype(int).tolist())]
+    size = 1000 + draw.integers(-60, 61, CONTEXT_BEATS)
+    p_wave = np.where(kinds == "N", 1000 + draw.integers(-80, 81, CONTEXT_BEATS), 0)
+    parts = np.stack([p_wave, np.where(kinds == "V", 60, size), np.where(kinds == "V", size, 40)], axis=1)
+    shapes = [_bumps("N", slice(0, 1)), _bumps("N", slice(1, None)), _bumps("V", slice(None))]
+    usable = (draw.random(CONTEXT_BEATS) > 0.04).astype(int)
+    said = {
+        "before_ms": before_ms,
+        "shapes_nv": [in_nv(shape) for shape in shapes],
+        "parts_per_mille": parts.tolist(),
+        "usable": usable.tolist(),
+        "answered": list(range(1, CONTEXT_BEATS, 7)),
+    }
+    said["rr"] = rounded(context_of(said))
+    return said
+
+
+def _images() -> NDArray[np.uint8]:
+    """Make up two images: one of slopes, one of noise."""
+    rows, columns = np.meshgrid(np.arange(32), np.arange(32), indexing="ij")
+    slopes = np.stack([rows * 8, columns * 8, (rows + columns) * 4]).astype(np.uint8)
+    return np.stack([slopes, np.random.default_rng(17).integers(0, 256, (3, 32, 32)).astype(np.uint8)])
+
+
+def golden_of(bundle: Bundle) -> dict[str, Any]:
+    """Return a bundle's golden vectors, JSON-ready: made anew, whoever's bundle it is.
+
+    Raises:
+        BundleError: a graph that is not the bundle's, or fails.
+    """
+    said: dict[str, Any] = {"version": VERSION, "about": ABOUT, "run": bundle.manifest[BOUND]}
+    rr: NDArray[np.float32] | None = None
+    if bundle.modality == "image":
+        examples: NDArray[Any] = _images()
+        said["images"], some = examples.tolist(), [0, 1]
+    else:
+        recordings = [_recording(number, bundle.rr_version) for number in range(len(RECORDINGS))]
+        examples, rr = beats_of(recordings)
+        said["recordings"], some = recordings, list(PATIENTS_ANSWER)
+        if bundle.rr_version == 2:
+            said["context"] = _context()
+        if (far := far_rule_in(bundle.manifest)) is not None:
+            farness = Farness(bundle.graph(far.graph), far.threshold)
+            distance = farness.distance(examples, AT_ONCE)
+            said["far"] = {"distance": rounded(distance), "far": (distance > far.threshold).astype(int).tolist()}
+    said["answered"] = {"global": list(range(len(examples))), "patients": some}
+    said["global"], said["patients"] = {}, {client: {} for client in bundle.patients}
+    for client, _, form, _ in models_in(bundle.manifest):
+        beats = said["answered"]["global" if client is None else "patients"]
+        classifier = bundle.classifier(client, int8=form == "int8")
+        found = answer_of(classifier, examples[beats], None if rr is None else rr[beats])
+        (said["global"] if client is None else said["patients"][client])[form] = found
+    return said

@@ -1,0 +1,80 @@
+"""A bundle as one zip file: the same files, stored as they are, the same bytes for the same bundle on every machine."""
+
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ecgfed.device.container import ZIP
+from ecgfed.device.manifest import MANIFEST
+from ecgfed.device.zip_file import MOST_BYTES, MOST_FILES
+from ecgfed.errors import BundleError, OptionError
+from ecgfed.files import check_new_folder, replacing_folder, write_together
+
+_LOCAL, _ENTRY, _END = struct.Struct("<4s5H3L2H"), struct.Struct("<4s6H3L5H2L"), struct.Struct("<4s4H2LH")
+#: Version 2.0 of the format, made on Unix; names in UTF-8; nothing packed; 1 January 1980, the first day a zip knows; a
+#: plain file that its owner may write and everybody read.
+_VERSION, _UNIX, _UTF8, _STORED, _DAY, _MODE = 20, 3 << 8, 1 << 11, 0, 0x21, 0o100644
+
+
+def is_zip(out: Path) -> bool:
+    """Say whether a bundle of this name shall be one file."""
+    return out.suffix.casefold() == ZIP
+
+
+def check_new_bundle(out: Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder or a zip file that is taken, before the work for it; raises OptionError."""
+    if not is_zip(out):
+        check_new_folder(out, overwrite=overwrite)
+    elif out.is_dir():
+        raise OptionError("--out", f"{out} is a folder", "a zip file to create", "choose another name")
+    elif out.exists() and not overwrite:
+        raise OptionError("--out", f"{out} exists", "a new file", "choose another, or pass --overwrite")
+
+
+@contextmanager
+def replacing_bundle(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a folder to put a bundle's files into; it takes its place, or is packed into one, when the block ends well.
+
+    Args:
+        out: a folder, or a file that ends in ``.zip``.
+        overwrite: replace what is there.
+
+    Raises:
+        OptionError: ``out`` is taken.
+        StorageError: the disk refuses; nothing was changed.
+        BundleError: more than a zip file holds.
+    """
+    if not is_zip(out):
+        with replacing_folder(out, overwrite=overwrite) as folder:
+            yield folder
+        return
+    check_new_bundle(out, overwrite=overwrite)
+    with tempfile.TemporaryDirectory(prefix="ecgfed-") as scratch:
+        folder = Path(scratch) / "bundle"
+        folder.mkdir()
+        yield folder
+        names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        names.sort(key=lambda name: name != MANIFEST)  # the manifest first: who reads a stream meets it at once
+        total = sum((folder / name).stat().st_size for name in names)
+        if len(names) >= min(MOST_FILES, 0xFFFF) or total > MOST_BYTES // 2:
+            raise BundleError(out, f"would hold {len(names):,} files of {total:,} bytes", "less", "export to a folder")
+        check_new_bundle(out, overwrite=overwrite)
+        write_together({out: packed(folder, names)})
+
+
+def packed(folder: Path, names: Iterable[str]) -> Iterator[bytes]:
+    """Yield the bytes of a zip file of some files of a folder."""
+    directory, at, count = b"", 0, 0
+    for name in names:
+        data, written = (folder / name).read_bytes(), name.encode()
+        same = (_VERSION, _UTF8, _STORED, 0, _DAY, zlib.crc32(data), len(data), len(data), len(written), 0)
+        head = _LOCAL.pack(b"PK\x03\x04", *same) + written
+        directory += _ENTRY.pack(b"PK\x01\x02", _UNIX | _VERSION, *same, 0, 0, 0, _MODE << 16, at) + written
+        yield head
+        yield data
+        at, count = at + len(head) + len(data), count + 1
+    yield directory
+    yield _END.pack(b"PK\x05\x06", 0, 0, count, count, len(directory), at, 0)

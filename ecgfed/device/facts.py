@@ -1,0 +1,83 @@
+"""What a manifest of version 2 says of each class in words, and of what each graph takes, gives and is made of."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ecgfed.beats.labels import BUILT_IN, LabelMap
+from ecgfed.device.graph import graph_fault, outside_of
+from ecgfed.device.onnx_file import ValueType, read_parts
+from ecgfed.device.protobuf import WireError
+from ecgfed.events.kinds import meaning_of
+
+#: Escape beats stand with normal beats in one AAMI table and with supraventricular ones in another: they follow the
+#: rest of their class.
+_ESCAPES = frozenset("ejn")
+
+
+def class_table(labels: LabelMap, *, of_beats: bool = True) -> list[dict[str, Any]]:
+    """Return each class with its ``code`` (its place among the logits), name, words, AAMI group and WFDB symbols.
+
+    Args:
+        labels: the classes.
+        of_beats: whether they are of beats; images have no symbols, no words and no group.
+    """
+    by_class: dict[str, list[str]] = {name: [] for name in labels.classes}
+    for symbol, name in labels.symbols.items() if of_beats else ():
+        by_class[name].append(symbol)
+    return [
+        {
+            "code": code,
+            "name": name,
+            "words": words_of(by_class[name]) or name,
+            "aami": aami_of(by_class[name]),
+            "symbols": by_class[name],
+        }
+        for code, name in enumerate(labels.classes)
+    ]
+
+
+def words_of(symbols: list[str]) -> str:
+    """Return what the beats of some WFDB symbols are called in plain English."""
+    return "; ".join(dict.fromkeys(word for symbol in symbols if (word := meaning_of(symbol))))
+
+
+def aami_of(symbols: list[str]) -> str | None:
+    """Return the AAMI group (N, S, V, F, Q) that all of some symbols belong to, None where they are of several."""
+    table = BUILT_IN["aami5"].symbols
+    groups = {table.get(symbol) for symbol in set(symbols) - _ESCAPES or symbols}
+    return groups.pop() if len(groups) == 1 else None
+
+
+def graph_facts(path: Path, data: bytes) -> dict[str, Any]:
+    """Return versions, inputs, output and operations of a graph, JSON-ready; an open axis is None.
+
+    Raises:
+        BundleError: it is no graph of ours.
+    """
+    model = outside_of(path, data)
+    try:
+        parts = read_parts(model.graph)
+    except WireError as problem:
+        raise graph_fault(path, problem) from None
+    return {
+        "ir_version": model.ir_version,
+        "opset": model.opset,
+        "inputs": [_value(entry) for entry in parts.inputs],
+        "outputs": [_value(entry) for entry in parts.outputs],
+        "operations": dict(sorted(Counter(node.op for node in parts.nodes).items())),
+    }
+
+
+def _value(entry: ValueType) -> dict[str, Any]:
+    return {"name": entry.name, "dtype": entry.dtype.name, "shape": list(entry.shape)}
+
+
+def check_class_table(manifest: Mapping[str, Any], labels: LabelMap, *, of_beats: bool) -> None:
+    """Compare a manifest's class table with its label map; raises KeyError, TypeError or ValueError."""
+    told = ("code", "name", "aami", "symbols")
+    table = class_table(labels, of_beats=of_beats)
+    found = [{name: one[name] for name in told} for one in manifest["class_table"]]
+    if found != [{name: one[name] for name in told} for one in table]:
+        raise ValueError("a class_table that says what label_map says")

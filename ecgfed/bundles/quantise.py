@@ -86,7 +86,9 @@ def int8_layers(model: onnx.ModelProto) -> list[Int8Layer]:
         if len(read) == 2 and all(one is not None and one.op_type == "DequantizeLinear" for one in read):
             quantiser = makers.get(read[0].input[0])  # type: ignore[union-attr]  # the line above says so
             if quantiser is None or quantiser.op_type != "QuantizeLinear":
-                raise BundleError("an int8 graph", f"reads {node.input[0]} as int8 that nothing made", "quantise's form")
+                raise BundleError(
+                    "an int8 graph", f"reads {node.input[0]} as int8 that nothing made", "quantise's form"
+                )
             found.append(_layer(node, read[1], quantiser, values))
     if not found:
         raise BundleError("a graph", "has no layer in int8", "one that 'ecgfed export --int8' wrote")
@@ -230,9 +232,7 @@ def folded(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
     return made, {name: origin[name] for name in (tensor.name for tensor in graph.initializer)}
 
 
-def _computed(
-    model: onnx.ModelProto, nodes: list[onnx.NodeProto], wanted: list[str]
-) -> dict[str, NDArray[np.generic]]:
+def _computed(model: onnx.ModelProto, nodes: list[onnx.NodeProto], wanted: list[str]) -> dict[str, NDArray[np.generic]]:
     if not wanted:
         return {}
     outputs = [helper.make_empty_tensor_value_info(name) for name in wanted]
@@ -317,7 +317,9 @@ def _weights(found: _Found, most: int, tensors: dict[str, onnx.TensorProto]) -> 
     others = tuple(one for one in range(weight.ndim) if one != found.axis)
     largest = int(np.abs(weight.astype(np.int64)).sum(axis=others).max()) * (MOST_INT8 - LEAST_INT8)
     if largest >= EXACT_IN_FLOAT:
-        raise BundleError(found.name, f"sums up to {largest:,} in int8", f"less than {EXACT_IN_FLOAT:,}", "a lower width")
+        raise BundleError(
+            found.name, f"sums up to {largest:,} in int8", f"less than {EXACT_IN_FLOAT:,}", "a lower width"
+        )
     tensors[found.name] = numpy_helper.from_array(weight, found.name)
     tensors[f"{found.name}.scale"] = numpy_helper.from_array(scale, f"{found.name}.scale")
     return [

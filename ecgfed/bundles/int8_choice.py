@@ -153,9 +153,9 @@ class Int8Forms:
             self.entries[None]["certainty"] = of_all
         for name, certainty in calibration.of_patients(of_all).items():
             self.entries[name]["certainty"] = certainty
-        for name, entry in self.entries.items():
-            if name is not None:
-                patients[name][INT8] = entry
+        for client, entry in self.entries.items():
+            if client is not None:
+                patients[client][INT8] = entry
         return {INT8: self.entries[None]}
 
     def overview(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ecgfed.device.container import Container, container_of
 from ecgfed.device.doubts import TrainedOn, trained_on
 from ecgfed.device.facts import graph_facts
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
+from ecgfed.device.int8 import int8_form
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
@@ -89,13 +90,13 @@ class Bundle:
         return trained_on(self.manifest)
 
     def classifier(self, patient: str | None = None, *, int8: bool = False) -> Classifier:
-        """Return a patient's classifier, or the global one; with ``int8`` its form in whole numbers of 8 bits.
+        """Return a patient's classifier, or the global one; with ``int8`` its int8 form.
 
         Its graphs are read once more, compared with the manifest, and these bytes are what runs.
 
         Raises:
-            BundleError: a patient the bundle does not know (the line lists those it knows); no int8 form; a graph that
-                was changed, that is not the manifest's, or that holds what export never writes.
+            BundleError: a patient the bundle does not know (the line lists those it knows), or who has no int8 form;
+                a graph that was changed, that is not the manifest's, or that holds what export never writes.
         """
         if patient is None:
             entry = self.manifest["global"]
@@ -106,11 +107,7 @@ class Bundle:
             raise BundleError(
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
-        chain = (entry.get("int8") or {}).get("chain") if int8 else entry["chain"]
-        if chain is None:
-            whose = "the global model" if patient is None else f"patient {patient}"
-            found = f"has no int8 form of {whose}: it was not asked for at export, or refused"
-            raise BundleError(self.path, found, "a form that is there", "leave --int8 out")
+        chain = int8_form(self.path, self.manifest, patient)["chain"] if int8 else entry["chain"]
         graphs = [self.graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):

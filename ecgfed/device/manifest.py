@@ -18,6 +18,7 @@ from ecgfed.device.classifier import INPUTS, input_of
 from ecgfed.device.container import Container
 from ecgfed.device.doubts import trained_on
 from ecgfed.device.facts import check_class_table
+from ecgfed.device.int8 import check_int8
 from ecgfed.device.preprocessing import difference, preprocessing_difference
 from ecgfed.errors import BundleError
 from ecgfed.gate import MAX_JSON_BYTES, check_labels, check_name, label_fault, parse_json, path_fault
@@ -130,6 +131,7 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
     _check_runtime(path, manifest, modality)
     _check_files(path, manifest)
     trained_on(manifest)
+    check_int8(manifest)
     check_certainties(manifest)
     if manifest["schema_version"] > 1:
         _check_told(path, manifest, labels, modality)

@@ -147,11 +147,7 @@ def test_an_edit_of_any_field_is_seen_by_the_digest(bundle: Path, field: str) ->
 
 @pytest.mark.parametrize(
     ("fields", "match"),
-    [
-        (("digest",), "has no digest"),
-        (("digest", "run"), "has no digest"),
-        (("run",), "was changed"),
-    ],
+    [(("digest",), "has no digest"), (("digest", "run"), "has no digest"), (("run",), "was changed")],
 )
 def test_what_binds_cannot_be_taken_off(bundle: Path, fields: tuple[str, ...], match: str) -> None:
     _edited(bundle, lambda manifest: [manifest.pop(name) for name in fields])

@@ -19,9 +19,7 @@ def manifest_of(bundle: Path) -> dict[str, Any]:
     return said
 
 
-def test_it_says_what_the_manifest_and_the_evaluation_say(
-    ecgfed: Command, fedavg_run: Path, tmp_path: Path
-) -> None:
+def test_it_says_what_the_manifest_and_the_evaluation_say(ecgfed: Command, fedavg_run: Path, tmp_path: Path) -> None:
     import shutil
 
     run = tmp_path / "run"

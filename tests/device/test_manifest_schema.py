@@ -71,7 +71,10 @@ def _set(*path: Any, to: Any) -> Callable[[Manifest], object]:
 
 
 SPOILED: dict[str, Callable[[Manifest], object]] = {
-    **{f"no {name}": _drop(name) for name in ("digest", "run", "files", "preprocessing", "class_table", "leads", "golden")},
+    **{
+        f"no {name}": _drop(name)
+        for name in ("digest", "run", "files", "preprocessing", "class_table", "leads", "golden")
+    },
     "another version": _set("schema_version", to=1),
     "digest of another length": _set("digest", to="0" * 63),
     "a class without a code": _drop("class_table", 0, "code"),

@@ -6,9 +6,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import cifar_source as cs
+import numpy as np
 import pytest
-from support import exported
+from support import Command, exported, traced_once  # noqa: F401 (a fixture)
 
+import ecgfed as front
+from ecgfed.cohort import cifar_files
+from ecgfed.device import check_golden, open_bundle
 from ecgfed.device.shipped import MODEL
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is of the extra 'dev'")
@@ -35,19 +40,35 @@ def test_the_model_in_the_package_keeps_to_it(validator: Any) -> None:
     assert faults(validator, manifest_of(MODEL)) == []
 
 
+@pytest.mark.usefixtures("traced_once")
 def test_bundles_of_every_kind_keep_to_it(validator: Any, fedavg_run: Path, local_run: Path, tmp_path: Path) -> None:
-    """Shared head, ensemble, global alone, personal answers of other roles, a signature, one patient more."""
-    import ecgfed
-
+    """Models whole and in parts, an ensemble, personal answers of other roles."""
     made = [exported(fedavg_run), exported(local_run)]
-    for number, how in enumerate(({"global_only": True}, {"personal": "kernel"}, {"personal": "gated"})):
-        made.append(ecgfed.export(fedavg_run, tmp_path / str(number), **how).path)  # type: ignore[arg-type]
+    made.append(front.export(fedavg_run, tmp_path / "gated", personal="gated").path)
     for bundle in made:
         assert faults(validator, manifest_of(bundle)) == [], bundle
 
 
-def test_a_bundle_of_images_keeps_to_it(validator: Any, image_bundle: Path) -> None:
-    assert faults(validator, manifest_of(image_bundle)) == []
+def test_a_bundle_of_images_keeps_to_it(
+    validator: Any, ecgfed: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has golden images, and no word of leads."""
+    monkeypatch.setattr(cifar_files, "ROWS", cs.ROWS)
+    cohort = cs.small_cohort(tmp_path / "cohort", clients=2)
+    small = ("--net", "convnet3", "--width", 0.125, "--rounds", 1, "--method", "fedper", "--quiet")
+    assert ecgfed("train", cohort, "--out", tmp_path / "run", *small).code == 0
+    said = ecgfed("export", tmp_path / "run", "--out", tmp_path / "bundle", "--quiet")
+    assert said.code == 0, said.err
+    assert faults(validator, manifest_of(tmp_path / "bundle")) == []
+    bundle = open_bundle(tmp_path / "bundle")
+    found = check_golden(bundle)
+    assert found.agrees, str(found)
+    assert len(found.stages) == 3 * (1 + len(bundle.patients))
+    golden = json.loads(bundle.read("golden.json"))
+    assert np.array(golden["images"]).shape == (2, 3, 32, 32)
+    logits = bundle.classifier().image_logits(np.array(golden["images"], np.uint8))
+    np.testing.assert_allclose(golden["global"]["float"]["logits"], logits, atol=1e-5)
+    assert "Any decision about a person" in bundle.read("CARD.md").decode()
 
 
 def _drop(*path: Any) -> Callable[[Manifest], object]:
@@ -71,10 +92,8 @@ def _set(*path: Any, to: Any) -> Callable[[Manifest], object]:
 
 
 SPOILED: dict[str, Callable[[Manifest], object]] = {
-    **{
-        f"no {name}": _drop(name)
-        for name in ("digest", "run", "files", "preprocessing", "class_table", "leads", "golden")
-    },
+    **{f"no {name}": _drop(name) for name in ("digest", "run", "files", "preprocessing", "class_table", "leads")},
+    "no golden vectors": _drop("golden"),
     "another version": _set("schema_version", to=1),
     "digest of another length": _set("digest", to="0" * 63),
     "a class without a code": _drop("class_table", 0, "code"),

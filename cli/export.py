@@ -14,7 +14,9 @@ from .watch import watching
 
 def export_command(
     run_path: RunArgument,
-    out: Annotated[Path, typer.Option("--out", help="The bundle folder to make.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The bundle to make: a folder, or one file where the name ends in .zip.")
+    ],
     cohort_path: MovedCohortOption = None,
     protocol: ProtocolOption = "ensemble",
     personal: PersonalOption = None,

@@ -49,7 +49,9 @@ def personalize_command(
         Path,
         typer.Argument(metavar="RECORD", help="A recording, with --labels; or a run, the folder of 'ecgfed train'."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The bundle folder to make, with this patient's model.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The bundle to make, a folder or a .zip, with this patient's model.")
+    ],
     labels: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Of a recording: what 'ecgfed label' saved, or a WFDB annotation."),

@@ -100,7 +100,7 @@ def results() -> dict[str, object]:
         "version": "9.9",
         "recipe": {"method": "grp-fed", "passes": 20.0, "local_steps": 4, "batch_size": 64, "window_share": 0.1,
                    "seed": 0, "folds": 5},
-        "final": {"digest": "ab" * 32, "bytes": 195_000, "rounds": 130, "settings": {}, "net": {"rr_version": 2},
+        "final": {"run": "ab" * 32, "rounds": 130, "settings": {}, "net": {"rr_version": 2},
                   "patients": 45, "records": 46, "class_counts": {"N": 7, "S": 3, "V": 2, "F": 1, "Q": 1},
                   "symbols": symbols},
         "twin": dict.fromkeys(("MLII", "MLII_from_5_minutes", "second"), ec57),

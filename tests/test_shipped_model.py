@@ -4,24 +4,46 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ecgfed.device import open_bundle
+from ecgfed.beats.path import BeatOptions, read_beats
+from ecgfed.device import check_golden, open_bundle
 from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, shipped_model
 from ecgfed.tasks.predict import predict
 
 ROOT = Path(__file__).parent.parent
+OLD = ROOT / "tests" / "data" / "version-1" / "bundle"
 RECORD = ROOT / "tests" / "data" / "version-0.1" / "recording" / "demo01"
 
 
 def test_it_is_there_small_and_whole() -> None:
     bundle = open_bundle(shipped_model())
-    assert sum(file.stat().st_size for file in MODEL.rglob("*") if file.name not in (CARD, CARD_DATA)) <= 300_000
+    assert sum(file.stat().st_size for file in MODEL.rglob("*")) <= 500_000
     assert all(file.is_file() for file in MODEL.iterdir()), "the package takes files of the folder itself alone"
     assert bundle.patients == ()
     assert bundle.leads == ("MLII",)
     assert bundle.rr_version == 2
     assert len(predict(RECORD)) > 60
+
+
+def test_it_answers_as_it_did_in_form_1() -> None:
+    """The same weights: the form of the bundle changed, and no answer."""
+    old, new = open_bundle(OLD), open_bundle(MODEL)
+    assert (old.manifest["schema_version"], new.manifest["schema_version"]) == (1, 2)
+    windows = read_beats(RECORD, BeatOptions(("MLII",))).windows
+    before, after = (one.classifier().logits(windows.window_mv, windows.rr_s) for one in (old, new))
+    np.testing.assert_allclose(after, before, rtol=0, atol=1e-5)
+    assert new.manifest["global"] == old.manifest["global"]
+    assert new.manifest["certainty"] == old.manifest["certainty"]
+    found = predict(old, RECORD)
+    assert found.label.tolist() == predict(new, RECORD).label.tolist()
+    assert found.uncertain.tolist() == predict(new, RECORD).uncertain.tolist()
+
+
+def test_its_golden_vectors_are_what_this_machine_computes() -> None:
+    found = check_golden(open_bundle(MODEL))
+    assert found.agrees, str(found)
 
 
 def test_its_card_is_of_this_bundle_and_of_the_benchmarks_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +53,7 @@ def test_its_card_is_of_this_bundle_and_of_the_benchmarks_results(monkeypatch: p
     from card import card_of, markdown
 
     card = json.loads((MODEL / CARD_DATA).read_text())
-    assert card["bundle"]["digest"] == open_bundle(MODEL).manifest["digest"]
+    assert card["bundle"]["run"] == open_bundle(MODEL).manifest["run"]
     results = json.loads((ROOT / "benchmarks" / "shipped" / "results.json").read_text())
     assert json.loads(json.dumps(card_of(results))) == card
     assert (MODEL / CARD).read_text() == markdown(card)

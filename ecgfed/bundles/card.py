@@ -48,7 +48,7 @@ def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of a bundle's card, JSON-ready, from what its manifest says."""
     counts, scores = manifest["trained_on"]["class_counts"], manifest.get("scores")
     of_beats, kind = manifest.get("modality", "ecg") == "ecg", str(manifest["cohort"]["kind"])
-    per_class = {row["class"]: row for row in (scores or {}).get("per_class", ())}
+    per_class = {str(row["class"]): row for row in (scores or {}).get("per_class", ())}
     return {
         "name": "A bundle of ecgfed",
         "tool_version": manifest["tool_version"],
@@ -101,6 +101,10 @@ def data_line(data: Mapping[str, Any]) -> str:
     return f"{where}. Licence: {data['licence']}.{said}"
 
 
+def _count(value: object) -> str:
+    return f"{value:,}" if type(value) is int else "-"
+
+
 def _share(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float | int) and not isinstance(value, bool) else "-"
 
@@ -109,7 +113,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     """Return the card for a person; made of its facts alone."""
     data, recipe = card["data"], card["recipe"]
     made_up = "Every patient was made up. " if data["synthetic"] else ""
-    whom = "" if data["clients"] is None else f" of {data['clients']:,} clients"
+    whom = "" if data["clients"] is None else f" of {_count(data['clients'])} clients"
     settings = ", ".join(f"{plain(name)} {plain(value)}" for name, value in recipe["settings"].items())
     parts = [
         f"# {card['name']}",
@@ -121,7 +125,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",
-        f"{plain(recipe['method'])}, {recipe['rounds']} rounds; {settings or 'no settings'}. It holds the global model "
+        f"{plain(recipe['method'])}, {_count(recipe['rounds'])} rounds; {settings or 'no settings'}. It holds the global model "
         f"({plain(card['models']['protocol'])}) and those of {card['models']['patients']:,} patients "
         f"(made by: {plain(recipe['personal'])}).",
         "## Classes, and the global model's scores on the test split",
@@ -166,5 +170,5 @@ def _by_patient(patients: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
     scored = {name: one for name, one in patients.items() if one}
     if not scored:
         return []
-    rows = ((plain(name), f"{one['beats']:,}", _share(one["macro_f1"])) for name, one in scored.items())
+    rows = ((plain(name), _count(one.get("beats")), _share(one.get("macro_f1"))) for name, one in scored.items())
     return ["Each patient's own model on that patient's test beats:", table(("patient", "beats", "macro-F1"), rows)]

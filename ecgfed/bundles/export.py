@@ -37,6 +37,8 @@ from ecgfed.personal.registry import METHODS_OWN, personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
 
+#: What is told of each class's scores.
+_OF_CLASS = ("class", "beats", "predicted", "sensitivity", "positive_predictivity", "f1")
 INTENDED_USE = "Research use only, not for diagnosis; needs physician over-read."
 
 
@@ -334,12 +336,12 @@ def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, d
         if result["round"] != state.round:
             return {}
         own = {
-            row["client"]: {"split": "test", "beats": row["beats"], "macro_f1": row["personal_f1"]}
+            row["client"]: {"split": "test", "beats": int(row["beats"]), "macro_f1": row["personal_f1"]}
             for row in result["per_patient"]
         }
         same_answer = run.method.has_global_model or result["protocol"] == protocol
         means = {name: value for name, value in result["scores"].items() if same_answer or name != "T_g"}
-        classes = [dict(row) for row in result.get("per_class", ())]
-    except (KeyError, TypeError, AttributeError) as problem:
+        classes = [{name: row[name] for name in _OF_CLASS} for row in result.get("per_class", ())]
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise BundleError(path, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {run.path}' again") from None
     return {"": {"split": "test", **means, **({"per_class": classes} if same_answer else {})}, **own}

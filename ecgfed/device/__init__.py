@@ -4,6 +4,7 @@ from ecgfed.beats.context import LOOK_AHEAD, ContextStream
 from ecgfed.beats.intervals import intervals_s
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.classifier import Classifier
+from ecgfed.device.golden import GoldenCheck, check_golden
 from ecgfed.device.predictions import Predictions
 from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
@@ -13,8 +14,10 @@ __all__ = [
     "Bundle",
     "Classifier",
     "ContextStream",
+    "GoldenCheck",
     "Predictions",
     "QrsDetector",
+    "check_golden",
     "detect_qrs",
     "intervals_s",
     "open_bundle",

@@ -43,7 +43,7 @@ def export(
 
     Args:
         run: a run or its folder.
-        out: the bundle folder to make.
+        out: the bundle to make: a folder, or one file where its name ends in ``.zip``.
         cohort: the run's cohort, where it has moved.
         protocol: how a method without a global model answers globally, ``ensemble`` or ``average``.
         personal: the personal answers, a name of ``ecgfed.personal``, or ``method`` for what the method keeps; default

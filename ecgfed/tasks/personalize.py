@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.path import BeatOptions, read_beats
 from ecgfed.bundles.export import PatientModel, write_bundle
+from ecgfed.bundles.packing import check_new_bundle
 from ecgfed.bundles.parity import PARITY_BEATS
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
@@ -19,7 +20,7 @@ from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_beats, from_class_mix, inputs_of
 from ecgfed.federation.state import State
-from ecgfed.files import check_new_folder, sha256
+from ecgfed.files import sha256
 from ecgfed.gate import MAX_TOML_BYTES, name_fault, parse_json, read_bounded
 from ecgfed.methods.answers import Chain
 from ecgfed.personal.apply import chosen_name
@@ -143,7 +144,7 @@ def personalize(
         personal_by_name(personal)
         if class_mix is not None:
             raise OptionError("--personal and --class-mix", "both given", "one of them")
-    check_new_folder(out, overwrite=overwrite)
+    check_new_bundle(out, overwrite=overwrite)
     signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     federation = cohort_of(opened, cohort)

@@ -88,7 +88,8 @@ def test_a_chain_of_extractor_and_head(
     run, state = _prepared(fedavg_run, kind)
     export_bundle(run, run.cohort(), state, tmp_path / "bundle")
     manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
-    assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors", *files}
+    beside = ("golden.json", "CARD.md", "card.json")
+    assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors", *files, *beside}
     second = ["patients/p2.extractor.onnx", "patients/p2.head.onnx"] if own_head else ["patients/p2.onnx", "head.onnx"]
     assert manifest["patients"]["p2"]["chain"] == second
     saved = SavedRun(fedavg_run, cohort_path)

@@ -57,7 +57,14 @@ FIELDS = {
     "patients",
     "trained_on",
     "certainty",
+    "class_table",
+    "preprocessing",
+    "golden",
+    "card",
+    "card_facts",
 }
+#: Files of every bundle that are no graphs.
+BESIDE = {"golden.json", "CARD.md", "card.json"}
 
 
 def _manifest(bundle: Path) -> dict[str, Any]:
@@ -87,7 +94,7 @@ def test_manifest(kind: str, cohort_path: Path, request: pytest.FixtureRequest) 
     bundle, cohort = exported(run), json.loads((cohort_path / "cohort.json").read_text())
     manifest, meta = _manifest(bundle), json.loads((run / "run.json").read_text())
     assert set(manifest) == FIELDS | ({"rr_features"} if kind == "fedavg" else set())
-    assert manifest["schema_version"] == 1
+    assert manifest["schema_version"] == 2
     assert manifest["tool_version"] == version("ecgfed")
     assert "not for diagnosis" in manifest["intended_use"]
     assert (manifest["fs_hz"], manifest["window_samples"], manifest["r_index"]) == (360.0, 256, 100)
@@ -118,7 +125,7 @@ def test_every_file_and_its_sha256(kind: str, request: pytest.FixtureRequest) ->
 
 def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
     manifest = _manifest(exported(fedavg_run))
-    assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors"}
+    assert set(manifest["files"]) == {"global.onnx", "far.onnx", "weights/global.safetensors"} | BESIDE
     assert (manifest["global"]["chain"], manifest["global"]["protocol"]) == (["global.onnx"], "one model")
     assert all(entry["chain"] == ["global.onnx"] for entry in manifest["patients"].values())
     weights = load_file(exported(fedavg_run) / manifest["weights"])
@@ -129,7 +136,8 @@ def test_fedavg_ships_one_model(fedavg_run: Path, cohort_path: Path) -> None:
 
 def test_local_ships_a_model_for_each_patient(local_run: Path) -> None:
     manifest = _manifest(exported(local_run))
-    assert set(manifest["files"]) == {"global.onnx", "far.onnx", *(f"patients/{name}.onnx" for name in PATIENTS)}
+    own = {f"patients/{name}.onnx" for name in PATIENTS}
+    assert set(manifest["files"]) == {"global.onnx", "far.onnx"} | own | BESIDE
     assert (manifest["global"]["chain"], manifest["global"]["protocol"]) == (["global.onnx"], "ensemble")
     assert {name: entry["chain"] for name, entry in manifest["patients"].items()} == {
         name: [f"patients/{name}.onnx"] for name in PATIENTS
@@ -304,9 +312,9 @@ def test_scores_of_an_evaluation_travel_with_the_bundle(local_run: Path, tmp_pat
     folder.mkdir()
     write_json(folder / "scores.json", {"round": 2, "protocol": "average", **result})
     manifest = _export(run, tmp_path / "ensemble", protocol="ensemble")
-    told = {"split": "test", **result["scores"]}
+    told = {"split": "test", **result["scores"], "per_class": result["per_class"]}
     assert _export(run, tmp_path / "average", protocol="average")["scores"] == told
-    del told["T_g"]
+    del told["T_g"], told["per_class"]
     assert manifest["scores"] == told
     for row in result["per_patient"]:
         score = {"split": "test", "beats": row["beats"], "macro_f1": row["personal_f1"]}
@@ -315,7 +323,18 @@ def test_scores_of_an_evaluation_travel_with_the_bundle(local_run: Path, tmp_pat
     assert _export(run, tmp_path / "stale")["scores"] is None
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '{"round": 2}', "{", '{"round": 2, "per_patient": [1], "scores": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        '{"round": 2}',
+        "{",
+        '{"round": 2, "per_patient": [1], "scores": {}}',
+        '{"round": 2, "per_patient": [], "scores": {}, "protocol": "", "per_class": [{}]}',
+        '{"round": 2, "per_patient": [], "scores": {}, "protocol": "", "per_class": 3}',
+    ],
+)
 def test_broken_scores_are_refused(fedavg_run: Path, tmp_path: Path, text: str) -> None:
     run = open_run(copied(fedavg_run, tmp_path / "run"))
     (run.path / "evaluation-test").mkdir()

@@ -3,7 +3,7 @@
  * (ecgfed/signal/quality.py, docs/quality.md).
  */
 
-import { fillGaps } from "./filters.js";
+import { bridgeSamples, fillGaps } from "./filters.js";
 import { bandPass, convolved } from "./fir.js";
 import { runningMedian } from "./medians.js";
 import { rint, runs } from "./numbers.js";
@@ -122,7 +122,7 @@ export function rails(recorded) {
  */
 export function firstLook(recorded, fsHz, atRail) {
   const missing = Uint8Array.from(recorded, (one) => (Number.isFinite(one) ? 0 : 1));
-  const signal = fillGaps(recorded).map(limited);
+  const signal = fillGaps(recorded, Infinity).map(limited);
   const rail = new Uint8Array(signal.length);
   for (const extreme of atRail) {
     const there = Uint8Array.from(signal, (one, i) => (one === extreme && !missing[i] ? 1 : 0));
@@ -324,9 +324,10 @@ export function leadQuality(recorded, fsHz, atRail) {
   /** @type {Record<string, Uint8Array>} */
   const masks = { ...first.masks };
   if (first.lost.includes(0)) {
-    const signal = fillGaps(first.signal, first.lost);
+    const longest = bridgeSamples(fsHz);
+    const signal = fillGaps(first.signal, longest, first.lost);
     const { height, spike } = spikesOf(signal, first.lost, fsHz);
-    const bridged = fillGaps(signal, first.lost.map((one, i) => one | spike[i]));
+    const bridged = fillGaps(signal, longest, first.lost.map((one, i) => one | spike[i]));
     Object.assign(masks, { spike, ...noiseAndJumps(bridged, first.lost, spike, height, fsHz) });
   }
   return new LeadQuality(recorded.length, fsHz, stretchesOf(masks));

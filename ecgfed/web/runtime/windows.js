@@ -2,7 +2,7 @@
 
 import { FEATURES, contextFeatures } from "./context.js";
 import { Resampler } from "./fir.js";
-import { bandPass, fillGaps } from "./filters.js";
+import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
 import { clip, rint } from "./numbers.js";
 import { NO_SIGNAL } from "./quality.js";
 import { intervalsS, rrFeatures } from "./rr.js";
@@ -46,7 +46,7 @@ export function placeOf(peak, fsHz, samples) {
  * @returns {Windows}
  */
 export function windowsAround(signalMv, fsHz, peaks, quality, rrVersion) {
-  const filtered = new Resampler(fsHz, FS_HZ).whole(bandPass(fillGaps(signalMv), fsHz));
+  const filtered = new Resampler(fsHz, FS_HZ).whole(bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz));
   const [bad, lost] = [quality.spans(), quality.spans(NO_SIGNAL)];
   const padded = peaks.map(() => false);
   const windowMv = peaks.map((peak, i) => {

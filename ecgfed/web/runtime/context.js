@@ -58,10 +58,12 @@ export class ContextStream {
     return this.give(this.first + this.held.length);
   }
 
-  /** Return what would be said of the last so many beats if none followed. @param {number} many */
-  early(many) {
-    const start = Math.max(0, Math.floor((this.first + this.held.length - many - HISTORY) / BLOCK) * BLOCK - this.first);
-    return featuresOf(this.held.slice(start)).slice(-many);
+  /** Return what would be said of some beats more if none followed them. @param {Beat[]} beats */
+  early(beats) {
+    if (!beats.length) return [];
+    const all = this.first + this.held.length;
+    const start = Math.max(0, Math.floor((all - HISTORY) / BLOCK) * BLOCK - this.first);
+    return featuresOf([...this.held.slice(start), ...beats]).slice(-beats.length);
   }
 
   /** @param {number} until */

@@ -1,18 +1,17 @@
 /** One way to write a JSON value, the same in every language (RFC 8785), and SHA-256 by Web Crypto. */
 
-/** @typedef {null | boolean | number | string | Json[] | {[name: string]: Json}} Json */
-
 /**
  * Return a JSON value in canonical form.
- * @param {Json} value
+ * @param {unknown} value a value of JSON
  * @returns {string}
  */
 export function canonical(value) {
   if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${value} is no number of JSON`);
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  const keys = Object.keys(value).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join(",")}}`;
+  const fields = /** @type {Record<string, unknown>} */ (value);
+  const keys = Object.keys(fields).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(fields[key])}`).join(",")}}`;
 }
 
 /**
@@ -28,7 +27,7 @@ export async function sha256(bytes) {
 
 /**
  * Return the digest of a document: SHA-256 of its canonical form, one field of it left out.
- * @param {{[name: string]: Json}} document
+ * @param {Record<string, unknown>} document
  * @param {string} without
  */
 export async function digestOf(document, without) {

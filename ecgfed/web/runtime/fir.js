@@ -126,8 +126,9 @@ export class Resampler {
    * @param {number} toHz
    */
   constructor(fsHz, toHz) {
-    [this.up, this.down] = fsHz === toHz ? [1, 1] : limitDenominator(toHz / fsHz, 5000);
-    const { up, down } = this;
+    const [up, down] = fsHz === toHz ? [1, 1] : limitDenominator(toHz / fsHz, 5000);
+    this.up = up;
+    this.down = down;
     const half = REACH * Math.max(up, down);
     const taps = up === down ? Float64Array.of(1) : lowPass(2 * half + 1, 1 / Math.max(up, down)).map((one) => one * up);
     const before = up === down ? 0 : down - (half % down);

@@ -1,9 +1,11 @@
 /** What Node alone can do: a bundle and recordings from the disk. */
 
 import { readFile, readdir } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { openBundle } from "./bundle.js";
-import { BundleError } from "./errors.js";
+import { BundleError, RecordError } from "./errors.js";
+import { readRecording } from "./recordings.js";
+import { readHeader, textOf } from "./wfdb.js";
 
 /**
  * Open a bundle's folder or zip file.
@@ -22,4 +24,26 @@ export async function openBundleAt(path, options) {
     files.set(relative(path, file).split(sep).join("/"), await readFile(file));
   }
   return openBundle(files, options);
+}
+
+/** @param {string} path */
+async function named(path) {
+  const bytes = await readFile(path).catch(() => {
+    throw new RecordError(path, "does not exist, or cannot be read", "a recording", "check the path");
+  });
+  return { name: basename(path), bytes: new Uint8Array(bytes) };
+}
+
+/**
+ * Read a recording from the disk: a WFDB record with or without its ending, an EDF file, or a text table.
+ * @param {string} path
+ * @param {{fsHz?: number, units?: string, columns?: string[]}} [how] what a table leaves open
+ */
+export async function readRecordingAt(path, how = {}) {
+  if (/\.(?:edf|csv|tsv|txt)$/i.test(path)) return readRecording([await named(path)], how);
+  const header = await named(`${path.replace(/\.(?:hea|dat)$/, "")}.hea`);
+  const names = new Set(readHeader(header.name, textOf(header.bytes)).signals.map((one) => one.file));
+  const files = [];
+  for (const name of names) files.push(await named(join(dirname(path), name)));
+  return readRecording([header, ...files], how);
 }

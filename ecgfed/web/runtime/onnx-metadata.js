@@ -1,5 +1,6 @@
 /** What an ONNX file says of itself, read without running it: version of the operations, metadata. */
 
+const NOTHING = new Uint8Array(0);
 const TEXT = new TextDecoder("utf-8", { fatal: true });
 
 /**
@@ -51,10 +52,10 @@ export function readMetadata(bytes) {
   for (const [field, value] of fieldsOf(bytes)) {
     if (field === 14 && value instanceof Uint8Array) {
       const pair = new Map(fieldsOf(value));
-      metadata.set(textOf(pair.get(1) ?? ""), textOf(pair.get(2) ?? ""));
+      metadata.set(textOf(pair.get(1) ?? NOTHING), textOf(pair.get(2) ?? NOTHING));
     } else if (field === 8 && value instanceof Uint8Array) {
       const one = new Map(fieldsOf(value));
-      const domain = textOf(one.get(1) ?? new Uint8Array(0));
+      const domain = textOf(one.get(1) ?? NOTHING);
       if (domain === "" || domain === "ai.onnx") opset = Number(one.get(2) ?? 0);
     }
   }

@@ -36,19 +36,21 @@ export function quantile(values, share) {
 }
 
 /** @param {Float64Array} values */
-function centred(values) {
-  const mean = values.reduce((sum, one) => sum + one, 0) / values.length;
-  return values.map((one) => one - mean);
+function meanOf(values) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i += 1) sum += values[i];
+  return sum / values.length;
 }
 
 /** Correlation, NaN where one has a NaN. @param {Float64Array} values @param {Float64Array} others */
 function alike(values, others) {
-  const [one, other] = [centred(values), centred(others)];
+  const [mean, otherMean] = [meanOf(values), meanOf(others)];
   let [product, first, second] = [0, 0, 0];
-  for (let i = 0; i < one.length; i += 1) {
-    product += one[i] * other[i];
-    first += one[i] * one[i];
-    second += other[i] * other[i];
+  for (let i = 0; i < values.length; i += 1) {
+    const [one, other] = [values[i] - mean, others[i] - otherMean];
+    product += one * other;
+    first += one * one;
+    second += other * other;
   }
   return product / Math.sqrt(Math.max(first * second, 1e-12));
 }
@@ -121,7 +123,11 @@ function blockQuantiles(values, share) {
 export class OwnShape {
   /** @param {Beat[]} beats */
   constructor(beats) {
-    const parts = beats.map(partsOf);
+    const parts = beats.map((beat) => {
+      const known = PARTS.get(beat) ?? partsOf(beat);
+      PARTS.set(beat, known);
+      return known;
+    });
     const before = beats.map((beat) => beat.beforeS);
     const usable = beats.map((beat, i) => beat.usable && parts[i].rms > LEAST_MV);
     this.parts = parts;
@@ -161,6 +167,9 @@ export class OwnShape {
   }
 }
 
+/** What was made of beats that are looked at again. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
+const PARTS = new WeakMap();
+
 /** What a beat's window says on its own. @param {Beat} beat */
 function partsOf(beat) {
   const middle = middleOf(beat.windowMv);
@@ -171,7 +180,9 @@ function partsOf(beat) {
   const size = Math.max(rms, LEAST_MV);
   const width = duration(window.slice(QRS_AT_MOST[0], QRS_AT_MOST[1]));
   const scaled = window.map((one) => one / size);
-  const pRegion = centred(scaled.slice(P_REGION[0], P_REGION[1]));
+  const region = scaled.slice(P_REGION[0], P_REGION[1]);
+  const mean = meanOf(region);
+  const pRegion = region.map((one) => one - mean);
   return {
     rms,
     qrs: scaled.slice(QRS[0], QRS[1]),

@@ -63,7 +63,8 @@ export class ContextStream {
     if (!beats.length) return [];
     const all = this.first + this.held.length;
     const start = Math.max(0, Math.floor((all - HISTORY) / BLOCK) * BLOCK - this.first);
-    return featuresOf([...this.held.slice(start), ...beats]).slice(-beats.length);
+    const known = this.held.slice(start);
+    return featuresOf([...known, ...beats], known.length, known.length + beats.length);
   }
 
   /** @param {number} until */
@@ -74,7 +75,7 @@ export class ContextStream {
       const stop = Math.min(until, this.given + 1024 * BLOCK);
       const start = Math.max(0, this.given - HISTORY);
       const here = this.held.slice(start - this.first, stop + LOOK_AHEAD - this.first);
-      found.push(...featuresOf(here).slice(this.given - start, stop - start));
+      found.push(...featuresOf(here, this.given - start, stop - start));
       this.given = stop;
     }
     const drop = Math.max(0, this.given - HISTORY) - this.first;
@@ -86,16 +87,17 @@ export class ContextStream {
   }
 }
 
-/** Features of beats in a row. @param {Beat[]} beats @returns {Float32Array[]} */
-function featuresOf(beats) {
+/** Features of some of the beats in a row. @param {Beat[]} beats @param {number} from @param {number} to @returns {Float32Array[]} */
+function featuresOf(beats, from, to) {
   const own = new OwnShape(beats);
-  const change = changesOf(beats);
-  return beats.map((beat, i) => {
+  const change = changesOf(beats, from, to);
+  return beats.slice(from, to).map((beat, at) => {
+    const i = from + at;
     const before = beat.beforeS;
     const after = i + 1 < beats.length ? beats[i + 1].beforeS : NaN;
     const [typical, sinus] = [own.typical[i], own.sinus[i]];
     const shape = own.againstReference(i);
-    const regular = 1 / (1 + Math.exp((change[i] - IRREGULAR) / IRREGULAR_WIDTH));
+    const regular = 1 / (1 + Math.exp((change[at] - IRREGULAR) / IRREGULAR_WIDTH));
     const like = Math.min(Math.max((1 - shape.qrsUnlike / 2 - LIKE_FROM) / LIKE_WIDTH, 0), 1);
     const early = Math.min(logRatio(before, sinus) + PREMATURE / LOG_UNIT, 0);
     return Float32Array.from(
@@ -103,7 +105,7 @@ function featuresOf(beats) {
         logRatio(before, typical),
         logRatio(after, sinus),
         logRatio(after, before),
-        Math.log(Math.max(change[i], 0.005) / IRREGULAR),
+        Math.log(Math.max(change[at], 0.005) / IRREGULAR),
         shape.qrsUnlike,
         shape.qrsApart,
         shape.size,
@@ -125,15 +127,18 @@ function featuresOf(beats) {
 /**
  * Irregularity: the median of the last changes of the interval, 0 where there is no rhythm yet.
  * @param {Beat[]} beats
+ * @param {number} from
+ * @param {number} to
  */
-function changesOf(beats) {
+function changesOf(beats, from, to) {
   const logs = beats.map((beat) => Math.log(beat.beforeS));
-  const least = logs.map((here, i) => {
-    const steps = [1, 2].map((by) => (i >= by ? Math.abs(here - logs[i - by]) : NaN)).filter((one) => !Number.isNaN(one));
-    return steps.length ? Math.min(...steps) : NaN;
+  const least = Float64Array.from(logs, (here, i) => {
+    const one = i >= 1 ? Math.abs(here - logs[i - 1]) : NaN;
+    const two = i >= 2 ? Math.abs(here - logs[i - 2]) : NaN;
+    return Number.isNaN(one) ? two : Number.isNaN(two) ? one : Math.min(one, two);
   });
-  return least.map((_, i) => {
-    const found = quantile(Float64Array.from(least.slice(Math.max(i - CHANGES + 1, 0), i + 1)), CHANGE_SHARE);
+  return Array.from({ length: to - from }, (_, at) => {
+    const found = quantile(least.slice(Math.max(from + at - CHANGES + 1, 0), from + at + 1), CHANGE_SHARE);
     return Number.isFinite(found) ? found : 0;
   });
 }

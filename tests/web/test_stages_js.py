@@ -36,7 +36,7 @@ def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[n
     span = slice(at["noise"], at["noise"] + round(4 * fs_hz))
     signal[span] += 0.3 * rng.standard_normal(span.stop - span.start)
     signal[at["jump"] :] += 2.5
-    for where in rng.integers(round(50 * fs_hz), len(signal) - 10, 3):
+    for where in rng.integers(round(59 * fs_hz), len(signal) - round(2 * fs_hz), 3):
         signal[where : where + max(2, round(0.01 * fs_hz))] += 9.0
     signal[: round(0.3 * fs_hz)] = np.nan
     both = np.stack([signal, other])

@@ -52,6 +52,7 @@ def inline_page(
     data: Any,
     sheet: str = "",
     served: bool = False,
+    module: str = "",
 ) -> str:
     """Return a whole HTML document that needs no other file and no network.
 
@@ -66,20 +67,28 @@ def inline_page(
         data: what the scripts read from the element ``page-data``, JSON-ready.
         sheet: what stands at the foot of every printed sheet, as text.
         served: the page may talk to the server that it came from, and to no other.
+        module: a script of its own that runs last, as a module; it may compile WebAssembly.
+
+    Raises:
+        ValueError: a module that would end its own element.
     """
     style, script = "\n".join(map(asset, styles)), "\n".join(map(asset, scripts))
     if sheet:
         told = _css_string(shortened(safe_text(sheet), _SHEET))
         style += f"\n@page {{ @bottom-left {{ content: {told}; font: 8pt Arial, sans-serif; }} }}\n"
+    if "</script" in module.casefold() or "<!--" in module:
+        raise ValueError("a module that holds the end of a script element")
+    runs = f"{_hash(script)} {_hash(module)} 'wasm-unsafe-eval'" if module else _hash(script)
     policy = (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; style-src {_hash(style)}; script-src {runs}; img-src data:; base-uri 'none'; "
         "form-action 'none'" + ("; connect-src 'self'" if served else "")
     )
+    last = f'<script type="module">{module}</script>\n' if module else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escaped(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n"
         f'<script type="application/json" id="{DATA_ID}">{script_json(data)}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
+        f"<script>{script}</script>\n{last}</body>\n</html>\n"
     )

@@ -1,0 +1,55 @@
+/** The beats of what is open, in order of time: what a stream said early gives way to what it says in the end. */
+
+/** @typedef {import("../runtime/index.d.ts").StreamBeat} StreamBeat */
+
+export class Beats {
+  constructor() {
+    /** @type {StreamBeat[]} */
+    this.all = [];
+  }
+
+  /** @param {StreamBeat[]} fresh */
+  add(fresh) {
+    for (const beat of fresh) {
+      let at = this.all.length;
+      while (at > 0 && this.all[at - 1].sample >= beat.sample) at -= 1;
+      const same = at < this.all.length && this.all[at].sample === beat.sample;
+      if (same && this.all[at].final) continue;
+      this.all.splice(at, same ? 1 : 0, beat);
+    }
+    const last = fresh.filter((one) => one.final).at(-1);
+    if (last) this.all = this.all.filter((one) => one.final || one.sample > last.sample); // no beat after all: a spike
+  }
+
+  /** Beats of each class, the most frequent first. @returns {{name: string, count: number, uncertain: number}[]} */
+  counts() {
+    /** @type {Map<string, {name: string, count: number, uncertain: number}>} */
+    const found = new Map();
+    for (const beat of this.all) {
+      const one = found.get(beat.class) ?? { name: beat.class, count: 0, uncertain: 0 };
+      one.count += 1;
+      one.uncertain += Number(beat.uncertain);
+      found.set(beat.class, one);
+    }
+    return [...found.values()].sort((a, b) => b.count - a.count);
+  }
+
+  /** Beats a minute over the last ten intervals before a sample, or null. @param {number} sample @param {number} fsHz */
+  rate(sample, fsHz) {
+    const before = this.all.filter((one) => one.sample <= sample).slice(-11);
+    if (before.length < 3) return null;
+    const steps = before.slice(1).map((one, i) => one.sample - before[i].sample).sort((a, b) => a - b);
+    return Math.round((60 * fsHz) / steps[steps.length >> 1]);
+  }
+
+  /** A table as `ecgfed predict` writes it. @param {number} fsHz */
+  csv(fsHz) {
+    const quoted = (/** @type {string} */ text) => (/[",\n\r]|^[=+\-@\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const rows = this.all.filter((one) => one.final).map((one) => [
+      one.sample, (one.sample / fsHz).toFixed(4), quoted(one.class), quoted(one.symbol), one.probability.toFixed(4), one.flags,
+      one.poorQuality, Number(one.uncertain), Number(one.far),
+    ]);
+    const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far";
+    return `${[head, ...rows.map((row) => row.join(","))].join("\r\n")}\r\n`;
+  }
+}

@@ -1,0 +1,5 @@
+/** What paper.js is on a page. */
+declare const EcgPaper: {
+  draw(host: HTMLElement, strip: object, options?: object): SVGElement;
+  clock(seconds: number, digits?: number): string;
+};

@@ -1,0 +1,124 @@
+/** Where samples come from as they are recorded: a recording played, a serial port, Bluetooth. */
+
+import { LineReader } from "../runtime/serial.js";
+
+/** @typedef {import("../runtime/index.d.ts").Recording} Recording */
+/**
+ * What a source tells: what comes, once; samples, a row for each lead; that it has ended, or why.
+ * @typedef {{begin: (about: {fsHz: number, leads: string[]}) => Promise<void>, samples: (chunk: Float64Array[]) => Promise<void>, end: (problem?: unknown) => Promise<void>}} Listener
+ */
+
+const STEP_MS = 100;
+const BAUD = 115200;
+/** Nordic's UART service: what it sends comes as notifications of the second characteristic. */
+const UART = "6e400001-b5a3-f393-e0a9-e50e24dcca9e";
+const UART_SENDS = "6e400003-b5a3-f393-e0a9-e50e24dcca9e";
+
+/**
+ * Play a recording as if it were recorded now.
+ * @param {Recording} recording
+ * @param {() => number} speed how many seconds a second, asked each time
+ * @param {Listener} listener
+ * @returns {() => void} stops it
+ */
+export function play(recording, speed, listener) {
+  let stopped = false;
+  const rows = recording.signalsMv.map((row) => Float64Array.from(row));
+  const run = async () => {
+    await listener.begin({ fsHz: recording.fsHz, leads: recording.leads ?? rows.map((_, i) => `lead ${i + 1}`) });
+    let [at, before] = [0, performance.now()];
+    while (!stopped && at < rows[0].length) {
+      await new Promise((done) => setTimeout(done, STEP_MS));
+      const now = performance.now();
+      const due = Math.min(((now - before) / 1000) * speed(), 5 * speed());
+      before = now;
+      const stop = Math.min(at + Math.max(1, Math.round(due * recording.fsHz)), rows[0].length);
+      await listener.samples(rows.map((row) => row.subarray(at, stop)));
+      at = stop;
+    }
+  };
+  run().then(() => listener.end(), (problem) => listener.end(problem));
+  return () => {
+    stopped = true;
+  };
+}
+
+/**
+ * Take lines of text as they come.
+ * @param {AsyncIterable<string>} texts
+ * @param {Listener} listener
+ */
+async function readLines(texts, listener) {
+  const reader = new LineReader();
+  let begun = false;
+  for await (const text of texts) {
+    const chunk = reader.push(text);
+    if (reader.about && !begun) {
+      begun = true;
+      await listener.begin(reader.about);
+    }
+    if (begun && chunk[0].length) await listener.samples(chunk);
+  }
+}
+
+/** Whether this browser has serial ports, and Bluetooth. */
+export const hasSerial = () => "serial" in navigator;
+export const hasBluetooth = () => "bluetooth" in navigator;
+
+/** Read a serial port that a person chooses. @param {Listener} listener @returns {Promise<() => void>} */
+export async function fromSerial(listener) {
+  const port = await /** @type {any} */ (navigator).serial.requestPort();
+  await port.open({ baudRate: BAUD });
+  const reader = port.readable.getReader();
+  const decoder = new TextDecoder();
+  async function* texts() {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield decoder.decode(value, { stream: true });
+    }
+  }
+  const close = () => reader.cancel().catch(() => undefined);
+  const ended = async (/** @type {unknown} */ problem) => {
+    await close();
+    reader.releaseLock();
+    await port.close().catch(() => undefined);
+    await listener.end(problem);
+  };
+  readLines(texts(), listener).then(() => ended(undefined), ended);
+  return close;
+}
+
+/** Read a device that a person chooses. @param {Listener} listener @returns {Promise<() => void>} */
+export async function fromBluetooth(listener) {
+  const device = await /** @type {any} */ (navigator).bluetooth.requestDevice({ filters: [{ services: [UART] }] });
+  const server = await device.gatt.connect();
+  const sends = await (await server.getPrimaryService(UART)).getCharacteristic(UART_SENDS);
+  const decoder = new TextDecoder();
+  /** @type {string[]} */
+  const come = [];
+  let [wake, over] = [() => {}, false];
+  const stop = () => {
+    over = true;
+    wake();
+  };
+  sends.addEventListener("characteristicvaluechanged", () => {
+    come.push(decoder.decode(sends.value, { stream: true }));
+    wake();
+  });
+  device.addEventListener("gattserverdisconnected", stop);
+  async function* texts() {
+    while (!over || come.length) {
+      if (come.length) yield come.splice(0).join("");
+      else await new Promise((done) => (wake = () => done(undefined)));
+    }
+  }
+  await sends.startNotifications();
+  const ended = async (/** @type {unknown} */ problem) => {
+    over = true;
+    server.disconnect();
+    await listener.end(problem);
+  };
+  readLines(texts(), listener).then(() => ended(undefined), ended);
+  return stop;
+}

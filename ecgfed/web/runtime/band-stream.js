@@ -1,0 +1,120 @@
+/** The band-pass and the windows' sampling frequency, of samples as they come: the bits of the whole recording. */
+
+import { inner, Resampler } from "./fir.js";
+import { bandPassTaps, bridgeSamples } from "./filters.js";
+import { Samples } from "./samples.js";
+import { FS_HZ, R_INDEX, WINDOW_SAMPLES, placeOf } from "./windows.js";
+
+/** Filtered samples that are kept, and samples of a constant stretch that are laid out, in seconds. */
+const KEPT_S = 45;
+
+export class BandStream {
+  /** @param {number} fsHz */
+  constructor(fsHz) {
+    this.fsHz = fsHz;
+    this.taps = bandPassTaps(fsHz);
+    this.half = this.taps.length >> 1;
+    this.longest = bridgeSamples(fsHz);
+    this.kept = Math.ceil(KEPT_S * fsHz);
+    this.resampler = new Resampler(fsHz, FS_HZ);
+    this.bridged = new Samples();
+    this.filtered = new Samples();
+    this.pending = 0; // samples of a gap that are not bridged yet
+    this.holding = false; // the gap's first half holds the value before it
+    /** @type {number | null} */
+    this.last = null;
+    this.ended = false;
+  }
+
+  /** Take the next samples of the lead, NaN where there is none. @param {Float64Array} samples */
+  push(samples) {
+    for (const one of samples) {
+      if (Number.isFinite(one)) this.valid(one);
+      else this.missing();
+    }
+    this.filter();
+  }
+
+  /** Nothing follows. */
+  finish() {
+    this.constant(this.last ?? 0, this.pending);
+    this.pending = 0;
+    this.ended = true;
+    if (this.bridged.stop) this.bridged.repeat(this.bridged.at(this.bridged.stop - 1), this.half);
+    this.filter();
+  }
+
+  missing() {
+    this.pending += 1;
+    if (this.last === null || this.holding || this.pending <= this.longest) return;
+    this.holding = true;
+    const half = Math.floor(this.longest / 2);
+    this.constant(this.last, half);
+    this.pending -= half;
+  }
+
+  /** @param {number} value */
+  valid(value) {
+    if (this.pending) {
+      if (this.last === null || this.holding) this.constant(value, this.pending);
+      else this.line(this.last, value);
+      this.pending = 0;
+      this.holding = false;
+    } else if (this.bridged.stop === 0) {
+      this.begin(value);
+    }
+    this.last = value;
+    this.bridged.repeat(value, 1);
+  }
+
+  /** Before its start a signal holds its first value: numbers below 0. @param {number} value */
+  begin(value) {
+    this.bridged.jump(-this.half);
+    this.bridged.repeat(value, this.half);
+  }
+
+  /** @param {number} before @param {number} after */
+  line(before, after) {
+    const slope = (after - before) / (this.pending + 1);
+    for (let i = 1; i <= this.pending; i += 1) this.bridged.repeat(slope * i + before, 1);
+  }
+
+  /** Lay out a constant stretch; of a very long one no more than its end. @param {number} value @param {number} many */
+  constant(value, many) {
+    if (!many) return;
+    if (this.bridged.stop === 0) this.begin(value);
+    if (many > this.kept) {
+      this.bridged.jump(this.bridged.stop + many - this.kept);
+      this.filtered.jump(this.bridged.start + this.half);
+      this.bridged.repeat(value, this.kept);
+    } else {
+      this.bridged.repeat(value, many);
+    }
+  }
+
+  filter() {
+    const { bridged, filtered, half } = this;
+    const stop = bridged.stop - half; // end of what can be filtered now
+    if (stop > filtered.stop) filtered.append(inner(bridged.part(filtered.stop - half, bridged.stop), this.taps));
+    bridged.forget(filtered.stop - half);
+    filtered.forget(filtered.stop - this.kept);
+  }
+
+  /**
+   * Cut the window of an R peak, or return null where its samples have not come.
+   * @param {number} peak
+   * @returns {{windowMv: Float32Array, padded: boolean} | null}
+   */
+  window(peak) {
+    const { resampler, filtered } = this;
+    const length = this.ended ? resampler.count(filtered.stop) : Infinity;
+    const first = placeOf(peak, this.fsHz, length) - R_INDEX;
+    if (!this.ended && resampler.newest(first + WINDOW_SAMPLES - 1) >= filtered.stop) return null;
+    const read = (/** @type {number} */ i) => (i >= 0 && i < filtered.stop ? filtered.at(i) : 0);
+    const windowMv = new Float32Array(WINDOW_SAMPLES);
+    for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < length; k += 1) {
+      windowMv[k] = resampler.up === resampler.down ? read(first + k) : resampler.at(read, first + k);
+    }
+    return { windowMv, padded: first < 0 || first + WINDOW_SAMPLES > length };
+  }
+}

@@ -1,0 +1,194 @@
+/** The patient's own shape, and the intervals between its beats: the references of `context.js`. */
+
+/** @typedef {import("./context.js").Beat} Beat */
+
+/** References are made anew every BLOCK beats, from so many such blocks before the beat's own, and after. */
+const BLOCK = 8;
+const BACK = 31;
+const AHEAD = 3;
+const TYPICAL = 0.5;
+const SINUS = 0.9;
+const FEWEST = 3;
+const LOG_UNIT = 0.2;
+const P_REGION = [10, 72];
+const QRS = [75, 136];
+const QRS_AT_MOST = [50, 170];
+const STEEP = 0.15;
+const SLOPE_SAMPLES = 5;
+const LEAST_MV = 0.02;
+const ALIKE = 0.7;
+const NEARLY = 1 - 1e-9;
+
+/** The logarithm of a ratio in units of LOG_UNIT. @param {number} value @param {number} reference */
+export function logRatio(value, reference) {
+  return Math.log(value / reference) / LOG_UNIT;
+}
+
+/** Quantile of values, NaN not counted; NaN where there are fewer than three. @param {Float64Array} values @param {number} share */
+export function quantile(values, share) {
+  const ordered = values.filter((one) => !Number.isNaN(one)).sort();
+  if (ordered.length < FEWEST) return NaN;
+  const last = ordered.length - 1;
+  const at = share * last;
+  const low = Math.floor(at);
+  const part = at - low;
+  return ordered[low] * (1 - part) + ordered[Math.min(low + 1, last)] * part;
+}
+
+/** @param {Float64Array} values */
+function meanOf(values) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i += 1) sum += values[i];
+  return sum / values.length;
+}
+
+/** Correlation, NaN where one has a NaN. @param {Float64Array} values @param {Float64Array} others */
+function alike(values, others) {
+  const [mean, otherMean] = [meanOf(values), meanOf(others)];
+  let [product, first, second] = [0, 0, 0];
+  for (let i = 0; i < values.length; i += 1) {
+    const [one, other] = [values[i] - mean, others[i] - otherMean];
+    product += one * other;
+    first += one * one;
+    second += other * other;
+  }
+  return product / Math.sqrt(Math.max(first * second, 1e-12));
+}
+
+/** Duration of the QRS in samples, one at least. @param {Float64Array} window */
+function duration(window) {
+  const starts = window.length - SLOPE_SAMPLES;
+  const slope = new Float64Array(starts);
+  for (let i = 0; i < starts; i += 1) {
+    for (let k = i; k < i + SLOPE_SAMPLES; k += 1) slope[i] += Math.abs(window[k + 1] - window[k]);
+  }
+  const least = STEEP * slope.reduce((high, one) => Math.max(high, one), -Infinity);
+  let [first, last] = [0, starts - 1];
+  while (first < starts && !(slope[first] > least)) first += 1;
+  if (first === starts) return Math.max(starts - 1, 1); // nothing is steep
+  while (!(slope[last] > least)) last -= 1;
+  return Math.max(last - first, 1);
+}
+
+/** The median of a window. @param {Float32Array} windowMv */
+function middleOf(windowMv) {
+  const ordered = windowMv.slice().sort();
+  const half = ordered.length >> 1;
+  return (ordered[half - 1] + ordered[half]) / 2;
+}
+
+/**
+ * Running mean over the last minutes of the chosen rows, made anew every block; NaN where they are too few.
+ * @param {Float64Array[]} rows
+ * @param {boolean[]} chosen
+ * @returns {Float64Array[]} one for each block
+ */
+function blockMeans(rows, chosen) {
+  const width = rows.length ? rows[0].length : 0;
+  const blocks = Math.ceil(rows.length / BLOCK);
+  const sums = Array.from({ length: blocks }, () => new Float64Array(width));
+  const counts = new Float64Array(blocks);
+  rows.forEach((row, i) => {
+    if (!chosen[i]) return;
+    const at = Math.floor(i / BLOCK);
+    counts[at] += 1;
+    for (let k = 0; k < width; k += 1) sums[at][k] += row[k];
+  });
+  return sums.map((_, block) => {
+    const total = new Float64Array(width);
+    let count = 0;
+    for (let at = Math.max(block - BACK, 0); at <= Math.min(block + AHEAD, blocks - 1); at += 1) {
+      count += counts[at];
+      if (counts[at]) for (let k = 0; k < width; k += 1) total[k] += sums[at][k];
+    }
+    return total.map((one) => (count >= FEWEST ? one / count : NaN));
+  });
+}
+
+/**
+ * Running quantiles over the last minutes, made anew every block.
+ * @param {ArrayLike<number>} values
+ * @param {number} share
+ * @returns {number[]} one for each value
+ */
+function blockQuantiles(values, share) {
+  const all = Float64Array.from(values);
+  const blocks = Array.from({ length: Math.ceil(all.length / BLOCK) }, (_, block) =>
+    quantile(all.slice(Math.max(block - BACK, 0) * BLOCK, (block + AHEAD + 1) * BLOCK), share),
+  );
+  return Array.from(all, (_, i) => blocks[Math.floor(i / BLOCK)]);
+}
+
+/** References made of beats in a row. */
+export class OwnShape {
+  /** @param {Beat[]} beats */
+  constructor(beats) {
+    const parts = beats.map((beat) => {
+      const known = PARTS.get(beat) ?? partsOf(beat);
+      PARTS.set(beat, known);
+      return known;
+    });
+    const before = beats.map((beat) => beat.beforeS);
+    const usable = beats.map((beat, i) => beat.usable && parts[i].rms > LEAST_MV);
+    this.parts = parts;
+    const every = blockQuantiles(before, TYPICAL);
+    const qrs = parts.map((one) => one.qrs);
+    const draft = blockMeans(qrs, usable.map((one, i) => one && before[i] >= every[i] * NEARLY));
+    const own = usable.map((one, i) => one && alike(qrs[i], draft[Math.floor(i / BLOCK)]) > ALIKE);
+    const between = own.map((one, i) => one && i > 0 && own[i - 1]);
+    const mine = before.map((one, i) => (between[i] ? one : NaN));
+    /** Seconds: the median of the intervals between two beats of the own shape, of all where there are too few. */
+    this.typical = blockQuantiles(mine, TYPICAL).map((one, i) => (Number.isFinite(one) ? one : every[i]));
+    /** Seconds: their long quantile, likewise. */
+    this.sinus = blockQuantiles(mine, SINUS).map((one, i) => (Number.isFinite(one) ? one : this.typical[i]));
+    const chosen = between.map((one, i) => one && before[i] >= this.sinus[i] * NEARLY);
+    this.reference = blockMeans(qrs, chosen);
+    this.pReference = blockMeans(parts.map((one) => one.pRegion), chosen);
+    this.usual = blockMeans(parts.map((one) => Float64Array.of(one.power, one.logSize, one.logWidth)), chosen);
+  }
+
+  /** A beat's shape against the mean of the beats that follow a sinus interval. @param {number} i */
+  againstReference(i) {
+    const block = Math.floor(i / BLOCK);
+    const { qrs, pRegion, logSize, logWidth } = this.parts[i];
+    const [reference, pReference, usual] = [this.reference[block], this.pReference[block], this.usual[block]];
+    let [apart, shared] = [0, 0];
+    for (let k = 0; k < qrs.length; k += 1) apart += (qrs[k] - reference[k]) ** 2;
+    for (const one of pReference) shared += one * one;
+    const common = Math.min(Math.max(shared / usual[0], 0), 1);
+    return {
+      qrsUnlike: 2 * (1 - alike(qrs, reference)),
+      qrsApart: Math.sqrt(apart / qrs.length),
+      pLost: common * (1 - alike(pRegion, pReference)),
+      size: (logSize - usual[1]) / (2 * LOG_UNIT),
+      width: (logWidth - usual[2]) / (2 * LOG_UNIT),
+      void: Number(Number.isNaN(reference[0])),
+    };
+  }
+}
+
+/** What was made of beats that are looked at again. @type {WeakMap<Beat, ReturnType<typeof partsOf>>} */
+const PARTS = new WeakMap();
+
+/** What a beat's window says on its own. @param {Beat} beat */
+function partsOf(beat) {
+  const middle = middleOf(beat.windowMv);
+  const window = Float64Array.from(beat.windowMv, (one) => one - middle);
+  let power = 0;
+  for (let i = QRS[0]; i < QRS[1]; i += 1) power += window[i] * window[i];
+  const rms = Math.sqrt(power / (QRS[1] - QRS[0]));
+  const size = Math.max(rms, LEAST_MV);
+  const width = duration(window.slice(QRS_AT_MOST[0], QRS_AT_MOST[1]));
+  const scaled = window.map((one) => one / size);
+  const region = scaled.slice(P_REGION[0], P_REGION[1]);
+  const mean = meanOf(region);
+  const pRegion = region.map((one) => one - mean);
+  return {
+    rms,
+    qrs: scaled.slice(QRS[0], QRS[1]),
+    pRegion,
+    power: pRegion.reduce((sum, one) => sum + one * one, 0),
+    logSize: Math.log(size),
+    logWidth: Math.log(width),
+  };
+}

@@ -1,0 +1,30 @@
+/** One line for whatever a file or a caller did wrong, as ecgfed/errors.py says it. */
+
+/** @param {string} text a stranger's text @param {number} most */
+export function shown(text, most = 100) {
+  const plain = Array.from(String(text), (one) => (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u.test(one) ? "\ufffd" : one)).join("");
+  return plain.length > most ? `${plain.slice(0, most - 3)}...` : plain;
+}
+
+/** Bad input, described in one line of plain text. */
+export class EcgfedError extends Error {
+  /**
+   * @param {string} where the file or value that is at fault
+   * @param {string} found
+   * @param {string} expected "" where `found` says it all
+   * @param {string} action what can be done, or ""
+   */
+  constructor(where, found, expected = "", action = "") {
+    const said = [`${shown(where, 200)}: ${shown(found, 400)}`];
+    if (expected) said.push(`expected ${shown(expected, 400)}`);
+    if (action) said.push(action);
+    super(said.join("; ").split(/\s+/).join(" "));
+    this.name = "EcgfedError";
+  }
+}
+
+/** A recording that cannot be used. */
+export class RecordError extends EcgfedError {}
+
+/** A bundle that cannot be used. */
+export class BundleError extends EcgfedError {}

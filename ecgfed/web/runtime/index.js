@@ -1,0 +1,16 @@
+/**
+ * ecgfed in JavaScript: a bundle opened and recordings classified as the Python package does, in Node and in browsers.
+ * Research use only, not for diagnosis.
+ */
+
+export { Bundle, openBundle } from "./bundle.js";
+export { Classifier } from "./classifier.js";
+export { ContextStream } from "./context.js";
+export { BundleError, EcgfedError, RecordError } from "./errors.js";
+export { bandPass, bandPassTaps } from "./filters.js";
+export { leadQuality } from "./quality.js";
+export { DELAY_S, QrsDetector, detectQrs } from "./qrs.js";
+export { readRecording } from "./recordings.js";
+export { LineReader } from "./serial.js";
+export { StreamClassifier } from "./stream.js";
+export { FLAG_PADDED, FLAG_POOR_QUALITY } from "./windows.js";

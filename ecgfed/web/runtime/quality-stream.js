@@ -1,0 +1,156 @@
+/**
+ * The quality of a lead whose samples come as they are recorded: what `leadQuality` finds in the whole, seconds later.
+ *
+ * The last half minute is judged again every second by the functions that judge a whole lead. What they find is decided
+ * where nothing that may still come can change it. A rail is the lead's own extreme, which no stream knows: it is told
+ * the limits of its converter, or finds none.
+ */
+
+import { bridgeSamples, fillGaps } from "./filters.js";
+import { runs } from "./numbers.js";
+import { REASONS, blockSamples, firstLook, noiseAndJumps, spikesOf, unitSamples } from "./quality.js";
+import { Spans } from "./spans.js";
+
+/** @typedef {import("./samples.js").Samples} Samples */
+/** @typedef {{at: number, value: number} | null} Neighbour with the number of a sample of the stream */
+
+const FLAT_S = 1.0;
+const BASELINE_BLOCKS = 20;
+const SPIKE_REACHES_S = 0.25;
+/** Noise and jumps look so far ahead: medians over a second and two, half seconds, and pauses that are closed. */
+const NOISE_AHEAD_S = 2.8;
+/** Stretches of two seconds before what is decided that are judged with it. */
+const UNITS_BEFORE = 8;
+/** Stretches whose height of the beats counts for one, on each side. */
+const AROUND = 2;
+
+/** @param {Float64Array} values @param {Uint8Array} missing @param {number} first @param {Neighbour} before @returns {Neighbour} */
+function lastValid(values, missing, first, before) {
+  const at = missing.lastIndexOf(0);
+  return at < 0 ? before : { at: first + at, value: values[at] };
+}
+
+/** Finds the bad stretches of a lead as its samples come. */
+export class QualityStream {
+  /** @param {Samples} samples the lead; more are appended to it from outside @param {number} fsHz @param {number[]} rails */
+  constructor(samples, fsHz, rails) {
+    this.samples = samples;
+    this.fsHz = fsHz;
+    this.rails = rails;
+    this.decided = 0;
+    this.needed = 0; // the first sample that is judged again
+    /** @type {Record<string, [number, number][]>} */
+    this.known = Object.fromEntries(REASONS.map((reason) => [reason, []]));
+    /** @type {Record<string, [number, number][]>} */
+    this.ahead = Object.fromEntries(REASONS.map((reason) => [reason, []]));
+    /** What is bridged from: not lost; no spike either. @type {{lost: Neighbour, unlike: Neighbour}} */
+    this.before = { lost: null, unlike: null };
+  }
+
+  /** Where the lead is bad; what is not decided is as if the recording ended here. @param {readonly string[]} reasons */
+  spans(reasons = REASONS) {
+    return new Spans(reasons.flatMap((reason) => [...this.known[reason], ...this.ahead[reason]]));
+  }
+
+  /** Drop stretches that end before a sample. @param {number} before */
+  forget(before) {
+    for (const reason of REASONS) this.known[reason] = this.known[reason].filter((edge) => edge[1] >= before);
+  }
+
+  /** @param {Neighbour} before @param {number} first */
+  static beside(before, first) {
+    return before && { at: before.at - first, value: before.value };
+  }
+
+  /** Judge what has come; `ended` says that nothing follows. @param {boolean} ended */
+  look(ended) {
+    const { fsHz, samples } = this;
+    const [first, stop, longest] = [this.needed, samples.stop, bridgeSamples(fsHz)];
+    if (stop <= first) return;
+    const look = firstLook(samples.part(first, stop).slice(), fsHz, this.rails);
+    /** @type {Record<string, Uint8Array>} */
+    const masks = { ...look.masks };
+    const { lost } = look;
+    const valid = lost.includes(0);
+    let spike = new Uint8Array(lost.length);
+    let sure = ended ? stop : Math.max(stop - Math.ceil(FLAT_S * fsHz), first);
+    if (!ended) {
+      sure = this.bridgedUntil(lost, sure, longest, first, this.before.lost);
+      sure = Math.max(this.spikesUntil(sure, first), first);
+    }
+    if (valid) {
+      const found = spikesOf(fillGaps(look.signal, longest, lost, QualityStream.beside(this.before.lost, first)), lost, fsHz);
+      spike = found.spike;
+      const unlike = lost.map((one, i) => one | spike[i]);
+      const signal = fillGaps(look.signal, longest, unlike, QualityStream.beside(this.before.unlike, first));
+      Object.assign(masks, { spike, ...noiseAndJumps(signal, lost, spike, found.height, fsHz) });
+    }
+    const unlike = lost.map((one, i) => one | spike[i]);
+    if (!ended) sure = this.bridgedUntil(unlike, sure, longest, first, this.before.unlike) - Math.ceil(NOISE_AHEAD_S * fsHz);
+    this.note(masks, first, Math.max(sure, this.decided));
+    this.move(look.signal, lost, unlike);
+  }
+
+  /** Until where spikes and the height of the beats are decided. @param {number} sure @param {number} first */
+  spikesUntil(sure, first) {
+    const [block, unit] = [blockSamples(this.fsHz), unitSamples(this.fsHz)];
+    const blocks = Math.floor((sure - first) / block) - (Math.floor(BASELINE_BLOCKS / 2) + 1);
+    const heights = Math.floor(blocks / (unit / block)) - AROUND;
+    return first + heights * unit - Math.ceil(SPIKE_REACHES_S * this.fsHz) - 2;
+  }
+
+  /**
+   * Until where a bridged signal is known, where it is known up to `sure` what is missing: a gap that has not ended and
+   * may yet be short is not.
+   * @param {Uint8Array} missing
+   * @param {number} sure
+   * @param {number} longest
+   * @param {number} first
+   * @param {Neighbour} before
+   */
+  bridgedUntil(missing, sure, longest, first, before) {
+    const part = missing.subarray(0, Math.max(sure - first, 0));
+    if (!part.length || !part[part.length - 1]) return sure;
+    const valid = part.lastIndexOf(0);
+    const begin = valid >= 0 ? first + valid + 1 : before ? before.at + 1 : 0;
+    return sure - begin > longest ? sure : Math.max(begin, first);
+  }
+
+  /**
+   * Keep what is decided up to `sure`, and what lies ahead until the next look.
+   * @param {Record<string, Uint8Array>} masks
+   * @param {number} first
+   * @param {number} sure
+   */
+  note(masks, first, sure) {
+    for (const reason of REASONS) {
+      this.ahead[reason] = [];
+      const mask = masks[reason];
+      if (mask === undefined) continue;
+      const known = this.known[reason];
+      for (const [start, stop] of runs(mask.subarray(this.decided - first, sure - first))) {
+        const last = known[known.length - 1];
+        if (last && last[1] === start + this.decided) last[1] = stop + this.decided;
+        else known.push([start + this.decided, stop + this.decided]);
+      }
+      this.ahead[reason] = runs(mask.subarray(sure - first)).map(([start, stop]) => [sure + start, sure + stop]);
+    }
+    this.decided = sure;
+  }
+
+  /**
+   * Begin the next look so long before what is decided that it does not depend on what lies before that.
+   * @param {Float64Array} signal
+   * @param {Uint8Array} lost
+   * @param {Uint8Array} unlike
+   */
+  move(signal, lost, unlike) {
+    const [unit, first] = [unitSamples(this.fsHz), this.needed];
+    const begin = Math.max((Math.floor(this.decided / unit) - UNITS_BEFORE) * unit, first);
+    const past = begin - first;
+    if (past <= 0) return;
+    this.before.lost = lastValid(signal, lost.subarray(0, past), first, this.before.lost);
+    this.before.unlike = lastValid(signal, unlike.subarray(0, past), first, this.before.unlike);
+    this.needed = begin;
+  }
+}

@@ -1,0 +1,222 @@
+/** Beats of a stream: samples in as they come, classes out, those that the whole recording would give. */
+
+import { BandStream } from "./band-stream.js";
+import { ContextStream } from "./context.js";
+import { QrsDetector } from "./qrs.js";
+import { QualityStream } from "./quality-stream.js";
+import { NO_SIGNAL, REASONS } from "./quality.js";
+import { intervalsS, rrFeatures } from "./rr.js";
+import { Samples } from "./samples.js";
+import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
+
+/** @typedef {import("./index.d.ts").Beat} Beat */
+/** @typedef {import("./index.d.ts").StreamBeat} StreamBeat */
+/** @typedef {import("./classifier.js").Classifier} Classifier */
+/**
+ * A beat on its way.
+ * @typedef {{sample: number, windowMv: Float32Array, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
+ */
+
+/** Intervals of version 1 that a beat's features look back at, and the beat that ends the first of them. */
+const RR_BACK = 11;
+/** Stretches are kept for so long: no interval is longer than ten seconds. */
+const KEPT_S = 30;
+
+/** Finds and classifies the beats of a stream; they do not depend on how the stream is cut into chunks. */
+export class StreamClassifier {
+  /**
+   * @param {Classifier} classifier
+   * @param {object} options
+   * @param {number} options.fsHz sampling frequency in Hz, 100 or more
+   * @param {number} [options.leads] how many leads a chunk has
+   * @param {number} [options.lead] the lead in use
+   * @param {number[]} [options.railsMv] the values at which the converter ends; a stream does not know its own extremes
+   * @param {boolean} [options.early] also say at once what a beat would be if none followed, with `final: false`
+   */
+  constructor(classifier, { fsHz, leads = 1, lead = 0, railsMv = [], early = false }) {
+    this.classifier = classifier;
+    this.fsHz = fsHz;
+    this.lead = lead;
+    this.early = early;
+    this.detector = new QrsDetector(fsHz, leads, lead);
+    this.samples = new Samples();
+    this.quality = new QualityStream(this.samples, fsHz, railsMv);
+    this.band = new BandStream(fsHz);
+    this.context = new ContextStream();
+    this.step = Math.ceil(fsHz);
+    /** Samples that do not fill a second yet. @type {Float64Array[]} */
+    this.rest = Array.from({ length: leads }, () => new Float64Array(0));
+    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: boolean}[]} */
+    this.found = [];
+    /** Beats whose RR features are not known yet. @type {Waiting[]} */
+    this.waiting = [];
+    /** The last R peaks, for RR features of version 1. @type {number[]} */
+    this.peaks = [];
+    this.before = -1; // the last R peak that is a beat
+    /** @type {Promise<unknown>} */
+    this.queue = Promise.resolve();
+  }
+
+  /**
+   * Take the next samples; return the beats that are decided now.
+   * @param {(Float64Array | number[])[]} chunkMv a row for each lead, millivolt, NaN where there is no sample
+   * @returns {Promise<StreamBeat[]>}
+   */
+  push(chunkMv) {
+    const chunk = chunkMv.map((row) => Float64Array.from(row));
+    const leads = this.rest.length;
+    if (chunk.length !== leads || chunk.some((row) => row.length !== chunk[0].length)) {
+      throw new RangeError(`a chunk has ${chunk.length} leads of ${chunk.map((row) => row.length)} samples; expected ${leads} of one length`);
+    }
+    return this.inTurn(async () => {
+      const data = chunk.map((row, lead) => {
+        const both = new Float64Array(this.rest[lead].length + row.length);
+        both.set(this.rest[lead]);
+        both.set(row, this.rest[lead].length);
+        return both;
+      });
+      const beats = [];
+      let at = 0;
+      for (; at + this.step <= data[0].length; at += this.step) {
+        beats.push(...(await this.take(data.map((row) => row.subarray(at, at + this.step)), false)));
+      }
+      this.rest = data.map((row) => row.slice(at));
+      return beats;
+    });
+  }
+
+  /** End the stream; return the beats that are left. @returns {Promise<StreamBeat[]>} */
+  finish() {
+    return this.inTurn(async () => {
+      const rest = this.rest;
+      this.rest = rest.map(() => new Float64Array(0));
+      return this.take(rest, true);
+    });
+  }
+
+  /** @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  inTurn(work) {
+    const done = this.queue.then(work);
+    this.queue = done.catch(() => undefined);
+    return done;
+  }
+
+  /**
+   * Take one second.
+   * @param {Float64Array[]} data
+   * @param {boolean} ended
+   * @returns {Promise<StreamBeat[]>}
+   */
+  async take(data, ended) {
+    const peaks = data[0].length ? this.detector.push(data) : [];
+    if (ended) peaks.push(...this.detector.finish());
+    this.samples.append(data[this.lead]);
+    this.band.push(data[this.lead]);
+    if (ended) this.band.finish();
+    this.quality.look(ended);
+    this.samples.forget(this.quality.needed);
+    for (const peak of peaks) this.found.push({ peak, cut: null, told: false });
+    for (const one of this.found) one.cut ??= this.band.window(one.peak);
+    const beats = await this.decided(ended);
+    if (this.early && !ended) beats.push(...(await this.soon()));
+    this.quality.forget(Math.min(this.before, this.quality.decided) - KEPT_S * this.fsHz);
+    return beats;
+  }
+
+  /** @param {boolean} ended @returns {Promise<StreamBeat[]>} */
+  async decided(ended) {
+    while (this.found.length) {
+      const { peak, cut } = this.found[0];
+      if (cut === null || (!ended && this.quality.decided < windowSpan(this.fsHz, peak)[1])) break;
+      this.found.shift();
+      if (!this.quality.spans(["spike"]).inside(peak)) this.add(this.judged(peak, cut, this.before));
+    }
+    const ready = this.withFeatures(ended);
+    const answers = await this.classifier.answers(ready.map((one) => one.windowMv), ready.map((one) => /** @type {Float32Array} */ (one.rr)));
+    return answers.map((answer, i) => ({ ...this.beat(ready[i], answer), final: true }));
+  }
+
+  /**
+   * @param {Waiting} one
+   * @param {import("./classifier.js").Answer} answer
+   */
+  beat(one, answer) {
+    return this.classifier.beat(one.sample, this.fsHz, one.flags, one.poor, answer);
+  }
+
+  /**
+   * @param {number} peak
+   * @param {{windowMv: Float32Array, padded: boolean}} cut
+   * @param {number} before the R peak before it, -1 for none
+   * @returns {Waiting}
+   */
+  judged(peak, { windowMv, padded }, before) {
+    const [start, stop] = windowSpan(this.fsHz, peak);
+    const poor = REASONS.filter((reason) => this.quality.spans([reason]).overlap(start, stop));
+    const lost = this.quality.spans(NO_SIGNAL);
+    const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
+    const beforeS = before < 0 ? NaN : intervalsS([before, peak], this.fsHz, lost.edges())[1];
+    return { sample: peak, windowMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS, rr: null };
+  }
+
+  /** @param {Waiting} beat */
+  add(beat) {
+    this.before = beat.sample;
+    this.waiting.push(beat);
+    const { rrVersion } = this.classifier;
+    if (rrVersion === 2) this.give(this.context.push([beat]));
+    else if (rrVersion === 1) this.giveFirst(beat.sample);
+    else beat.rr = new Float32Array(0);
+  }
+
+  /** Features of version 1 of the beat before the last: it needed the last one. @param {number} peak */
+  giveFirst(peak) {
+    this.peaks = [...this.peaks, peak].slice(-RR_BACK - 1);
+    const many = this.peaks.length;
+    if (many > 1) this.give([rrFeatures(this.peaks, this.fsHz)[many - 2]]);
+  }
+
+  /** @param {Float32Array[]} features of the beats that follow those given before */
+  give(features) {
+    let at = this.waiting.findIndex((one) => one.rr === null);
+    for (const one of features) this.waiting[at++].rr = one;
+  }
+
+  /** Take out the beats whose features are known. @param {boolean} ended */
+  withFeatures(ended) {
+    if (ended && this.classifier.rrVersion === 2) this.give(this.context.finish());
+    if (ended && this.classifier.rrVersion === 1 && this.peaks.length) {
+      this.give([rrFeatures(this.peaks, this.fsHz)[this.peaks.length - 1]]);
+    }
+    const first = this.waiting.findIndex((one) => one.rr === null);
+    return this.waiting.splice(0, first < 0 ? this.waiting.length : first);
+  }
+
+  /** What the beats that were found since would be if none followed. @returns {Promise<StreamBeat[]>} */
+  async soon() {
+    const fresh = this.found.filter((one) => one.cut !== null);
+    if (fresh.every((one) => one.told)) return [];
+    const spikes = this.quality.spans(["spike"]);
+    let before = this.before;
+    /** @type {(Waiting & {told: boolean})[]} */
+    const beats = [];
+    for (const one of fresh) {
+      if (one.cut === null || spikes.inside(one.peak)) continue;
+      beats.push({ ...this.judged(one.peak, one.cut, before), told: one.told });
+      before = one.peak;
+    }
+    for (const one of fresh) one.told = true;
+    const features = this.earlyFeatures(beats);
+    const wanted = beats.map((_, i) => i).filter((i) => !beats[i].told);
+    const answers = await this.classifier.answers(wanted.map((i) => beats[i].windowMv), wanted.map((i) => features[i]));
+    return answers.map((answer, i) => ({ ...this.beat(beats[wanted[i]], answer), final: false }));
+  }
+
+  /** @param {Waiting[]} beats @returns {Float32Array[]} */
+  earlyFeatures(beats) {
+    const { rrVersion } = this.classifier;
+    if (rrVersion === 2) return this.context.early(beats);
+    if (rrVersion === 0) return beats.map(() => new Float32Array(0));
+    return rrFeatures([...this.peaks, ...beats.map((one) => one.sample)], this.fsHz).slice(-beats.length);
+  }
+}

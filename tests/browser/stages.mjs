@@ -1,0 +1,133 @@
+// Calls parts of the JavaScript runtime for tests that hold them to Python: node stages.mjs RUNTIME JOBS.json
+// A job is {module, call, args}; typed arrays travel as {f64 | f32 | u8: base64}. Prints an answer or an error for each.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [runtime, file] = process.argv.slice(2);
+const load = (name) => import(pathToFileURL(join(runtime, name)).href);
+const KINDS = { f64: Float64Array, f32: Float32Array, u8: Uint8Array };
+
+function decoded(value) {
+  if (value === null || typeof value !== "object") return value;
+  if (Array.isArray(value)) return value.map(decoded);
+  const [[kind, text], ...more] = [...Object.entries(value), ["", ""]];
+  if (more.length === 1 && KINDS[kind]) {
+    const bytes = Buffer.from(text, "base64");
+    return new KINDS[kind](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, decoded(one)]));
+}
+
+function encoded(value) {
+  if (ArrayBuffer.isView(value)) {
+    const kind = Object.keys(KINDS).find((name) => value instanceof KINDS[name]);
+    if (!kind) return Array.from(value);
+    return { [kind]: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64") };
+  }
+  if (Array.isArray(value)) return value.map(encoded);
+  if (value instanceof Map) return encoded(Object.fromEntries(value));
+  if (value !== null && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, encoded(one)]));
+  }
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
+}
+
+/** Chunks of a signal in the sizes named, over and over. */
+function* chunksOf(signals, sizes) {
+  for (let at = 0, i = 0; at < signals[0].length; i += 1) {
+    const size = sizes[i % sizes.length];
+    yield signals.map((row) => row.subarray(at, at + size));
+    at += size;
+  }
+}
+
+let runner = null;
+async function classifierOf({ bundle, patient = null, int8 = false, files = null }) {
+  runner ??= createRequire(import.meta.url)("onnxruntime-node");
+  const { openBundleAt } = await load("node.js");
+  const { openBundle } = await load("bundle.js");
+  const opened = files ? await openBundle(files, { ort: runner }) : await openBundleAt(bundle, { ort: runner });
+  return { opened, classifier: await opened.classifier(patient, { int8 }) };
+}
+
+const OWN = {
+  async exported(name) {
+    return Object.keys(await load(name));
+  },
+  async detected(signals, fsHz, lead, sizes) {
+    const { QrsDetector } = await load("qrs.js");
+    const detector = new QrsDetector(fsHz, signals.length, lead);
+    const found = [];
+    for (const chunk of chunksOf(signals, sizes)) found.push(...detector.push(chunk));
+    return [...found, ...detector.finish()];
+  },
+  async resampled(signal, fsHz, toHz) {
+    const { Resampler } = await load("fir.js");
+    return new Resampler(fsHz, toHz).whole(signal);
+  },
+  async cut(signals, fsHz, lead, rrVersion) {
+    const [{ leadQuality }, { detectAroundGaps }, { windowsAround }] = await Promise.all(
+      ["quality.js", "around-gaps.js", "windows.js"].map(load),
+    );
+    const quality = leadQuality(signals[lead], fsHz);
+    const peaks = detectAroundGaps(signals, fsHz, quality, lead, "recording");
+    return { peaks, stretches: quality.stretches, ...windowsAround(signals[lead], fsHz, peaks, quality, rrVersion) };
+  },
+  async context(beforeS, windowMv, usable, sizes) {
+    const { ContextStream } = await load("context.js");
+    const beats = Array.from(beforeS, (one, i) => ({ beforeS: one, windowMv: windowMv.subarray(256 * i, 256 * (i + 1)), usable: !!usable[i] }));
+    const stream = new ContextStream();
+    const found = [];
+    for (let at = 0, i = 0; at < beats.length; at += sizes[i % sizes.length], i += 1) {
+      found.push(...stream.push(beats.slice(at, at + sizes[i % sizes.length])));
+    }
+    return [...found, ...stream.finish()];
+  },
+  async opened(which) {
+    const { opened } = await classifierOf(which);
+    return { classes: opened.classes, symbols: opened.symbols, patients: opened.patients, leads: opened.leads, rrVersion: opened.rrVersion };
+  },
+  async classified(which, recording, options) {
+    return (await classifierOf(which)).classifier.classify(recording, options);
+  },
+  async logits(which, windowMv, rr) {
+    return (await classifierOf(which)).classifier.logits(windowMv, rr);
+  },
+  async streamed(which, recording, options, sizes, rrVersion) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    if (rrVersion !== undefined) {
+      classifier.rrVersion = rrVersion; // what beats look like, not what they are: the graphs are of another version
+      classifier.answers = async (windowMv, rr) => windowMv.map((one, i) => ({ label: 0, probability: Float32Array.of(0), far: false, uncertain: false, parts: [one, rr[i]] }));
+      const plain = classifier.beat.bind(classifier);
+      classifier.beat = (sample, fsHz, flags, poor, answer) => ({ ...plain(sample, fsHz, flags, poor, answer), windowMv: answer.parts[0], rr: answer.parts[1] });
+    }
+    const whole = await classifier.classify(recording, { lead: options.lead, railsMv: options.railsMv ?? [] });
+    const stream = new StreamClassifier(classifier, { fsHz: recording.fsHz, leads: recording.signalsMv.length, ...options });
+    const beats = [];
+    for (const chunk of chunksOf(recording.signalsMv, sizes)) beats.push(...(await stream.push(chunk)));
+    return { whole, beats: [...beats, ...(await stream.finish())] };
+  },
+  async readAt(path, how) {
+    return (await load("node.js")).readRecordingAt(path, how);
+  },
+  async lines(chunks) {
+    const { LineReader } = await load("serial.js");
+    const reader = new LineReader();
+    const found = chunks.map((chunk) => reader.push(chunk));
+    return { about: reader.about, found };
+  },
+};
+
+const told = [];
+for (const { module, call, args } of JSON.parse(readFileSync(file, "utf8"))) {
+  try {
+    const work = module === null ? OWN[call] : (await load(module))[call];
+    told.push({ answer: encoded(await work(...args.map(decoded))) });
+  } catch (error) {
+    if (error.name !== "EcgfedError") throw error;
+    told.push({ error: error.message });
+  }
+}
+process.stdout.write(JSON.stringify(told));

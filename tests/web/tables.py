@@ -1,0 +1,58 @@
+"""The tables that the JavaScript runtime shares with Python, written as modules: ``python tests/web/tables.py``.
+
+Weights of the QRS detector and names of leads stand in Python once; what the runtime has of them is made here and
+nowhere else, and ``test_tables.py`` holds both together.
+"""
+
+import base64
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgfed.record import lead_names
+
+RUNTIME = Path(__file__).resolve().parents[2] / "ecgfed" / "web" / "runtime"
+_HEAD = "/** {0} Made by tests/web/tables.py: do not edit. */\n\n"
+
+
+def _module(about: str, name: str, value: Any) -> str:
+    return f"{_HEAD.format(about)}export const {name} = {json.dumps(value, indent=2, sort_keys=True)};\n"
+
+
+def qrs_weights() -> str:
+    """Return the module of the detector's weights: little-endian whole numbers in base64, with their shape."""
+    with files("ecgfed.signal").joinpath("qrs_weights.npz").open("rb") as file, np.load(file) as stored:
+        layers = {
+            name: {
+                "shape": list(stored[name].shape),
+                "bits": stored[name].dtype.itemsize * 8,
+                "base64": base64.b64encode(stored[name].astype(stored[name].dtype.newbyteorder("<")).tobytes()).decode(),
+            }
+            for name in stored.files
+        }
+    return _module("Weights of the QRS detector, in whole 1/256 (ecgfed/signal/qrs_weights.npz).", "LAYERS", layers)
+
+
+def lead_table() -> str:
+    """Return the module of the names of leads and the patterns of other signals' names."""
+    value = {
+        "leads": {name: [known.lead, known.electrodes] for name, known in lead_names._LEADS.items()},
+        "kind": lead_names._KIND.pattern,
+        "modified": lead_names._MODIFIED.pattern,
+        "other": lead_names._OTHER.pattern,
+        "saysEcg": lead_names._SAYS_ECG.pattern,
+        "aboutEcg": lead_names._ABOUT_ECG.pattern,
+        "eeg": lead_names._EEG.pattern,
+    }
+    return _module("Names of leads, and patterns of other signals' names (ecgfed/record/lead_names.py).", "NAMES", value)
+
+
+#: File of the runtime -> its text.
+TABLES = {"qrs-weights.js": qrs_weights, "lead-table.js": lead_table}
+
+if __name__ == "__main__":
+    for name, made in TABLES.items():
+        (RUNTIME / name).write_text(made(), encoding="utf-8")

@@ -1,0 +1,165 @@
+"""The JavaScript runtime beside Python, stage by stage, on the same signals: filter, detector, quality, RR, windows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import synthetic_signal
+from node_runtime import in_node, of, own
+from numpy.typing import NDArray
+
+from ecgfed.beats.context import FEATURES, ContextStream
+from ecgfed.beats.extract import windows_around
+from ecgfed.beats.intervals import intervals_s
+from ecgfed.beats.windows import resample, rr_features
+from ecgfed.signal import filters, fir
+from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.qrs import detect_qrs
+from ecgfed.signal.quality import lead_quality
+
+pytestmark = pytest.mark.browser
+#: Sampling frequencies of recorders, and one that has nothing in common with 360 Hz.
+RATES_HZ = (100.0, 125.0, 128.0, 180.0, 200.0, 250.0, 257.31, 300.0, 360.0, 500.0, 977.0, 1000.0)
+#: Sums of products round by their order, which is another one in Python (Fourier transforms): millivolt.
+ROUNDING_MV = 1e-12
+
+
+def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[np.float64]:
+    """Return two leads (2, samples) with gaps, a flat line, a rail, spikes, noise and a jump of the baseline."""
+    signal, _ = synthetic_signal(beats, fs_hz=fs_hz, seed=seed)
+    rng = np.random.default_rng(seed)
+    at = {name: round(s * fs_hz) for name, s in {"gap": 8, "flat": 18, "rail": 25, "noise": 34, "jump": 44}.items()}
+    other = 0.6 * signal + 0.02 * rng.standard_normal(len(signal))
+    signal[at["gap"] : at["gap"] + round(2.5 * fs_hz)] = np.nan
+    signal[at["flat"] : at["flat"] + round(3 * fs_hz)] = 0.05
+    signal[at["rail"] : at["rail"] + round(0.4 * fs_hz)] = -6.0
+    span = slice(at["noise"], at["noise"] + round(4 * fs_hz))
+    signal[span] += 0.3 * rng.standard_normal(span.stop - span.start)
+    signal[at["jump"] :] += 2.5
+    for where in rng.integers(round(59 * fs_hz), len(signal) - round(2 * fs_hz), 3):
+        signal[where : where + max(2, round(0.01 * fs_hz))] += 9.0
+    signal[: round(0.3 * fs_hz)] = np.nan
+    both = np.stack([signal, other])
+    both[:, round(56 * fs_hz) : round(58 * fs_hz)] = np.nan
+    return both
+
+
+def test_the_taps_and_the_filtered_signal_are_pythons() -> None:
+    signal, _ = synthetic_signal("NNVNN" * 3, fs_hz=360.0)
+    jobs = [of("filters.js", "bandPassTaps", fs) for fs in RATES_HZ]
+    jobs += [of("filters.js", "bandPass", signal, fs) for fs in RATES_HZ]
+    found = in_node(*jobs)
+    for fs, taps, filtered in zip(RATES_HZ, found, found[len(RATES_HZ) :], strict=False):
+        expected = filters.band_pass_taps(fs)
+        assert taps.shape == expected.shape
+        assert np.abs(taps - expected).max() < 1e-15
+        assert np.abs(filtered - filters.band_pass(signal, fs)).max() < ROUNDING_MV
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gaps_are_bridged_alike(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    signal = rng.standard_normal(500)
+    for start in rng.integers(0, 480, 6):
+        signal[start : start + rng.integers(1, 40)] = np.nan
+    lost = np.full(20, np.nan)
+    found = in_node(of("filters.js", "fillGaps", signal, 3600), of("filters.js", "fillGaps", lost, 3600))
+    assert np.array_equal(found[0], filters.fill_gaps(signal)[0])
+    assert np.array_equal(found[1], filters.fill_gaps(lost)[0])
+
+
+def test_a_long_gap_is_held_on_both_sides() -> None:
+    """Beyond ten seconds nothing waits for its end: the value before it for five, then the one behind it."""
+    signal = np.concatenate([[1.0, 2.0], np.full(100, np.nan), [8.0, 9.0]])
+    (found,) = in_node(of("filters.js", "fillGaps", signal, 40))
+    assert np.array_equal(found, np.concatenate([[1.0], np.full(21, 2.0), np.full(81, 8.0), [9.0]]))
+    if hasattr(filters, "bridge_samples"):  # Python has the same rule where it has streams
+        assert np.array_equal(found, filters.fill_gaps(signal, 40)[0])
+
+
+@pytest.mark.parametrize("to_hz", [360.0, 200.0])
+def test_resampling_is_pythons(to_hz: float) -> None:
+    signal, _ = synthetic_signal("NVN", fs_hz=360.0)
+    found = in_node(*(own("resampled", signal, fs, to_hz) for fs in RATES_HZ))
+    for fs, one in zip(RATES_HZ, found, strict=True):
+        expected = resample(signal, fs, to_hz)
+        assert one.shape == expected.shape
+        assert np.abs(one - expected).max() < ROUNDING_MV
+
+
+def test_the_low_pass_is_pythons() -> None:
+    lengths = [(21, 0.5), (721, 1 / 36), (201, 0.1)]
+    found = in_node(*(of("fir.js", "lowPass", taps, cutoff) for taps, cutoff in lengths))
+    for (taps, cutoff), one in zip(lengths, found, strict=True):
+        assert np.abs(one - fir.low_pass(taps, cutoff)).max() < 1e-15
+
+
+@pytest.mark.parametrize("fs_hz", RATES_HZ)
+def test_peaks_quality_windows_and_rr_of_a_spoiled_recording_are_pythons(fs_hz: float) -> None:
+    signals = spoiled(fs_hz, seed=int(fs_hz))
+    versions = (1, 2)
+    found = in_node(*(own("cut", signals, fs_hz, 0, version) for version in versions))
+    quality = lead_quality(signals[0], fs_hz)
+    peaks = detect_around_gaps(signals, fs_hz, quality, lead=0)
+    assert len(peaks) > 50
+    expected = sorted((one.start, one.stop, str(one.reason)) for one in quality.stretches)
+    assert {reason for _, _, reason in expected} >= {"gap", "flat", "rail", "spike", "noise", "baseline"}
+    for version, one in zip(versions, found, strict=True):
+        windows = windows_around(signals[0], fs_hz, peaks, quality, rr_version=version)
+        assert one["peaks"] == peaks.tolist()
+        assert sorted((s["start"], s["stop"], s["reason"]) for s in one["stretches"]) == expected
+        assert one["flags"] == windows.flags.tolist()
+        assert np.abs(np.stack(one["windowMv"]) - windows.window_mv[:, 0]).max() < 1e-6
+        assert np.abs(np.stack(one["rr"]) - windows.rr_s).max() < 2e-5
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_peaks_do_not_depend_on_chunks(lead: int) -> None:
+    signals = spoiled(360.0, seed=4)
+    expected = detect_qrs(signals, 360.0, lead=lead).tolist()
+    sizes: list[list[int]] = [[10**9], [90], [1, 3, 7000, 2], [361]]
+    assert in_node(*(own("detected", signals, 360.0, lead, one) for one in sizes)) == [expected] * len(sizes)
+
+
+def test_rr_features_of_version_1_are_pythons() -> None:
+    rng = np.random.default_rng(0)
+    trains = [np.cumsum(rng.integers(100, 500, many)) for many in (0, 1, 2, 3, 11, 200)]
+    found = in_node(*(of("rr.js", "rrFeatures", peaks.tolist(), 250.0) for peaks in trains))
+    for peaks, one in zip(trains, found, strict=True):
+        expected = rr_features(peaks / 250.0)
+        assert len(one) == len(expected)
+        assert np.array_equal(np.array(one, np.float32).reshape(-1, 4), expected)
+
+
+def test_void_intervals_are_pythons() -> None:
+    rng = np.random.default_rng(1)
+    peaks = np.cumsum(rng.integers(100, 5000, 300))
+    starts = np.sort(rng.choice(peaks[-1], 80, replace=False))
+    lost = [(int(a), int(min(a + rng.integers(1, 200), b - 1))) for a, b in zip(starts, starts[1:], strict=False)]
+    lost = [(a, b) for a, b in lost if b > a]
+    (found,) = in_node(of("rr.js", "intervalsS", peaks.tolist(), 360.0, lost))
+    expected = intervals_s(peaks, 360.0, lost)
+    assert np.isnan(expected[1:-1]).any()
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_context_features_are_pythons_however_the_beats_come(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    many = 1300
+    shapes = rng.standard_normal((3, 256)).cumsum(axis=1) / 8
+    kind = rng.choice(3, many, p=[0.8, 0.15, 0.05])
+    window = (shapes[kind] + 0.05 * rng.standard_normal((many, 256))).astype(np.float32)
+    before = np.where(kind == 1, 0.5, 0.8) * rng.uniform(0.9, 1.1, many)
+    before[rng.choice(many, 30, replace=False)] = np.nan
+    usable = rng.random(many) > 0.02
+    stream = ContextStream()
+    expected = np.concatenate([stream.push(before, window[:, None], usable), stream.finish()])
+    sizes: list[list[int]] = [[many], [1, 40, 3]]
+    jobs = [own("context", before, window.ravel(), usable, one) for one in sizes]
+    found: list[Any] = in_node(*jobs)
+    for one in found:
+        made = np.stack(one)
+        assert made.shape == (many, len(FEATURES))
+        assert np.abs(made - expected).max() < 2e-5
+    assert all(np.array_equal(np.stack(one), np.stack(found[0])) for one in found)

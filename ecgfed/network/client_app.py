@@ -20,10 +20,9 @@ from ecgfed.network.errors import SiteError
 from ecgfed.network.site_end import end_run
 from ecgfed.network.site_folder import Site, hello, open_site
 from ecgfed.network.site_round import SiteRound
+from ecgfed.network.programs import SITE
 from ecgfed.text import safe_text
 
-#: Environment variable that names the site's folder.
-SITE = "ECGFED_SITE"
 LOG = "log.txt"
 
 app = ClientApp()

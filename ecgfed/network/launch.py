@@ -12,10 +12,8 @@ from pathlib import Path
 
 from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.network.client_app import SITE
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.processes import write_programs
-from ecgfed.network.server_app import SERVER
+from ecgfed.network.programs import SERVER, SITE, write_programs
 
 FLOWER, LOG = "flower", "flower.log"
 #: How long a program may take until it listens.
@@ -87,7 +85,7 @@ class Flower:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.25",
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
             "PYTHONUNBUFFERED": "1",
         }

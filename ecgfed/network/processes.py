@@ -4,13 +4,13 @@ A Flower run is submitted with its code, which a SuperNode unpacks and runs. Her
 installed there: whatever a run brings is not looked at but for its configuration. The SuperLink answers sites
 everywhere, and everything else (starting runs, registering keys, tasks) on its own machine only.
 
-``python -m ecgfed.network.processes PROGRAM ARGUMENTS``, through the small programs that ``write_programs`` puts first
-in ``PATH``: Flower starts its programs by name.
+``python -m ecgfed.network.processes PROGRAM ARGUMENTS``, through the small programs of ``ecgfed.network.programs``,
+which come first in ``PATH``: Flower starts its programs by name.
 """
 
 import contextlib
 import ctypes
-import shlex
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -23,13 +23,12 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ecgfed.network.private import write_private
+from ecgfed.network.programs import SITE
+from ecgfed.network.warm import Warm, wait_for_messages
 
 #: What a site may ask of the SuperLink; everything else is for its own machine.
 FLEET = "/v1/fleet/"
 _PR_SET_PDEATHSIG = 1
-#: Programs that would run a stranger's code, or that nobody needs here.
-REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
 
 
 class FleetOnly:
@@ -75,7 +74,37 @@ def _supernode() -> None:
 def _superexec() -> None:
     from flwr.supercore.cli import flower_superexec
 
+    if SITE in os.environ:
+        _answer_warm()
     flower_superexec()
+
+
+def _answer_warm() -> None:
+    """Have a site's messages answered by children of a process that has imported everything."""
+    from flwr.supercore.constant import TaskType
+    from flwr.supercore.superexec.executor.types import ExecutionSpec, LaunchResult
+
+    executor: Any = import_module("flwr.supercore.superexec.executor.subprocess_executor").SubprocessExecutor
+    cold: Callable[[Any, ExecutionSpec], LaunchResult] = executor.launch
+    warm = Warm()
+
+    def launch(self: Any, spec: ExecutionSpec) -> LaunchResult:
+        if spec.task_type is not TaskType.CLIENT_APP or not spec.insecure:
+            return cold(self, spec)
+        arguments = ["--runtime-api-address", spec.runtime_api_address, "--token", spec.token, "--insecure"]
+        if spec.parent_pid is not None:
+            arguments += ["--parent-pid", str(spec.parent_pid)]
+        return LaunchResult.accepted() if warm.answer(arguments) else cold(self, spec)
+
+    executor.launch = launch
+
+
+def _warm() -> None:
+    def run(arguments: list[str]) -> None:
+        sys.argv = ["flwr-clientapp", *arguments]
+        _clientapp()
+
+    wait_for_messages(run)
 
 
 def _clientapp() -> None:
@@ -122,6 +151,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     "flwr-clientapp": _clientapp,
     "flwr-serverapp": _serverapp,
     "flwr": _flwr,
+    "warm": _warm,
 }
 
 
@@ -132,13 +162,6 @@ def _end_with_the_parent() -> None:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def write_programs(folder: Path) -> None:
-    """Write the programs that Flower starts by name; raises StorageError."""
-    for name in (*PROGRAMS, *REFUSED):
-        command = f"exec {shlex.quote(sys.executable)} -m ecgfed.network.processes {name}"
-        write_private(folder / name, f'#!/bin/sh\n{command} "$@"\n'.encode(), mode=0o700)
-
-
 def main(arguments: list[str]) -> int:
     """Run one of Flower's programs; returns the exit code where it comes back."""
     program = PROGRAMS.get(arguments[0]) if arguments else None
@@ -146,7 +169,7 @@ def main(arguments: list[str]) -> int:
         print(f"ecgfed: {' '.join(arguments[:1])}: is not run here", file=sys.stderr)
         return 1
     sys.argv = arguments
-    if arguments[0] in ("flower-superlink", "flower-supernode"):
+    if arguments[0] in ("flower-superlink", "flower-supernode", "warm"):
         _end_with_the_parent()
     program()
     return 0

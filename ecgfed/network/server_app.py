@@ -9,10 +9,9 @@ from flwr.serverapp import Grid, ServerApp
 from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.files import read_json, write_json
 from ecgfed.network.server_run import serve
+from ecgfed.network.programs import SERVER
 from ecgfed.text import safe_text
 
-#: Environment variable that names the server's folder.
-SERVER = "ECGFED_SERVER"
 #: Files in the server's folder: the nodes of the sites, lines for who looks on, and how a session ended.
 NODES, TOLD, ENDED = "nodes.json", "told.txt", "ended.json"
 

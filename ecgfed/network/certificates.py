@@ -125,9 +125,13 @@ def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_ssh_private_key(read_bounded(path, _MAX_BYTES, StorageError), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as problem:
-        raise OptionError("--key", f"{path} is no private key ({problem!s:.100})", "OpenSSH, ECDSA, no password") from problem
+        raise OptionError(
+            "--key", f"{path} is no private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
+        ) from problem
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise OptionError("--key", f"{path} is a {type(key).__name__}", "an ECDSA key", "make one with ecgfed federate site")
+        raise OptionError(
+            "--key", f"{path} is a {type(key).__name__}", "an ECDSA key", "make one with ecgfed federate site"
+        )
     return key
 
 

@@ -17,10 +17,10 @@ from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.locks import HeldError, locked
 from ecgfed.network import messages
 from ecgfed.network.errors import SiteError
+from ecgfed.network.programs import SITE
 from ecgfed.network.site_end import end_run
 from ecgfed.network.site_folder import Site, hello, open_site
 from ecgfed.network.site_round import SiteRound
-from ecgfed.network.programs import SITE
 from ecgfed.text import safe_text
 
 LOG = "log.txt"
@@ -83,19 +83,21 @@ def _folder() -> Path:
     return Path(os.environ[SITE])
 
 
-@app.query("hello")
 def say_hello(message: Message, context: Context) -> Message:
     """Say who this site is."""
     return Message(answered(_folder(), message.content, _hello), reply_to=message)
 
 
-@app.train()
 def train_round(message: Message, context: Context) -> Message:
     """Train this site's participants for a round."""
     return Message(answered(_folder(), message.content, _round), reply_to=message)
 
 
-@app.evaluate()
 def end(message: Message, context: Context) -> Message:
     """Make, score and export what was trained."""
     return Message(answered(_folder(), message.content, _end), reply_to=message)
+
+
+app.query("hello")(say_hello)
+app.train()(train_round)
+app.evaluate()(end)

@@ -148,4 +148,4 @@ class Control:
 
 def _bytes_of(file: Path) -> bytes:
     key = load_ssh_public_key(read_bounded(file, 1 << 16, StorageError))
-    return bytes(public_key_to_bytes(key))  # type: ignore[arg-type]  # checked by ``check_public_key``
+    return bytes(public_key_to_bytes(key))  # ``check_public_key`` has seen that it is an ECDSA key

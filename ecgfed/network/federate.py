@@ -75,7 +75,9 @@ def site_keys(folder: Path, sites: int) -> list[Path]:
     keys = sorted(folder.glob("*.pub")) if folder.is_dir() else []
     if len(keys) != sites:
         found = f"{folder} holds {len(keys)} public keys (*.pub)"
-        raise OptionError("--keys", found, f"{sites}, one of each site", "collect each site's key.pub, named as you like")
+        raise OptionError(
+            "--keys", found, f"{sites}, one of each site", "collect each site's key.pub, named as you like"
+        )
     for key in keys:
         check_public_key(key)
     return keys
@@ -141,7 +143,9 @@ def _serve(
         with Control(str(here), ca) as control:
             names = control.register(public)
             write_json(folder / NODES, {str(node): name for node, name in names.items()})
-            watch.note(f"Listening at {listening.host}:{listening.port} for {len(names)} sites: {', '.join(names.values())}.")
+            watch.note(
+                f"Listening at {listening.host}:{listening.port} for {len(names)} sites: {', '.join(names.values())}."
+            )
             when_listening()
             if not _wait_for_sites(control, names, watch, should_stop):
                 return {}
@@ -171,12 +175,7 @@ def _wait_for_sites(control: Control, names: dict[int, str], watch: Watch, shoul
 
 
 def _follow(
-    folder: Path,
-    control: Control,
-    run: int,
-    watch: Watch,
-    should_stop: Callable[[], bool],
-    alive: Callable[[], bool],
+    folder: Path, control: Control, run: int, watch: Watch, should_stop: Callable[[], bool], alive: Callable[[], bool]
 ) -> str | None:
     """Pass on what the run says until it ends; returns what went wrong, or "", None where somebody asked to stop."""
     lines, looked = _Lines(folder / TOLD), time.monotonic()
@@ -216,7 +215,9 @@ class _Lines:
                 yield line.decode(errors="replace").rstrip("\n")
 
 
-def prepare_site(folder: Path, cohort: Path, *, key: Path | None = None, numbers: str = "shuffled") -> tuple[Site, Path]:
+def prepare_site(
+    folder: Path, cohort: Path, *, key: Path | None = None, numbers: str = "shuffled"
+) -> tuple[Site, Path]:
     """Make a site's folder and key, unless they are there.
 
     Args:
@@ -277,7 +278,9 @@ def run_site(
                 while process.poll() is None and not should_stop():
                     time.sleep(LOOK_S)
             if not should_stop():
-                watch.warn(f"{address} is not there or does not know this site's key; dialling again in {AGAIN_S:.0f} s")
+                watch.warn(
+                    f"{address} is not there or does not know this site's key; dialling again in {AGAIN_S:.0f} s"
+                )
                 _pause(AGAIN_S, should_stop)
 
 
@@ -288,7 +291,13 @@ def _pause(seconds: float, should_stop: Callable[[], bool]) -> None:
 
 
 def try_federation(
-    cohort: Path, out: Path, asked: Asked, *, overwrite: bool = False, watch: Watch = NOBODY
+    cohort: Path,
+    out: Path,
+    asked: Asked,
+    *,
+    overwrite: bool = False,
+    watch: Watch = NOBODY,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
     """Try a federation on this machine: a cohort divided among sites, certificates, keys, a run, scores, bundles.
 
@@ -300,9 +309,10 @@ def try_federation(
         asked: what is run.
         overwrite: replace ``out`` where it exists.
         watch: told of what happens.
+        should_stop: asked now and then.
 
     Returns:
-        What ``result.json`` says.
+        What ``result.json`` says; empty where it was stopped.
 
     Raises:
         EcgfedError: in one line, what went wrong.
@@ -331,8 +341,8 @@ def try_federation(
             processes.append(start_supernode(site_flower(folder), address, ca.resolve(), private.resolve()))
 
     with stopping(processes):
-        result = run_server(server, asked, keys, listening, watch=watch, when_listening=dial)
-    for folder in folders:
+        result = run_server(server, asked, keys, listening, watch=watch, should_stop=should_stop, when_listening=dial)
+    for folder in folders if result else []:
         watch.note(f"{folder.name}: its patients' run is {folder / 'result'}, their bundle {folder / 'bundle'}.")
     return result
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -118,7 +119,9 @@ class Flower:
         )
         if found.returncode:
             said = " ".join((found.stderr or found.stdout).split())
-            raise NetworkError(f"flwr {' '.join(arguments[:2])}", f"failed ({said:.300})", action=f"see {self.folder / LOG}")
+            raise NetworkError(
+                f"flwr {' '.join(arguments[:2])}", f"failed ({said:.300})", action=f"see {self.folder / LOG}"
+            )
         return found.stdout
 
 
@@ -128,21 +131,21 @@ def stopping(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
     try:
         yield
     finally:
-        for process in reversed(processes):
-            stop(process)
+        stop(processes)
 
 
-def stop(process: subprocess.Popen[bytes], patience_s: float = 8.0) -> None:
-    """Ask a process to end, and end its group where it does not."""
-    import signal
-
-    if process.poll() is None:
-        process.terminate()
+def stop(processes: Sequence[subprocess.Popen[bytes]], patience_s: float = 8.0) -> None:
+    """Ask processes to end, all at once, and end the groups of those that do not."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    until = time.monotonic() + patience_s
+    for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # the group it leads, what it started included
-    process.wait()
+            process.wait(max(0.1, until - time.monotonic()))
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # the group it leads, what it started included
+        process.wait()
 
 
 def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path) -> None:
@@ -196,5 +199,3 @@ def start_supernode(flower: Flower, server: Address, ca: Path, key: Path) -> sub
             *("--host", "127.0.0.1", "--port", str(free_port())),
         ],
     )
-
-

@@ -18,10 +18,7 @@ from ecgfed.methods.card import BESIDE
 from ecgfed.network.errors import SiteError
 
 #: Beside the trees of a round, up: fields of the message -> what they are.
-ROUND_UP = {
-    "clients": BESIDE["clients"],
-    "examples": "how many beats it used in this round",
-}
+ROUND_UP = {"clients": BESIDE["clients"], "examples": "how many beats it used in this round"}
 #: What a site says when the server asks who it is.
 HELLO_UP = {
     "protocol": "version of the messages",

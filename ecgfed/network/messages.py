@@ -7,9 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
-from ecgfed.methods.base import Tree
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.leaves import END_UP, HELLO_UP
 from ecgfed.network.orders import PROTOCOL, Order
@@ -175,5 +174,3 @@ def _say(content: RecordDict) -> Mapping[str, Any]:
 
 def _is_whole(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-

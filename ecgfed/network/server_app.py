@@ -8,8 +8,8 @@ from flwr.serverapp import Grid, ServerApp
 
 from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.files import read_json, write_json
-from ecgfed.network.server_run import serve
 from ecgfed.network.programs import SERVER
+from ecgfed.network.server_run import serve
 from ecgfed.text import safe_text
 
 #: Files in the server's folder: the nodes of the sites, lines for who looks on, and how a session ended.
@@ -18,14 +18,17 @@ NODES, TOLD, ENDED = "nodes.json", "told.txt", "ended.json"
 app = ServerApp()
 
 
-@app.main()
 def main(grid: Grid, context: Context) -> None:
     """Run the federation from where its folder stands."""
     folder, problem = Path(os.environ[SERVER]), ""
     with (folder / TOLD).open("a", buffering=1) as stream:
+
+        def say(line: str) -> None:
+            stream.write(safe_text(line) + "\n")
+
         try:
             names = {int(node): str(name) for node, name in read_json(folder / NODES, StorageError).items()}
-            serve(folder, grid, names, lambda line: stream.write(safe_text(line) + "\n"))
+            serve(folder, grid, names, say)
         except EcgfedError as error:
             problem = error.line
             raise
@@ -34,3 +37,6 @@ def main(grid: Grid, context: Context) -> None:
             raise
         finally:
             write_json(folder / ENDED, {"problem": problem})
+
+
+app.main()(main)

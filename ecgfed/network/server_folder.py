@@ -1,11 +1,11 @@
 """The server's folder: what was asked for, who takes part, and the run.
 
-    server.json      what was asked for
-    roster.json      the sites, once all have said hello
-    run/             a run as ``ecgfed train`` makes it, but for what patients keep, which is at their sites
-    leaves.json      every leaf of the messages: name, what it is, shape, bytes
-    result.json      when the run is over: the sites' scores
-    tls/, flower/    certificates and Flower's own files
+server.json      what was asked for
+roster.json      the sites, once all have said hello
+run/             a run as ``ecgfed train`` makes it, but for what patients keep, which is at their sites
+leaves.json      every leaf of the messages: name, what it is, shape, bytes
+result.json      when the run is over: the sites' scores
+tls/, flower/    certificates and Flower's own files
 """
 
 import platform
@@ -122,7 +122,9 @@ def make_server(path: Path, asked: Asked) -> Asked:
         for name, value in asdict(before).items():
             if getattr(asked, name) != value:
                 option = f"--{name.replace('_', '-')}"
-                raise OptionError(option, f"{getattr(asked, name)}", f"{value}, as {path} was begun with", "or a new folder")
+                raise OptionError(
+                    option, f"{getattr(asked, name)}", f"{value}, as {path} was begun with", "or a new folder"
+                )
         return before
     try:
         make_folder(path)
@@ -136,7 +138,9 @@ def read_asked(path: Path) -> Asked:
     """Read what a server's folder was made for; raises OptionError, StorageError."""
     file = path / FILE_NAME
     if not file.is_file():
-        raise OptionError(str(path), "is no server's folder", f"one with a {FILE_NAME}", "begin with ecgfed federate server")
+        raise OptionError(
+            str(path), "is no server's folder", f"one with a {FILE_NAME}", "begin with ecgfed federate server"
+        )
     value = read_json(file, StorageError)
     try:
         if value.pop("schema_version") != SCHEMA_VERSION:

@@ -66,10 +66,14 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
         who = ", ".join(f"{site.name}: {len(site.clients)}" for site in roster.sites)
-        say(f"{run.method.name}, {run.plan.rounds} rounds, {len(data.clients)} patients at {len(roster.sites)} sites ({who})")
+        say(
+            f"{run.method.name}, {run.plan.rounds} rounds, {len(data.clients)} patients at {len(roster.sites)} sites ({who})"
+        )
         if state.round:
             say(f"going on after round {state.round}")
-        engine = NetworkEngine(grid, roster, lambda place: order_for(run, roster, place), last_rounds(run, roster, state))
+        engine = NetworkEngine(
+            grid, roster, lambda place: order_for(run, roster, place), last_rounds(run, roster, state)
+        )
         watching: list[Callback] = [
             WriteHistory(run.path),
             SaveFirst(run.store),

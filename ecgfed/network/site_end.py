@@ -73,5 +73,3 @@ def write_result(site: Site, part: SiteRound, server: Mapping[str, Tensor]) -> P
         store.attach(fresh)
         store.write(Snapshot(max(1, state.round), kept, unflatten(dict(server)), seen))
     return site.path / RESULT
-
-

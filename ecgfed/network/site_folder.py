@@ -1,11 +1,11 @@
 """A site's folder: which cohort it holds, in which order it numbers its patients, and what they keep.
 
-    site.json        the cohort, and the order: which patient has which number is known here and nowhere else
-    runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
-                     ``history.jsonl``, a line for each round the site took part in
-    result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
-    bundle/          and its bundle
-    log.txt          what went wrong, in full: the server is told no more than a word
+site.json        the cohort, and the order: which patient has which number is known here and nowhere else
+runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
+                 ``history.jsonl``, a line for each round the site took part in
+result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
+bundle/          and its bundle
+log.txt          what went wrong, in full: the server is told no more than a word
 """
 
 import secrets
@@ -117,7 +117,9 @@ def open_site(path: Path) -> Site:
     """Open a site's folder; raises OptionError, StorageError."""
     file = path / FILE_NAME
     if not file.is_file():
-        raise OptionError(str(path), "is no site's folder", f"one with a {FILE_NAME}", "make it with ecgfed federate site")
+        raise OptionError(
+            str(path), "is no site's folder", f"one with a {FILE_NAME}", "make it with ecgfed federate site"
+        )
     value = read_json(file, StorageError)
     try:
         if value["schema_version"] != SCHEMA_VERSION:
@@ -125,7 +127,9 @@ def open_site(path: Path) -> Site:
         order = tuple(_index(one) for one in value["order"])
         return Site(path, Path(str(value["cohort"])), order)
     except (KeyError, TypeError, ValueError) as problem:
-        raise StorageError(file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder") from problem
+        raise StorageError(
+            file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"
+        ) from problem
 
 
 def _index(value: object) -> int:

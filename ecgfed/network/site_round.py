@@ -16,14 +16,13 @@ from torch import Tensor
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import EcgfedError
 from ecgfed.federation.client_round import ClientResult, ClientWork
-from ecgfed.federation.data import TrainingData
 from ecgfed.federation.one_thread import one_torch_thread
-from ecgfed.federation.plan import TrainPlan, available_cores, check_needs
+from ecgfed.federation.plan import available_cores, check_needs
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.files import append_line, write_text
-from ecgfed.methods.base import ClientInfo, Method, Tree
+from ecgfed.methods.base import ClientInfo, Tree
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
@@ -100,9 +99,7 @@ class SiteRound:
         self.method, self.plan = order.made_method(), order.made_plan()
         self.cohort = self._checked_cohort()
         spec = self.method.net.spec
-        self.data = site.training_data(
-            self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first
-        )
+        self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
         try:
             check_needs(self.method.needs, self.plan, order.federation)
         except EcgfedError as problem:
@@ -176,9 +173,7 @@ class SiteRound:
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
 
-    def _save(
-        self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply
-    ) -> None:
+    def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
         """Write the round whole: the line of the history, what everybody keeps, the reply; raises StorageError."""
         self.store.attach(state)
         assert isinstance(state.kept, KeptStates)

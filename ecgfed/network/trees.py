@@ -109,5 +109,7 @@ def up_trees(record: ArrayRecord, participants: int) -> list[Tree]:
     leaves = leaves_of(record)
     for path, leaf in leaves.items():
         if leaf.dim() < 1 or len(leaf) != participants:
-            raise NetworkError(f"leaf {path[:200]!r} of a message", f"has shape {tuple(leaf.shape)}", f"{participants} rows")
+            raise NetworkError(
+                f"leaf {path[:200]!r} of a message", f"has shape {tuple(leaf.shape)}", f"{participants} rows"
+            )
     return [unflatten({path: leaf[place] for path, leaf in leaves.items()}) for place in range(participants)]

@@ -54,6 +54,7 @@ def _register() -> None:
         ec57,
         evaluate,
         export,
+        federate,
         inspect,
         keys,
         label,
@@ -79,6 +80,7 @@ def _register() -> None:
     app.command("inspect")(inspect.inspect_command)
     app.command("convert")(convert.convert_command)
     app.command("methods")(methods.methods_command)
+    app.add_typer(federate.app, name="federate")
     app.add_typer(runs.app, name="runs")
     app.add_typer(keys.app, name="keys")
     add_synopses(app)

@@ -22,6 +22,17 @@ SYNOPSES = {
     "train": ("Train one method on a cohort.", "ecgfed train cohort --method grp-fed --out run"),
     "evaluate": ("Score a run: for everybody, for each patient and class.", "ecgfed evaluate run --split valid"),
     "export": ("Export a run as ONNX models for a device.", "ecgfed export run --out bundle"),
+    "federate": ("Train across hospitals, on Flower.", ""),
+    "federate try": ("Try a federation on this machine.", "ecgfed federate try cohort --out federation"),
+    "federate server": (
+        "Run a federation's server.",
+        "ecgfed federate server federation --sites 3 --keys keys --name fed.example.org",
+    ),
+    "federate site": (
+        "Run a site: it dials the server and trains.",
+        "ecgfed federate site site --cohort cohort --server fed.example.org:9092 --ca ca.crt",
+    ),
+    "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),
     "personalize": (
         "Make a patient's own model, from a few labels or a run.",
         "ecgfed personalize mitdb/208 --labels 208-labels.csv --out bundle",

@@ -21,6 +21,7 @@ EXTRA_OF = {
     "ts2vg": "emrich2023",
     "tensorboard": "tensorboard",
     "cryptography": "sign",
+    "flwr": "flower",
 }
 
 

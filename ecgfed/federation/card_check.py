@@ -40,7 +40,7 @@ def card_problems(traffic: Traffic) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _entry_of(path: str, entries: Entries) -> str | None:
+def entry_of(path: str, entries: Entries) -> str | None:
     """The name of the entry that a leaf belongs to: the longest that is the path or a branch above it."""
     above = [entry.name for entry in entries if path == entry.name or path.startswith(f"{entry.name}/")]
     return max(above, key=len, default=None)
@@ -48,13 +48,13 @@ def _entry_of(path: str, entries: Entries) -> str | None:
 
 def _under(name: str, entries: Entries, leaves: Leaves) -> dict[str, Tensor]:
     """The leaves of an entry by what is left of their paths; ``""`` for the entry itself."""
-    return {path[len(name) + 1 :]: leaf for path, leaf in leaves.items() if _entry_of(path, entries) == name}
+    return {path[len(name) + 1 :]: leaf for path, leaf in leaves.items() if entry_of(path, entries) == name}
 
 
 def _names(verb: str, entries: Entries, trees: Sequence[Leaves]) -> Iterator[str]:
     """Leaves without a name on the card, and names without a leaf."""
     paths = {path for leaves in trees for path in leaves}
-    of_paths = {path: _entry_of(path, entries) for path in sorted(paths)}
+    of_paths = {path: entry_of(path, entries) for path in sorted(paths)}
     for path, name in of_paths.items():
         if name is None:
             yield f"it {verb} {path}, which its card does not name"
@@ -176,7 +176,7 @@ def _kept_to_itself(traffic: Traffic, card: Card) -> Iterator[str]:
     as_it_is: set[str] = set()
     for parcel in (parcel for of_round in traffic.rounds for parcel in of_round):
         for path, leaf in parcel.kept.items():
-            name = _entry_of(path, card.keeps)
+            name = entry_of(path, card.keeps)
             if name is None or not leaf.is_floating_point() or not leaf.any():
                 continue
             whole = any(_same(leaf, up) for up in parcel.up.values())

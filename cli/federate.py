@@ -1,0 +1,235 @@
+"""``ecgfed federate``: the same training across sites, on Flower."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ecgfed.errors import OptionError
+from ecgfed.extras import require
+
+from .complete import method_names
+from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
+from .stop import graceful_stop
+from .watch import watching
+
+app = typer.Typer(
+    help="The same training across hospitals, on Flower: recordings stay where they are.", no_args_is_help=True
+)
+
+MethodOption = Annotated[
+    str, typer.Option("--method", help="A name from 'ecgfed methods'.", autocompletion=method_names)
+]
+RoundsOption = Annotated[int | None, typer.Option(help="Communication rounds, in place of passes.")]
+PassesOption = Annotated[float | None, typer.Option(help="Passes over all training beats; default 20.")]
+EpochsOption = Annotated[
+    int | None, typer.Option(help="A patient's passes over its beats in a round, in place of steps.")
+]
+StepsOption = Annotated[int | None, typer.Option(help="A patient's optimizer steps in a round; default 4.")]
+ClientsOption = Annotated[int | None, typer.Option(help="Patients that take part in a round; default all.")]
+BatchOption = Annotated[int | None, typer.Option(help="Beats of a step; default 16.")]
+SeedOption = Annotated[int, typer.Option(help="Decides everything random.")]
+RrOption = Annotated[bool | None, typer.Option("--rr/--no-rr", help="Feed RR intervals to the net; default on.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
+]
+
+
+@app.command("server")
+def server_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The server's folder; made, or gone on with.")],
+    keys: Annotated[
+        Path | None, typer.Option(help="Folder with each site's public key (*.pub); nobody else gets in.")
+    ] = None,
+    sites: Annotated[int, typer.Option(help="How many sites there are.")] = 2,
+    host: Annotated[str, typer.Option(help="Address of this machine to listen at; 0.0.0.0 is all.")] = "0.0.0.0",
+    port: Annotated[int, typer.Option(help="Port to listen at; the only one that sites need.")] = 9092,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
+    ] = None,
+    prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the certificates, and end.")] = False,
+    method: MethodOption = "grp-fed",
+    rounds: RoundsOption = None,
+    passes: PassesOption = None,
+    local_epochs: EpochsOption = None,
+    local_steps: StepsOption = None,
+    clients_per_round: ClientsOption = None,
+    batch_size: BatchOption = None,
+    seed: SeedOption = 0,
+    rr: RrOption = None,
+    set_: SetOption = None,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run a federation's server until its run is over; the same command goes on with one that was stopped."""
+    _require()
+    from ecgfed.network.federate import Listening, prepare_server, run_server
+
+    given = {
+        "method": method,
+        "rounds": rounds,
+        "passes": passes,
+        "local_epochs": local_epochs,
+        "local_steps": local_steps,
+        "clients_per_round": clients_per_round,
+        "batch_size": batch_size,
+        "seed": seed,
+        "rr": rr,
+    }
+    asked = _asked(sites, set_, given)
+    listening = Listening(host, port, tuple(name or ()))
+    if prepare:
+        ca = prepare_server(folder, asked, listening)
+        if json_output:
+            print_json({"server": str(folder), "ca": str(ca)})
+        else:
+            note(f"Made {folder}. Give each site {ca}, and collect each site's key.pub in one folder.", quiet=quiet)
+        return
+    if keys is None:
+        raise OptionError(
+            "--keys", "was not given", "the folder with each site's public key", "or pass --prepare first"
+        )
+    _run(
+        lambda watch, asked_to_stop: run_server(folder, asked, keys, listening, watch=watch, should_stop=asked_to_stop),
+        folder,
+        json_output=json_output,
+        quiet=quiet,
+    )
+
+
+@app.command("site")
+def site_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The site's folder; made, or gone on with.")],
+    cohort: Annotated[Path, typer.Option(help="The site's cohort, made by 'ecgfed prepare'.")],
+    server: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The server to dial.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="The server's ca.crt.")] = None,
+    key: Annotated[Path | None, typer.Option(help="A private key (OpenSSH, ECDSA); default FOLDER/key, made.")] = None,
+    numbers: Annotated[
+        str, typer.Option(help="shuffled or cohort: the order in which the server numbers the patients.")
+    ] = "shuffled",
+    prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the key, and end.")] = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run a site: it dials the server, trains on its own patients and answers, until Ctrl-C."""
+    _require()
+    from ecgfed.network.federate import prepare_site, run_site
+
+    if prepare:
+        _, private = prepare_site(folder, cohort, key=key, numbers=numbers)
+        public = private.with_name(private.name + ".pub")
+        if json_output:
+            print_json({"site": str(folder), "public_key": str(public)})
+        else:
+            note(f"Made {folder}. Give the server {public}; {private} stays here.", quiet=quiet)
+        return
+    if server is None or ca is None:
+        missing = "--server" if server is None else "--ca"
+        raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
+    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
+        run_site(folder, cohort, server, ca, key=key, numbers=numbers, watch=watch, should_stop=stop.asked)
+    if stop.code is not None:
+        raise SystemExit(stop.code)
+
+
+@app.command("status")
+def status_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A server's or a site's folder.")],
+    json_output: JsonOption = False,
+) -> None:
+    """Say how a server or a site stands, from its folder: rounds, sites, what travels."""
+    _require("torch")
+    from ecgfed.network.status import status_of
+
+    status = status_of(folder)
+    if json_output:
+        print_json(status.as_json())
+        return
+    for line in status.sentences():
+        note(line, quiet=False)
+    if status.leaves:
+        console.print(
+            table(
+                ("way", "leaf", "what", "shape", "bytes"),
+                [
+                    (one["way"], one["name"], one["what"], "x".join(map(str, one["shape"])) or "1", one["bytes"])
+                    for one in status.leaves
+                ],
+                title="What travels, of one patient",
+            )
+        )
+
+
+@app.command("try")
+def try_command(
+    cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to make: server and sites.")] = Path("federation"),
+    sites: Annotated[int, typer.Option(help="How many sites the cohort is divided among.")] = 3,
+    method: MethodOption = "grp-fed",
+    rounds: RoundsOption = 5,
+    local_epochs: EpochsOption = None,
+    local_steps: StepsOption = None,
+    clients_per_round: ClientsOption = None,
+    batch_size: BatchOption = None,
+    seed: SeedOption = 0,
+    rr: RrOption = None,
+    set_: SetOption = None,
+    overwrite: OverwriteOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Try a federation on this machine: certificates, keys, sites, a run, scores and a bundle at each site."""
+    _require()
+    from ecgfed.network.federate import try_federation
+
+    given = {
+        "method": method,
+        "rounds": rounds,
+        "local_epochs": local_epochs,
+        "local_steps": local_steps,
+        "clients_per_round": clients_per_round,
+        "batch_size": batch_size,
+        "seed": seed,
+        "rr": rr,
+    }
+    asked = _asked(sites, set_, given)
+    _run(
+        lambda watch, asked_to_stop: try_federation(
+            cohort, out, asked, overwrite=overwrite, watch=watch, should_stop=asked_to_stop
+        ),
+        out / "server",
+        json_output=json_output,
+        quiet=quiet,
+    )
+
+
+def _require(*packages: str) -> None:
+    for package in packages or ("torch", "flwr"):
+        require(package, "ecgfed federate")
+
+
+def _asked(sites: int, pairs: list[str] | None, given: dict[str, Any]) -> Any:
+    from ecgfed.network.server_folder import Asked
+
+    from .train import _settings
+
+    return Asked(sites=sites, settings=_settings(pairs or []), **given)
+
+
+def _run(
+    work: Callable[[Any, Callable[[], bool]], dict[str, Any]], folder: Path, *, json_output: bool, quiet: bool
+) -> None:
+    """Run a server, tell the result, and how to go on where it was stopped."""
+    started = time.perf_counter()
+    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
+        result = work(watch, stop.asked)
+    if not result:
+        line = "ecgfed: stopped; every finished round is saved, the same 'ecgfed federate server' goes on"
+        stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+        raise SystemExit(stop.code or 1)
+    if json_output:
+        print_json({**result, "seconds": round(time.perf_counter() - started, 2)})
+        return
+    note(f"Done in {seconds(time.perf_counter() - started)}. Next: ecgfed federate status {folder}", quiet=quiet)

@@ -1,0 +1,153 @@
+"""Certificates of the server and keys of the sites, as Flower takes them: X.509 for TLS, OpenSSH keys for the nodes."""
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ecgfed.errors import OptionError, StorageError
+from ecgfed.gate import read_bounded
+from ecgfed.network.private import write_private
+
+#: How long certificates last: a federation's run, and time to plan the next ones.
+DAYS = 825
+CA, CERTIFICATE, KEY = "ca.crt", "server.crt", "server.key"
+_MAX_BYTES = 1 << 16
+
+
+def make_certificates(folder: Path, names: Sequence[str]) -> None:
+    """Write a certificate authority of one's own, and the server's certificate and key, unless they are there.
+
+    The authority's own key is not kept: nobody can make a second certificate that sites would take.
+
+    Args:
+        folder: where to: ``ca.crt`` is for the sites, the rest stays.
+        names: host names and addresses that sites reach the server by; this machine's own are added.
+
+    Raises:
+        StorageError: the folder cannot be written to.
+    """
+    if all((folder / name).is_file() for name in (CA, CERTIFICATE, KEY)):
+        return
+    authority, key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
+    now = datetime.now(UTC) - timedelta(hours=1)  # clocks of two houses differ
+    issuer, subject = _name("ecgfed federation"), _name(names[0] if names else "localhost")
+    builder = x509.CertificateBuilder().not_valid_before(now).not_valid_after(now + timedelta(days=DAYS))
+    ca = (
+        builder.subject_name(issuer)
+        .issuer_name(issuer)
+        .public_key(authority.public_key())
+        .serial_number(x509.random_serial_number())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), critical=False)
+        .sign(authority, hashes.SHA384())
+    )
+    alternatives = list(dict.fromkeys([*names, "localhost", "127.0.0.1"]))
+    server = (
+        builder.subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in alternatives]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
+        .sign(authority, hashes.SHA384())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    write_private(folder / KEY, private)
+    write_private(folder / CERTIFICATE, server.public_bytes(pem), mode=0o644)
+    write_private(folder / CA, ca.public_bytes(pem), mode=0o644)
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(name)
+    except ValueError as problem:
+        raise OptionError("--name", f"{name!r:.100}", "a host name or an address") from problem
+
+
+def make_site_key(path: Path) -> Path:
+    """Write a site's key pair, unless it is there: ``path`` is private, ``path.pub`` is for the server's operator.
+
+    Returns:
+        The public key's file.
+
+    Raises:
+        StorageError: the folder cannot be written to.
+    """
+    public = path.with_name(path.name + ".pub")
+    if path.is_file():
+        key = read_site_key(path)
+    else:
+        key = ec.generate_private_key(ec.SECP384R1())
+        form = serialization.PrivateFormat.OpenSSH
+        write_private(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    text = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    if not public.is_file():
+        write_private(public, text + b"\n", mode=0o644)
+    return public
+
+
+def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Read a site's private key; raises OptionError where it is none."""
+    try:
+        key = serialization.load_ssh_private_key(read_bounded(path, _MAX_BYTES, StorageError), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as problem:
+        raise OptionError(
+            "--key", f"{path} is no private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
+        ) from problem
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise OptionError(
+            "--key", f"{path} is a {type(key).__name__}", "an ECDSA key", "make one with ecgfed federate site"
+        )
+    return key
+
+
+def check_public_key(path: Path) -> None:
+    """Refuse a file that is no public key of a site; raises OptionError."""
+    try:
+        key = serialization.load_ssh_public_key(read_bounded(path, _MAX_BYTES, StorageError))
+    except (OSError, ValueError, UnsupportedAlgorithm) as problem:
+        raise OptionError("--keys", f"{path} is no public key ({problem!s:.100})", "a site's key.pub") from problem
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise OptionError("--keys", f"{path} is a {type(key).__name__}", "an ECDSA key, as a site makes it")
+
+
+def check_certificate(path: Path) -> None:
+    """Refuse a file that is no certificate; raises OptionError."""
+    try:
+        x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
+    except (OSError, ValueError) as problem:
+        raise OptionError("--ca", f"{path} is no certificate ({problem!s:.100})", "the server's ca.crt") from problem

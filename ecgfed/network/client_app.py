@@ -1,0 +1,103 @@
+"""The ClientApp: every message a site gets comes here, and nothing leaves but what this file returns.
+
+An error is written to the site's own log and answered with one word (``ecgfed.network.errors.REASONS``): Flower would
+send its text, and a text may hold a patient's id or a file's name.
+"""
+
+import os
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from flwr.app import Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from ecgfed.errors import EcgfedError, StorageError
+from ecgfed.locks import HeldError, locked
+from ecgfed.network import messages
+from ecgfed.network.errors import SiteError
+from ecgfed.network.programs import SITE
+from ecgfed.network.site_end import end_run
+from ecgfed.network.site_folder import Site, hello, open_site
+from ecgfed.network.site_round import SiteRound
+from ecgfed.text import safe_text
+
+LOG = "log.txt"
+
+app = ClientApp()
+
+
+def answered(folder: Path, content: RecordDict, answer: Callable[[Site, RecordDict], RecordDict]) -> RecordDict:
+    """Answer a message with the site's folder held, or refuse with one word.
+
+    Args:
+        folder: the site's.
+        content: of the message.
+        answer: what is done.
+    """
+    try:
+        with locked(folder):
+            return answer(open_site(folder), content)
+    except SiteError as problem:
+        refused = problem
+    except HeldError as problem:
+        refused = SiteError("busy", problem.where, problem.found)
+    except StorageError as problem:
+        refused = SiteError("storage", problem.where, problem.found, problem.expected, problem.action)
+    except EcgfedError as problem:
+        refused = SiteError("training", problem.where, problem.found, problem.expected, problem.action)
+    except Exception:
+        refused = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
+    _write_down(folder, refused)
+    return messages.refusal(refused)
+
+
+def _write_down(folder: Path, problem: SiteError) -> None:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    line = safe_text(f"{now} refused ({problem.code}): {problem.line}")
+    try:
+        with (folder / LOG).open("a") as stream:
+            stream.write(line + "\n")
+    except OSError:  # the answer goes all the same
+        print(line)
+
+
+def _hello(site: Site, content: RecordDict) -> RecordDict:
+    rr, leave_out = messages.read_hello_request(content)
+    told = hello(site, rr, leave_out)
+    return messages.hello_reply(told)
+
+
+def _round(site: Site, content: RecordDict) -> RecordDict:
+    request = messages.read_round_request(content)
+    return messages.round_reply(SiteRound(site, request.order).run(request), request)
+
+
+def _end(site: Site, content: RecordDict) -> RecordDict:
+    order, leaves = messages.read_end_request(content)
+    return messages.end_reply(end_run(site, SiteRound(site, order), leaves))
+
+
+def _folder() -> Path:
+    return Path(os.environ[SITE])
+
+
+def say_hello(message: Message, context: Context) -> Message:
+    """Say who this site is."""
+    return Message(answered(_folder(), message.content, _hello), reply_to=message)
+
+
+def train_round(message: Message, context: Context) -> Message:
+    """Train this site's participants for a round."""
+    return Message(answered(_folder(), message.content, _round), reply_to=message)
+
+
+def end(message: Message, context: Context) -> Message:
+    """Make, score and export what was trained."""
+    return Message(answered(_folder(), message.content, _end), reply_to=message)
+
+
+app.query("hello")(say_hello)
+app.train()(train_round)
+app.evaluate()(end)

@@ -1,0 +1,151 @@
+"""Asking the SuperLink on this machine: sites' keys, who is connected, starting a run and how it stands."""
+
+import hashlib
+from pathlib import Path
+
+import httpx
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+from flwr.cli.build import build_fab_from_disk
+from flwr.common.serde import fab_to_proto
+from flwr.proto.control_pb2 import (
+    ListNodesRequest,
+    ListRunsRequest,
+    RegisterNodeRequest,
+    StartRunRequest,
+    StopRunRequest,
+    UnregisterNodeRequest,
+)
+from flwr.supercore.control import ControlHttpClient
+from flwr.supercore.fab import Fab
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+
+from ecgfed import __version__
+from ecgfed.durable import make_folder
+from ecgfed.errors import OptionError, StorageError
+from ecgfed.files import write_text
+from ecgfed.gate import read_bounded
+from ecgfed.network.errors import NetworkError
+
+#: What Flower wants to be given as an app. No code: both ends run what is installed there.
+_APP = f"""[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "ecgfed-federation"
+version = "{__version__}"
+license = "MIT"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "ecgfed"
+
+[tool.flwr.app.components]
+serverapp = "ecgfed.network.server_app:app"
+clientapp = "ecgfed.network.client_app:app"
+
+[tool.flwr.app.config]
+"""
+
+
+class Control:
+    """The SuperLink's own machine's way to it; a context manager.
+
+    Args:
+        address: ``host:port``.
+        ca: the certificate authority's certificate.
+    """
+
+    def __init__(self, address: str, ca: Path) -> None:
+        self._client = ControlHttpClient.from_server_address(
+            address, False, str(ca), [RuntimeVersionHttpInterceptor(component_name="flwr CLI")]
+        )
+
+    def __enter__(self) -> "Control":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def _nodes(self) -> dict[bytes, tuple[int, str]]:
+        """Nodes that are registered: public key -> node and status."""
+        try:
+            found = self._client.ListNodes(ListNodesRequest())
+        except httpx.HTTPError as problem:
+            raise NetworkError("Flower", f"does not answer ({problem!s:.200})") from problem
+        return {
+            bytes(node.public_key): (int(node.node_id), str(node.status))
+            for node in found.nodes_info
+            if node.status != "unregistered"
+        }
+
+    def register(self, keys: list[Path]) -> dict[int, str]:
+        """Let in the sites that have these keys, and nobody else.
+
+        Args:
+            keys: public keys, in the order of the sites.
+
+        Returns:
+            Node -> name of the key's file without its end, in that order.
+
+        Raises:
+            OptionError: a file is no public key, or two are the same.
+            NetworkError: the SuperLink refuses.
+        """
+        wanted = {_bytes_of(key): key for key in keys}
+        if len(wanted) != len(keys):
+            raise OptionError("--keys", "two files hold the same key", "a key of its own for each site")
+        there = self._nodes()
+        try:
+            for key, (node, _) in there.items():
+                if key not in wanted:  # a site that is not of this federation any more
+                    self._client.UnregisterNode(UnregisterNodeRequest(node_id=node))
+            for key in wanted:
+                if key not in there:
+                    self._client.RegisterNode(RegisterNodeRequest(public_key=key))
+        except httpx.HTTPError as problem:
+            raise NetworkError("Flower", f"did not take a key ({problem!s:.200})") from problem
+        there = self._nodes()
+        return {there[key][0]: file.name.removesuffix(".pub") for key, file in wanted.items()}
+
+    def online(self) -> set[int]:
+        """Return the nodes that are connected."""
+        return {node for node, status in self._nodes().values() if status == "online"}
+
+    def start_run(self, folder: Path) -> int:
+        """Start the run; returns Flower's number of it.
+
+        Args:
+            folder: where the description of the app is put.
+
+        Raises:
+            NetworkError: the SuperLink refuses.
+        """
+        try:
+            make_folder(folder)
+        except OSError as problem:
+            raise StorageError(folder, f"cannot be made ({problem.strerror})") from problem
+        write_text(folder / "pyproject.toml", _APP)
+        content = build_fab_from_disk(folder)
+        fab = Fab(hashlib.sha256(content).hexdigest(), content, {})
+        try:
+            for number, run in self._client.ListRuns(ListRunsRequest()).run_dict.items():
+                if str(run.status.status) != "finished":  # of a server that was killed
+                    self._client.StopRun(StopRunRequest(run_id=number))
+            return int(self._client.StartRun(StartRunRequest(fab=fab_to_proto(fab))).run_id)
+        except httpx.HTTPError as problem:
+            raise NetworkError("Flower", f"did not take the run ({problem!s:.200})") from problem
+
+    def is_over(self, run: int) -> bool:
+        """Return whether a run has ended, however; a SuperLink that does not answer says nothing."""
+        try:
+            found = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
+        except httpx.HTTPError:
+            return False
+        return run in found and str(found[run].status.status) == "finished"
+
+
+def _bytes_of(file: Path) -> bytes:
+    key = load_ssh_public_key(read_bounded(file, 1 << 16, StorageError))
+    return bytes(public_key_to_bytes(key))  # ``check_public_key`` has seen that it is an ECDSA key

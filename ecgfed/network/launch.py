@@ -1,0 +1,201 @@
+"""Starting and stopping Flower's programs for a folder: a SuperLink at the server, a SuperNode at a site."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ecgfed.durable import make_folder
+from ecgfed.errors import OptionError, StorageError
+from ecgfed.network.errors import NetworkError
+from ecgfed.network.programs import SERVER, SITE, write_programs
+
+FLOWER, LOG = "flower", "flower.log"
+#: How long a program may take until it listens.
+START_S = 90.0
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is: ``host:port``."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def read_address(text: str, option: str = "--server") -> Address:
+    """Read ``HOST:PORT``; raises OptionError."""
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or not 1 <= int(match["port"]) <= 65535:
+        raise OptionError(option, f"{text!r:.100}", "HOST:PORT, such as federation.example.org:9092")
+    return Address(match["host"], int(match["port"]))
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at on this machine."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def check_free(port: int, host: str, option: str = "--port") -> None:
+    """Refuse a port that cannot be listened at; raises OptionError."""
+    if not 1 <= port <= 65535:
+        raise OptionError(option, f"{port}", "1 to 65535")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((host.strip("[]"), port))
+    except OSError as problem:
+        found = f"{host}:{port} cannot be listened at ({problem.strerror})"
+        raise OptionError(option, found, "a free port of this machine", "choose another") from None
+
+
+class Flower:
+    """Flower's programs of one folder, with its own home, its own PATH and no telemetry.
+
+    Args:
+        folder: the server's or a site's.
+        variables: more environment variables.
+    """
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self.folder, self.home = folder, folder / FLOWER
+        try:
+            make_folder(self.home)
+        except OSError as problem:
+            raise StorageError(self.home, f"cannot be made ({problem.strerror})") from problem
+        programs = self.home.resolve() / "bin"
+        write_programs(programs)
+        self.environment = {
+            **os.environ,
+            **variables,
+            "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "FLWR_HOME": str(self.home.resolve()),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def start(self, program: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start one of Flower's programs in a process group of its own; its output goes to ``flower.log``."""
+        with (self.folder / LOG).open("ab") as log:
+            return subprocess.Popen(
+                [str(self.home.resolve() / "bin" / program), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+                start_new_session=True,
+            )
+
+    def ask(self, *arguments: str) -> str:
+        """Run ``flwr`` and return what it prints.
+
+        Raises:
+            NetworkError: it failed.
+        """
+        found = subprocess.run(
+            [str(self.home.resolve() / "bin" / "flwr"), *arguments],
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if found.returncode:
+            said = " ".join((found.stderr or found.stdout).split())
+            raise NetworkError(
+                f"flwr {' '.join(arguments[:2])}", f"failed ({said:.300})", action=f"see {self.folder / LOG}"
+            )
+        return found.stdout
+
+
+@contextlib.contextmanager
+def stopping(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Stop the processes, and what they started, when the block ends."""
+    try:
+        yield
+    finally:
+        stop(processes)
+
+
+def stop(processes: Sequence[subprocess.Popen[bytes]], patience_s: float = 8.0) -> None:
+    """Ask processes to end, all at once, and end the groups of those that do not."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    until = time.monotonic() + patience_s
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.1, until - time.monotonic()))
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # the group it leads, what it started included
+        process.wait()
+
+
+def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path) -> None:
+    """Wait until a program listens.
+
+    Raises:
+        NetworkError: it ended, or took too long.
+    """
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise NetworkError("Flower", f"ended with code {process.returncode} as it started", action=f"see {log}")
+        with contextlib.suppress(OSError), socket.create_connection((address.host.strip("[]"), address.port), 1.0):
+            return
+        time.sleep(0.2)
+    raise NetworkError("Flower", f"does not listen at {address} after {START_S:.0f} s", action=f"see {log}")
+
+
+def server_flower(folder: Path) -> Flower:
+    """Return Flower's programs for a server's folder."""
+    return Flower(folder, {SERVER: str(folder.resolve())})
+
+
+def site_flower(folder: Path) -> Flower:
+    """Return Flower's programs for a site's folder."""
+    return Flower(folder, {SITE: str(folder.resolve())})
+
+
+def start_superlink(flower: Flower, tls: Path, host: str, port: int) -> subprocess.Popen[bytes]:
+    """Start a SuperLink with TLS that knows nodes by their keys."""
+    return flower.start(
+        "flower-superlink",
+        [
+            *("--host", host, "--port", str(port)),
+            *("--ssl-ca-certfile", str(tls / "ca.crt")),
+            *("--ssl-certfile", str(tls / "server.crt"), "--ssl-keyfile", str(tls / "server.key")),
+            "--enable-supernode-auth",
+            "--disable-runtime-dependency-installation",
+            *("--database", str(flower.home.resolve() / "superlink.db")),
+        ],
+    )
+
+
+def start_supernode(flower: Flower, server: Address, ca: Path, key: Path) -> subprocess.Popen[bytes]:
+    """Start a SuperNode that dials the server."""
+    return flower.start(
+        "flower-supernode",
+        [
+            *("--superlink", str(server), "--root-certificates", str(ca)),
+            *("--auth-supernode-private-key", str(key)),
+            *("--host", "127.0.0.1", "--port", str(free_port())),
+        ],
+    )

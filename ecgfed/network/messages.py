@@ -1,0 +1,176 @@
+"""Flower's messages: what the server asks and what a site answers, as records, and back.
+
+Every field is named in ``ecgfed.network.leaves`` or on the method's card.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flwr.app import ConfigRecord, MetricRecord, RecordDict
+
+from ecgfed.network.errors import REASONS, NetworkError, SiteError
+from ecgfed.network.leaves import END_UP, HELLO_UP
+from ecgfed.network.orders import PROTOCOL, Order
+from ecgfed.network.site_end import EndScores
+from ecgfed.network.site_round import RoundReply, RoundRequest
+from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_record, up_trees
+
+#: Kinds of Flower's messages.
+HELLO, ROUND, END = "query.hello", "train", "evaluate"
+_SAY, _SHARED, _OWN, _UP, _REPORTS = "say", "shared", "own", "up", "reports"
+
+
+def hello_request(*, rr: bool, leave_out: str) -> RecordDict:
+    """Return the question who a site is; its counts depend on what is asked."""
+    return RecordDict({_SAY: ConfigRecord({"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out})})
+
+
+def read_hello_request(content: RecordDict) -> tuple[bool, str]:
+    """Return ``rr`` and ``leave_out``; raises SiteError."""
+    say = _say(content)
+    if say.get("protocol") != PROTOCOL:
+        raise SiteError("request", "the server", f"speaks protocol {say.get('protocol')!r:.20}", str(PROTOCOL))
+    return bool(say.get("rr")), str(say.get("leave_out"))
+
+
+def hello_reply(told: Mapping[str, Any]) -> RecordDict:
+    """Return what a site says of itself."""
+    return RecordDict({_SAY: ConfigRecord({"protocol": PROTOCOL, **told})})
+
+
+def read_hello_reply(content: RecordDict) -> dict[str, Any]:
+    """Return what a site says of itself, checked for its types.
+
+    Raises:
+        NetworkError: a field too many, too few, or of another type.
+    """
+    say = dict(_say(content))
+    if set(say) != set(HELLO_UP) or say.pop("protocol") != PROTOCOL:
+        raise NetworkError("a site's hello", f"has the fields {sorted(say)!s:.200}", ", ".join(HELLO_UP))
+    clients, beats, patients = say["clients"], say["train_examples"], say["patients"]
+    lists = isinstance(clients, list) and isinstance(beats, list) and len(clients) == len(beats)
+    if not lists or not _is_whole(patients, 0, 1 << 20) or not all(_is_whole(n, 1, 1 << 40) for n in beats):
+        raise NetworkError("a site's hello", "counts what cannot be", "patients, and their training beats")
+    if clients != sorted(set(clients)) or not all(_is_whole(place, 0, patients - 1) for place in clients):
+        raise NetworkError("a site's hello", "numbers its patients twice or beyond their count", "0 and on")
+    if not isinstance(say["classes"], list) or not all(isinstance(name, str) for name in say["classes"]):
+        raise NetworkError("a site's hello", "names no classes", "a list of names")
+    return say
+
+
+def round_request(request: RoundRequest) -> RecordDict:
+    """Return what the server asks of a site in a round."""
+    shared, own, holders = down_records(request.shared)
+    say = ConfigRecord(
+        {
+            "order": request.order.as_text(),
+            "round": request.round,
+            "clients": list(request.clients),
+            "last": request.last,
+            "holders": json.dumps(holders),
+        }
+    )
+    return RecordDict({_SAY: say, _SHARED: shared, _OWN: own})
+
+
+def read_round_request(content: RecordDict) -> RoundRequest:
+    """Return what a server asks for; raises SiteError."""
+    say = _say(content)
+    order = Order.from_text(str(say.get("order")))
+    clients, number, last = say.get("clients"), say.get("round"), say.get("last")
+    if not isinstance(clients, list) or not all(_is_whole(client, 0, 1 << 31) for client in clients):
+        raise SiteError("request", "the server's round", "names no patients")
+    if not _is_whole(number, 1, 1 << 40) or not _is_whole(last, 0, 1 << 40) or clients != sorted(set(clients)):
+        raise SiteError("request", "the server's round", f"is {number!r:.40} after {last!r:.40}")
+    try:
+        holders = json.loads(str(say.get("holders")))
+        shared = down_trees(content.array_records[_SHARED], content.array_records[_OWN], holders, len(clients))
+    except (KeyError, ValueError, AttributeError, TypeError, NetworkError) as problem:
+        raise SiteError("request", "the server's round", f"holds what cannot be read ({problem!s:.200})") from problem
+    return RoundRequest(order, int(str(number)), tuple(clients), int(str(last)), shared)
+
+
+def round_reply(reply: RoundReply, request: RoundRequest) -> RecordDict:
+    """Return what a site sends back."""
+    reports = {name: [one[name] for one in reply.losses] for name in reply.losses[0]}
+    return RecordDict(
+        {
+            _UP: up_record(reply.returned),
+            _REPORTS: MetricRecord(reports),
+            _SAY: ConfigRecord({"clients": list(request.clients), "examples": list(reply.examples)}),
+        }
+    )
+
+
+def read_round_reply(content: RecordDict, clients: Sequence[int]) -> RoundReply:
+    """Return what a site sent back for these participants; raises NetworkError where it is something else."""
+    say = _say(content)
+    if set(content) != {_UP, _REPORTS, _SAY} or set(say) != {"clients", "examples"}:
+        raise NetworkError("a site's reply", f"has the parts {sorted(content)!s:.100}", f"{_UP}, {_REPORTS}, {_SAY}")
+    examples = say["examples"]
+    if say["clients"] != list(clients) or not isinstance(examples, list) or len(examples) != len(clients):
+        raise NetworkError("a site's reply", "is about other patients", "those it was asked for")
+    if not all(_is_whole(count, 1, 1 << 40) for count in examples):
+        raise NetworkError("a site's reply", "used no beats", "1 or more each")
+    reports = content.metric_records[_REPORTS]
+    rows: list[dict[str, float]] = [{} for _ in clients]
+    for name, values in reports.items():
+        if not isinstance(values, list) or len(values) != len(clients):
+            raise NetworkError("a site's reply", f"has {name[:40]!r} for other patients", "a number each")
+        for row, value in zip(rows, values, strict=True):
+            row[name] = float(value)
+    if "loss" not in reports:
+        raise NetworkError("a site's reply", "has no loss", "one a patient")
+    return RoundReply(up_trees(content.array_records[_UP], len(clients)), rows, [int(str(one)) for one in examples])
+
+
+def end_request(order: Order, leaves: Mapping[str, Any]) -> RecordDict:
+    """Return what the server delivers at the end."""
+    return RecordDict({_SAY: ConfigRecord({"order": order.as_text()}), _SHARED: record_of(leaves)})
+
+
+def read_end_request(content: RecordDict) -> tuple[Order, dict[str, Any]]:
+    """Return the order and the leaves by path; raises SiteError."""
+    order = Order.from_text(str(_say(content).get("order")))
+    try:
+        return order, dict(leaves_of(content.array_records[_SHARED]))
+    except (KeyError, NetworkError) as problem:
+        raise SiteError("request", "the server's end", f"cannot be read ({problem!s:.200})") from problem
+
+
+def end_reply(scores: EndScores) -> RecordDict:
+    """Return a site's scores."""
+    values = {"patients": scores.patients, "T_g": scores.t_g, "T_p": scores.t_p}
+    assert set(values) == set(END_UP)
+    return RecordDict({_REPORTS: MetricRecord(values)})
+
+
+def read_end_reply(content: RecordDict) -> EndScores:
+    """Return a site's scores; raises NetworkError."""
+    found = content.metric_records.get(_REPORTS)
+    if found is None or set(found) != set(END_UP) or any(isinstance(value, list) for value in found.values()):
+        raise NetworkError("a site's end", "is no scores", ", ".join(END_UP))
+    values = {name: float(str(value)) for name, value in found.items()}
+    return EndScores(int(values["patients"]), values["T_g"], values["T_p"])
+
+
+def refusal(problem: SiteError) -> RecordDict:
+    """Return what a site says when it cannot: the code alone."""
+    return RecordDict({_SAY: ConfigRecord({"refused": problem.code})})
+
+
+def refused(content: RecordDict) -> str | None:
+    """Return why a site refused, in words; None where it did not."""
+    say = content.config_records.get(_SAY)
+    if say is None or "refused" not in say:
+        return None
+    return REASONS.get(str(say["refused"]), "for no reason that is known")
+
+
+def _say(content: RecordDict) -> Mapping[str, Any]:
+    return dict(content.config_records.get(_SAY, ConfigRecord()))
+
+
+def _is_whole(value: object, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

@@ -1,0 +1,109 @@
+"""What the server asks of a site: the run in words that any site can check, and the clients' part of a round."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ecgfed.errors import EcgfedError
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.gate import parse_json
+from ecgfed.methods.base import Method
+from ecgfed.methods.registry import method_by_name
+from ecgfed.methods.settings import stored_settings
+from ecgfed.nets.build import make_net
+from ecgfed.nets.net import NetSpec
+from ecgfed.network.errors import SiteError
+from ecgfed.plugins import names_code
+
+#: Of the messages: a newer server and an older site must not misread one another.
+PROTOCOL = 1
+_IDENTITY = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Order:
+    """One run, as the server describes it to a site with every message.
+
+    Attributes:
+        run: SHA-256 of what the run is (``ecgfed.runs.document.identity_of``).
+        method: a registered method's name.
+        settings: the method's.
+        net: ``NetSpec.as_json``.
+        plan: ``asdict(TrainPlan)``.
+        classes: names of the classes.
+        first: number of the site's first patient in the federation.
+        federation: clients of the federation.
+    """
+
+    run: str
+    method: str
+    settings: dict[str, Any]
+    net: dict[str, Any]
+    plan: dict[str, Any]
+    classes: tuple[str, ...]
+    first: int
+    federation: int
+
+    def as_text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({"protocol": PROTOCOL, **asdict(self)}, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> "Order":
+        """Read and check what a server sent; nothing it names is run.
+
+        Raises:
+            SiteError: it is none, of another protocol, or names code of somebody's own.
+        """
+        try:
+            value = parse_json(text)
+            if not isinstance(value, dict) or value.get("protocol") != PROTOCOL:
+                raise ValueError(f"protocol {PROTOCOL}, which this version speaks")
+            order = cls(
+                str(value["run"]),
+                str(value["method"]),
+                dict(value["settings"]),
+                dict(value["net"]),
+                dict(value["plan"]),
+                tuple(str(name) for name in value["classes"]),
+                _whole(value, "first"),
+                _whole(value, "federation"),
+            )
+            if not _IDENTITY.fullmatch(order.run):
+                raise ValueError("a run's SHA-256")
+            if names_code(order.method):
+                raise ValueError("a registered method: no server gets to name code")
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise SiteError("request", "the server's order", f"lacks {problem!s:.200}") from problem
+        return order
+
+    def made_plan(self) -> TrainPlan:
+        """Return the plan; raises SiteError."""
+        try:
+            return TrainPlan(**self.plan)
+        except (TypeError, EcgfedError) as problem:
+            raise SiteError("request", "the server's plan", f"cannot be used ({problem!s:.200})") from problem
+
+    def made_method(self) -> Method:
+        """Return the method with its net and settings; raises SiteError.
+
+        ``risk=meta-bsm`` is refused: it pools patients' beats at the server.
+        """
+        try:
+            kind = method_by_name(self.method)
+            settings: Any = stored_settings(kind.settings_type, self.settings)
+            method = kind(make_net(NetSpec.from_json(self.net)), settings)
+        except (KeyError, TypeError, ValueError, AttributeError, EcgfedError) as problem:
+            raise SiteError("request", "the server's method", f"cannot be used ({problem!s:.200})") from problem
+        if getattr(settings, "risk", "") == "meta-bsm":
+            raise SiteError("request", "the server's settings", "risk=meta-bsm, for which beats would leave the site")
+        return method
+
+
+def _whole(value: Mapping[str, Any], name: str) -> int:
+    found = value[name]
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 1 << 31:
+        raise ValueError(f"{name} as a whole number, 0 or more")
+    return found

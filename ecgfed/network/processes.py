@@ -1,0 +1,179 @@
+"""Flower's own programs, started so that they run this package's apps and no code that came over the network.
+
+A Flower run is submitted with its code, which a SuperNode unpacks and runs. Here a site and a server run what is
+installed there: whatever a run brings is not looked at but for its configuration. The SuperLink answers sites
+everywhere, and everything else (starting runs, registering keys, tasks) on its own machine only.
+
+``python -m ecgfed.network.processes PROGRAM ARGUMENTS``, through the small programs of ``ecgfed.network.programs``,
+which come first in ``PATH``: Flower starts its programs by name.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ecgfed.network.programs import SITE
+from ecgfed.network.warm import Warm, wait_for_messages
+
+#: What a site may ask of the SuperLink; everything else is for its own machine.
+FLEET = "/v1/fleet/"
+_PR_SET_PDEATHSIG = 1
+
+
+class FleetOnly:
+    """Answers other machines where sites have business, and nowhere else.
+
+    Args:
+        app: the SuperLink.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse with 403."""
+        if scope["type"] == "http" and not scope["path"].startswith(FLEET) and not _is_here(scope):
+            await PlainTextResponse("not from another machine", 403)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+
+def _is_here(scope: Scope) -> bool:
+    client = scope.get("client")
+    try:
+        return client is not None and ip_address(str(client[0])).is_loopback
+    except ValueError:
+        return False
+
+
+def _superlink() -> None:
+    from flwr.superlink import extensions
+    from flwr.superlink.cli import flower_superlink
+
+    extensions.get_middleware = lambda: (Middleware(FleetOnly),)
+    flower_superlink()
+
+
+def _supernode() -> None:
+    from flwr.supernode.cli import flower_supernode
+
+    flower_supernode()
+
+
+def _superexec() -> None:
+    from flwr.supercore.cli import flower_superexec
+
+    if SITE in os.environ:
+        _answer_warm()
+    flower_superexec()
+
+
+def _answer_warm() -> None:
+    """Have a site's messages answered by children of a process that has imported everything."""
+    from flwr.supercore.constant import TaskType
+    from flwr.supercore.superexec.executor.types import ExecutionSpec, LaunchResult
+
+    executor: Any = import_module("flwr.supercore.superexec.executor.subprocess_executor").SubprocessExecutor
+    cold: Callable[[Any, ExecutionSpec], LaunchResult] = executor.launch
+    warm = Warm()
+
+    def launch(self: Any, spec: ExecutionSpec) -> LaunchResult:
+        if spec.task_type is not TaskType.CLIENT_APP or not spec.insecure:
+            return cold(self, spec)
+        arguments = ["--runtime-api-address", spec.runtime_api_address, "--token", spec.token, "--insecure"]
+        if spec.parent_pid is not None:
+            arguments += ["--parent-pid", str(spec.parent_pid)]
+        return LaunchResult.accepted() if warm.answer(arguments) else cold(self, spec)
+
+    executor.launch = launch
+
+
+def _warm() -> None:
+    def run(arguments: list[str]) -> None:
+        sys.argv = ["flwr-clientapp", *arguments]
+        _clientapp()
+
+    wait_for_messages(run)
+
+
+def _clientapp() -> None:
+    from flwr.supernode.cli import flwr_clientapp
+
+    from ecgfed.network.client_app import app
+
+    run_clientapp: Any = import_module("flwr.supernode.runtime.run_clientapp")
+    # the code of the run is not unpacked, and not loaded
+    run_clientapp.install_from_fab = _nothing
+    run_clientapp.get_project_dir = lambda *_: Path()
+    run_clientapp.get_load_client_app_fn = lambda **_: lambda *_: app
+    flwr_clientapp()
+
+
+def _serverapp() -> None:
+    from flwr.superlink.cli import flwr_serverapp
+
+    from ecgfed.network.server_app import app
+
+    def run(*, grid: Any, context: Any, **_: object) -> Any:
+        app(grid, context)
+        return context
+
+    run_serverapp: Any = import_module("flwr.superlink.runtime.run_serverapp")
+    run_serverapp.run_ = run  # the code of the run is unpacked, and not loaded
+    flwr_serverapp()
+
+
+def _flwr() -> None:
+    from flwr.cli.app import app
+
+    app()
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return
+
+
+PROGRAMS: dict[str, Callable[[], None]] = {
+    "flower-superlink": _superlink,
+    "flower-supernode": _supernode,
+    "flower-superexec": _superexec,
+    "flwr-clientapp": _clientapp,
+    "flwr-serverapp": _serverapp,
+    "flwr": _flwr,
+    "warm": _warm,
+}
+
+
+def _end_with_the_parent() -> None:
+    """Have the system end this process when who started it is killed, where it can (Linux)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one of Flower's programs; returns the exit code where it comes back."""
+    program = PROGRAMS.get(arguments[0]) if arguments else None
+    if program is None:
+        print(f"ecgfed: {' '.join(arguments[:1])}: is not run here", file=sys.stderr)
+        return 1
+    sys.argv = arguments
+    if arguments[0] in ("flower-superlink", "flower-supernode", "warm"):
+        _end_with_the_parent()
+    program()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,21 @@
+"""The small programs that Flower finds first in ``PATH``, and what it tells them in their environment."""
+
+import shlex
+import sys
+from pathlib import Path
+
+from ecgfed.network.private import write_private
+
+#: Environment variables that name a site's and a server's folder.
+SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
+#: What ``ecgfed.network.processes`` runs.
+RUN = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp", "flwr")
+#: Programs that would run a stranger's code, or that nobody needs here.
+REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
+
+
+def write_programs(folder: Path) -> None:
+    """Write the programs that Flower starts by name; raises StorageError."""
+    for name in (*RUN, *REFUSED):
+        command = f"exec {shlex.quote(sys.executable)} -m ecgfed.network.processes {name}"
+        write_private(folder / name, f'#!/bin/sh\n{command} "$@"\n'.encode(), mode=0o700)

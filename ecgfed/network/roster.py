@@ -1,0 +1,160 @@
+"""Who takes part: the sites in their order, how many patients each has, and the numbers these get in the federation.
+
+Numbers run through the sites in order: the federation is the one cohort that the sites' cohorts make one after the
+other, each in the order its site chose, and every seed, weight and choice of participants is that cohort's.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ecgfed.errors import StorageError
+from ecgfed.federation.data import TrainingData
+from ecgfed.files import read_json, write_json
+from ecgfed.network.errors import NetworkError
+
+FILE_NAME = "roster.json"
+
+
+@dataclass(frozen=True)
+class SiteEntry:
+    """A site as the server knows it.
+
+    Attributes:
+        node: Flower's number of it, which follows from its key.
+        name: the name of its key's file, for messages.
+        patients: of its cohort, held-out ones too.
+        clients: places of those that take part.
+        train_examples: training beats of each.
+    """
+
+    node: int
+    name: str
+    patients: int
+    clients: tuple[int, ...]
+    train_examples: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The federation's sites.
+
+    Attributes:
+        sites: in order.
+        modality: ``ecg`` or ``image``.
+        classes: names of the classes.
+        rr_version: of the sites' RR features.
+    """
+
+    sites: tuple[SiteEntry, ...]
+    modality: str
+    classes: tuple[str, ...]
+    rr_version: int
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The number of each site's first patient."""
+        return tuple(sum(site.patients for site in self.sites[:place]) for place in range(len(self.sites)))
+
+    def site_of(self, client: int) -> int:
+        """Return the place of the site that has a patient."""
+        return max(place for place, first in enumerate(self.firsts) if first <= client)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over what the training depends on: the numbers and counts, not over who the sites are."""
+        told = [[site.patients, site.clients, site.train_examples] for site in self.sites]
+        text = json.dumps([told, self.modality, self.classes, self.rr_version])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def data(self) -> "RosterData":
+        """Return what the rounds need to know of the clients."""
+        examples = {
+            first + place: count
+            for first, site in zip(self.firsts, self.sites, strict=True)
+            for place, count in zip(site.clients, site.train_examples, strict=True)
+        }
+        if not examples:
+            raise NetworkError("the sites", "have no patient with a training beat", "one at least")
+        # a view of one zero, as long as the client has beats
+        rows = {number: np.broadcast_to(np.zeros(1, np.int64), count) for number, count in examples.items()}
+        return RosterData(
+            clients=np.array(sorted(rows), dtype=np.int64),
+            rows=rows,
+            examples=np.zeros((0, 1, 1), np.float32),
+            rr=None,
+            label=np.zeros(0, np.int64),
+            classes=len(self.classes),
+            ids={number: f"number {number}" for number in rows},
+        )
+
+
+class RosterData(TrainingData):
+    """Training data without data: who the clients are and how many beats each has."""
+
+    def class_counts(self, client: int) -> torch.Tensor:
+        """Zeros: the server does not know any patient's classes, and a site counts for itself."""
+        return torch.zeros(self.classes, dtype=torch.int64)
+
+
+def roster_of(names: Mapping[int, str], told: Sequence[tuple[int, Mapping[str, Any]]]) -> Roster:
+    """Put together what the sites said of themselves.
+
+    Args:
+        names: node -> name, in the order of the sites.
+        told: node and hello of each.
+
+    Raises:
+        NetworkError: sites whose cohorts do not go together.
+    """
+    by_node = dict(told)
+    first = by_node[next(iter(names))]
+    for node, name in names.items():
+        for what in ("modality", "classes", "rr_version"):
+            if by_node[node][what] != first[what]:
+                found = f"has {what} {by_node[node][what]!s:.100}"
+                raise NetworkError(f"site {name}", found, f"{first[what]!s:.100}, as the first site", "prepare it so")
+    entries = tuple(
+        SiteEntry(
+            node,
+            name,
+            int(by_node[node]["patients"]),
+            tuple(by_node[node]["clients"]),
+            tuple(by_node[node]["train_examples"]),
+        )
+        for node, name in names.items()
+    )
+    return Roster(entries, str(first["modality"]), tuple(first["classes"]), int(first["rr_version"]))
+
+
+def write_roster(folder: Path, roster: Roster) -> None:
+    """Write the roster into the server's folder; raises StorageError."""
+    write_json(folder / FILE_NAME, asdict(roster))
+
+
+def read_roster(folder: Path) -> Roster | None:
+    """Read the roster; None where there is none yet; raises StorageError where it is damaged."""
+    file = folder / FILE_NAME
+    if not file.is_file():
+        return None
+    value = read_json(file, StorageError)
+    try:
+        sites = tuple(
+            SiteEntry(
+                int(one["node"]),
+                str(one["name"]),
+                int(one["patients"]),
+                tuple(int(place) for place in one["clients"]),
+                tuple(int(count) for count in one["train_examples"]),
+            )
+            for one in value["sites"]
+        )
+        return Roster(sites, str(value["modality"]), tuple(map(str, value["classes"])), int(value["rr_version"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise StorageError(file, f"lacks {problem!s:.100}", "the sites of the federation", "restore it") from problem

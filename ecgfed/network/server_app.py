@@ -1,0 +1,42 @@
+"""The ServerApp: Flower starts it for a run, with its grid; all it needs lies in the server's folder."""
+
+import os
+from pathlib import Path
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from ecgfed.errors import EcgfedError, StorageError
+from ecgfed.files import read_json, write_json
+from ecgfed.network.programs import SERVER
+from ecgfed.network.server_run import serve
+from ecgfed.text import safe_text
+
+#: Files in the server's folder: the nodes of the sites, lines for who looks on, and how a session ended.
+NODES, TOLD, ENDED = "nodes.json", "told.txt", "ended.json"
+
+app = ServerApp()
+
+
+def main(grid: Grid, context: Context) -> None:
+    """Run the federation from where its folder stands."""
+    folder, problem = Path(os.environ[SERVER]), ""
+    with (folder / TOLD).open("a", buffering=1) as stream:
+
+        def say(line: str) -> None:
+            stream.write(safe_text(line) + "\n")
+
+        try:
+            names = {int(node): str(name) for node, name in read_json(folder / NODES, StorageError).items()}
+            serve(folder, grid, names, say)
+        except EcgfedError as error:
+            problem = error.line
+            raise
+        except BaseException as error:
+            problem = f"the server: {type(error).__name__}: {error!s:.300}"
+            raise
+        finally:
+            write_json(folder / ENDED, {"problem": problem})
+
+
+app.main()(main)

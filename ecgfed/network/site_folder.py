@@ -1,0 +1,162 @@
+"""A site's folder: which cohort it holds, in which order it numbers its patients, and what they keep.
+
+site.json        the cohort, and the order: which patient has which number is known here and nowhere else
+runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
+                 ``history.jsonl``, a line for each round the site took part in
+result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
+bundle/          and its bundle
+log.txt          what went wrong, in full: the server is told no more than a word
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ecgfed.cohort.cohort import Cohort, open_cohort
+from ecgfed.durable import make_folder
+from ecgfed.errors import EcgfedError, OptionError, StorageError
+from ecgfed.federation.data import TrainingData, training_data
+from ecgfed.files import read_json, write_json
+from ecgfed.network.errors import SiteError
+
+FILE_NAME = "site.json"
+SCHEMA_VERSION = 1
+ORDERS = ("shuffled", "cohort")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site.
+
+    Attributes:
+        path: its folder.
+        cohort_path: its cohort.
+        order: place -> index of the client in the cohort.
+    """
+
+    path: Path
+    cohort_path: Path
+    order: tuple[int, ...]
+
+    def cohort(self) -> Cohort:
+        """Open the cohort; raises CohortError, and SiteError where it has other clients than the order."""
+        cohort = open_cohort(self.cohort_path)
+        if sorted(self.order) != list(range(len(cohort.clients))):
+            raise SiteError(
+                "cohort",
+                self.path / FILE_NAME,
+                f"was made for {len(self.order)} patients, {cohort.path} has {len(cohort.clients)}",
+                action="make a new site folder",
+            )
+        return cohort
+
+    def training_data(self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0) -> TrainingData:
+        """Return the training beats with the patients' numbers in the federation in place of their indices.
+
+        Ids are numbers too: what is said of a patient in an error must not name it.
+
+        Args:
+            cohort: the site's cohort.
+            rr: whether the net takes RR features.
+            leave_out: as in ``TrainPlan``.
+            first: number of the patient at place 0.
+        """
+        data = training_data(cohort, rr=rr, leave_out=leave_out)
+        number = {index: first + place for place, index in enumerate(self.order)}
+        return replace(
+            data,
+            clients=np.array(sorted(number[int(index)] for index in data.clients), dtype=np.int64),
+            rows={number[index]: rows for index, rows in data.rows.items()},
+            valid_rows={number[index]: rows for index, rows in data.valid_rows.items()},
+            ids={number[index]: f"number {number[index]}" for index in data.ids},
+        )
+
+    def index_of(self, number: int, first: int) -> int:
+        """Return a patient's index in the cohort."""
+        return self.order[number - first]
+
+
+def make_site(path: Path, cohort: Path, order: str = "shuffled") -> Site:
+    """Make a site's folder, or open the one that is there.
+
+    Args:
+        path: the folder.
+        cohort: the site's cohort.
+        order: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``.
+
+    Raises:
+        OptionError: an unknown order, or the folder is another cohort's.
+        CohortError: the cohort cannot be opened.
+        StorageError: the folder cannot be made.
+    """
+    if order not in ORDERS:
+        raise OptionError("--numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
+    opened = open_cohort(cohort)
+    place = cohort.resolve()
+    if (path / FILE_NAME).exists():
+        site = open_site(path)
+        if site.cohort_path != place:
+            raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
+        return site
+    indices = list(range(len(opened.clients)))
+    if order == "shuffled":
+        secrets.SystemRandom().shuffle(indices)
+    try:
+        make_folder(path)
+    except OSError as problem:
+        raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
+    write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, "cohort": str(place), "order": indices})
+    return Site(path, place, tuple(indices))
+
+
+def open_site(path: Path) -> Site:
+    """Open a site's folder; raises OptionError, StorageError."""
+    file = path / FILE_NAME
+    if not file.is_file():
+        raise OptionError(
+            str(path), "is no site's folder", f"one with a {FILE_NAME}", "make it with ecgfed federate site"
+        )
+    value = read_json(file, StorageError)
+    try:
+        if value["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"schema version {SCHEMA_VERSION}")
+        order = tuple(_index(one) for one in value["order"])
+        return Site(path, Path(str(value["cohort"])), order)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise StorageError(
+            file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"
+        ) from problem
+
+
+def _index(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("whole numbers")
+    return value
+
+
+def hello(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
+    """Return what a site says of itself: ``ecgfed.network.leaves.HELLO_UP`` without the protocol's version.
+
+    Raises:
+        SiteError: its cohort cannot be used.
+    """
+    try:
+        cohort = site.cohort()
+        data = site.training_data(cohort, rr=rr, leave_out=leave_out)
+    except SiteError:
+        raise
+    except EcgfedError as problem:
+        raise SiteError("cohort", problem.where, problem.found, problem.expected, problem.action) from problem
+    clients: Sequence[int] = data.clients.tolist()
+    return {
+        "patients": len(site.order),
+        "clients": list(clients),
+        "train_examples": data.train_examples.tolist(),
+        "modality": cohort.modality,
+        "classes": list(cohort.classes),
+        "rr_version": cohort.rr_version if cohort.modality == "ecg" else 1,
+    }

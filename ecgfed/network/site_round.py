@@ -1,0 +1,223 @@
+"""A site's part of a round: what its patients keep is read, trained on and saved, and the reply is kept beside it.
+
+The reply of the last round lies in the checkpoint as the "server's state" of a run does. A server that was killed asks
+for its last round again with the same message, and gets the same reply: nothing is trained twice.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import EcgfedError
+from ecgfed.federation.client_round import ClientResult, ClientWork
+from ecgfed.federation.one_thread import one_torch_thread
+from ecgfed.federation.plan import available_cores, check_needs
+from ecgfed.federation.state import State
+from ecgfed.federation.threads import ThreadEngine
+from ecgfed.federation.trees import flatten, stack, unflatten
+from ecgfed.files import append_line, write_text
+from ecgfed.methods.base import ClientInfo, Tree
+from ecgfed.network.errors import SiteError
+from ecgfed.network.leaves import check_down, check_up
+from ecgfed.network.orders import Order
+from ecgfed.network.site_folder import Site
+from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.kept_states import KeptStates
+from ecgfed.runs.tree_files import serialised
+
+#: Folder of a site that holds a folder for each run it takes part in.
+RUNS = "runs"
+
+
+def run_folder(site: Site, run: str) -> Path:
+    """Return where a site keeps what it has of a run: ``checkpoint/`` and ``history.jsonl``."""
+    return site.path / RUNS / run[:16]
+
+
+@dataclass(frozen=True)
+class RoundReply:
+    """What a site's participants send back; places are those of the participants asked for.
+
+    Attributes:
+        returned: each one's tree.
+        losses: each one's losses.
+        examples: beats each one used.
+    """
+
+    returned: list[Tree]
+    losses: list[dict[str, float]]
+    examples: list[int]
+
+
+@dataclass(frozen=True)
+class RoundRequest:
+    """What the server asks for.
+
+    Attributes:
+        order: the run.
+        round: its number, from 1 on.
+        clients: participants of this site, numbers in the federation, increasing.
+        last: the last round this site took part in, as the server has it; 0 for none.
+        shared: what each is sent.
+    """
+
+    order: Order
+    round: int
+    clients: tuple[int, ...]
+    last: int
+    shared: Sequence[Tree]
+
+    def digest(self) -> Tensor:
+        """SHA-256 of all of it, (32,) uint8."""
+        text = json.dumps([self.order.as_text(), self.round, list(self.clients), self.last])
+        found = hashlib.sha256(text.encode())
+        for tree in self.shared:
+            found.update(serialised(tree))
+        return torch.frombuffer(bytearray(found.digest()), dtype=torch.uint8).clone()
+
+
+class SiteRound:
+    """What a site needs for the rounds of one run.
+
+    Args:
+        site: the site.
+        order: the run.
+
+    Raises:
+        SiteError: the run cannot be taken part in with this cohort.
+    """
+
+    def __init__(self, site: Site, order: Order) -> None:
+        self.site, self.order = site, order
+        self.method, self.plan = order.made_method(), order.made_plan()
+        self.cohort = self._checked_cohort()
+        spec = self.method.net.spec
+        self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
+        try:
+            check_needs(self.method.needs, self.plan, order.federation)
+        except EcgfedError as problem:
+            raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
+        self.folder = run_folder(site, order.run)
+        self.store = CheckpointStore(self.folder, order.run)
+        self.initial = self.method.net.initial(self.plan.seed)
+
+    def _checked_cohort(self) -> Cohort:
+        cohort, spec = self.site.cohort(), self.method.net.spec
+        fits = tuple(cohort.classes) == self.order.classes and cohort.modality == spec.modality
+        if not fits or spec.classes != len(cohort.classes) or (spec.rr and spec.rr_version != cohort.rr_version):
+            raise SiteError("cohort", cohort.path, "has other classes or features than the server's run")
+        return cohort
+
+    def state(self) -> State:
+        """Return where the site stands in this run; raises RunError where its folder is damaged."""
+        return self.store.load() if self.store.exists() else State(0, {})
+
+    def run(self, request: RoundRequest) -> RoundReply:
+        """Train the participants' round, or return the reply that was sent already.
+
+        Raises:
+            SiteError: the request cannot be met; ``kept`` is as it was.
+        """
+        state = self.state()
+        done = state.round
+        if done and done == request.round and torch.equal(state.server["request"], request.digest()):
+            return reply_of(state.server)
+        if done != request.last or request.round <= done:
+            raise SiteError(
+                "behind",
+                self.folder,
+                f"is of round {done}; the server asks for round {request.round} after {request.last}",
+                action="begin a new run where one of the two was lost",
+            )
+        unknown = [client for client in request.clients if client not in self.data.rows]
+        if unknown or not request.clients:
+            raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
+        check_down(self.method, request.shared)
+        results = self._train(state, request)
+        reply = RoundReply(
+            [result.returned for result in results],
+            [result.losses for result in results],
+            [result.examples for result in results],
+        )
+        check_up(self.method, reply.returned, reply.losses)
+        self._save(state, request, results, reply)
+        return reply
+
+    @one_torch_thread()
+    def _train(self, state: State, request: RoundRequest) -> list[ClientResult]:
+        progress = (request.round - 1) / self.plan.rounds
+        work = []
+        for client, shared in zip(request.clients, request.shared, strict=True):
+            beats = len(self.data.rows[client])
+            info = ClientInfo(
+                client,
+                request.round,
+                beats,
+                self.data.class_counts(client),
+                self.plan.steps_for(beats),
+                progress,
+                seed=self.plan.seed,
+            )
+            kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
+            work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
+        try:
+            with ThreadEngine(self.data, self.plan, available_cores()) as engine:
+                return engine.run(self.method, work)
+        except EcgfedError as problem:
+            raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+
+    def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
+        """Write the round whole: the line of the history, what everybody keeps, the reply; raises StorageError."""
+        self.store.attach(state)
+        assert isinstance(state.kept, KeptStates)
+        for client, result in zip(request.clients, results, strict=True):
+            state.kept[client] = result.kept
+            state.seen[client] = state.seen.get(client, 0) + result.examples
+        history = self.folder / HISTORY
+        lines = read_lines(history, state.round)
+        write_text(history, "".join(json.dumps(line) + "\n" for line in lines))
+        append_line(history, json.dumps(self._record(request, state, reply)))
+        kept = {client: (request.round, tree) for client, tree in state.kept.unwritten().items()}
+        server = {"request": request.digest(), **stored_reply(reply)}
+        self.store.write(Snapshot(request.round, kept, server, dict(state.seen)))
+
+    def _record(self, request: RoundRequest, state: State, reply: RoundReply) -> dict[str, object]:
+        losses = [one["loss"] for one in reply.losses]
+        return {
+            "round": request.round,
+            "passes": sum(state.seen.values()) / int(self.data.train_examples.sum()),
+            "loss_mean": sum(losses) / len(losses),
+            "loss_max": max(losses),
+            "worst_client": request.clients[losses.index(max(losses))],
+            "clients": list(request.clients),
+            "losses": {name: [one[name] for one in reply.losses] for name in reply.losses[0]},
+        }
+
+
+def stored_reply(reply: RoundReply) -> Tree:
+    """Return a reply as a tree, for the checkpoint."""
+    names = list(reply.losses[0])
+    return {
+        "returned": stack(reply.returned),
+        "losses": {n: torch.tensor([one[n] for one in reply.losses], dtype=torch.float64) for n in names},
+        "examples": torch.tensor(reply.examples),
+    }
+
+
+def reply_of(stored: Mapping[str, Tree]) -> RoundReply:
+    """Return the reply of ``stored_reply``."""
+    examples: list[int] = stored["examples"].tolist()  # type: ignore[attr-defined]
+    leaves = flatten(stored.get("returned", {}))
+    losses: Mapping[str, Tensor] = stored["losses"]
+    return RoundReply(
+        [unflatten({path: leaf[place] for path, leaf in leaves.items()}) for place in range(len(examples))],
+        [{name: float(values[place]) for name, values in losses.items()} for place in range(len(examples))],
+        examples,
+    )

@@ -1,0 +1,102 @@
+"""How a server or a site stands, read from its folder while it runs or after."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ecgfed.errors import OptionError, StorageError
+from ecgfed.files import read_json
+from ecgfed.network.roster import read_roster
+from ecgfed.network.server_app import TOLD
+from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
+from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked
+from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
+from ecgfed.network.site_folder import open_site
+from ecgfed.network.site_round import RUNS
+from ecgfed.runs.document import FILE_NAME as RUN_FILE
+from ecgfed.runs.document import finished_rounds
+from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.run import open_run
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a folder says.
+
+    Attributes:
+        kind: ``server`` or ``site``.
+        folder: it.
+        values: what is known, JSON-ready.
+        lines: the same in words.
+        leaves: of a server, every leaf of its messages.
+    """
+
+    kind: str
+    folder: Path
+    values: dict[str, Any]
+    lines: list[str]
+    leaves: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"kind": self.kind, "folder": str(self.folder), **self.values, "leaves": self.leaves}
+
+    def sentences(self) -> list[str]:
+        """Return it in words."""
+        return self.lines
+
+
+def status_of(folder: Path) -> Status:
+    """Read how a folder stands.
+
+    Raises:
+        OptionError: it is neither a server's nor a site's.
+        EcgfedError: it is damaged.
+    """
+    if (folder / SERVER_FILE).is_file():
+        return _server(folder)
+    if (folder / SITE_FILE).is_file():
+        return _site(folder)
+    raise OptionError(str(folder), "is no server's and no site's folder", f"one with {SERVER_FILE} or {SITE_FILE}")
+
+
+def _server(folder: Path) -> Status:
+    asked, roster = read_asked(folder), read_roster(folder)
+    values: dict[str, Any] = {"method": asked.method, "sites": asked.sites, "round": 0, "rounds": None}
+    lines = [f"Server of {asked.sites} sites, method {asked.method}."]
+    if roster is not None:
+        values["patients"] = [len(site.clients) for site in roster.sites]
+        lines.append("; ".join(f"{site.name}: {len(site.clients)} patients" for site in roster.sites) + ".")
+    if (folder / RUN / RUN_FILE).is_file():
+        run = open_run(folder / RUN)
+        done, last = run.store.rounds(), {}
+        history = read_lines(run.path / HISTORY, done)
+        last = history[-1] if history else {}
+        values |= {"round": done, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
+        about = f", loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}" if last else ""
+        lines.append(f"Round {done} of {run.plan.rounds}{about}.")
+    told = folder / TOLD
+    if told.is_file() and (said := told.read_text(errors="replace").splitlines()):
+        lines.append(f"Last said: {said[-1]}")
+    if (folder / RESULT).is_file():
+        result = read_json(folder / RESULT, StorageError)
+        values["result"] = result
+        each = (f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in result["sites"])
+        lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
+    leaves = read_json(folder / LEAVES, StorageError)["leaves"] if (folder / LEAVES).is_file() else []
+    return Status("server", folder, values, lines, leaves)
+
+
+def _site(folder: Path) -> Status:
+    site = open_site(folder)
+    runs = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
+    values: dict[str, Any] = {"cohort": str(site.cohort_path), "patients": len(site.order), "runs": {}}
+    lines = [f"Site with {len(site.order)} patients, cohort {site.cohort_path}."]
+    for path in runs:
+        done = finished_rounds(path, "")
+        values["runs"][path.name] = done
+        lines.append(f"Run {path.name}: took part up to round {done}; what its patients keep is in {path}.")
+    for name, what in (("result", "Its patients' run"), ("bundle", "Their bundle")):
+        if (folder / name).exists():
+            lines.append(f"{what}: {folder / name}.")
+    return Status("site", folder, values, lines)

@@ -1,7 +1,6 @@
 """Bundles with int8 forms: which are written, how they were judged, and what runs them."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ import ecgfed as package
 from ecgfed.beats.path import BeatOptions
 from ecgfed.bundles.calibration import Answers
 from ecgfed.bundles.export import export_bundle
-from ecgfed.bundles.int8_choice import Int8Rule, judgement
-from ecgfed.bundles.quantise import Range, int8_layers
-from ecgfed.bundles.ranges import RULES
+from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule, judgement
+from ecgfed.bundles.quantise import int8_layers
 from ecgfed.device import Bundle, open_bundle
 from ecgfed.errors import BundleError
 from ecgfed.methods.fedavg import FedAvg
@@ -121,8 +119,14 @@ def test_patients_of_one_model_share_its_int8_form(fedavg_run: Path, tmp_path: P
 
 
 def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Activations that were calibrated to nothing: every form answers all beats alike."""
-    monkeypatch.setitem(RULES, "percentile", lambda values: Range(0.0, 1e-6))
+    """Forms that answer otherwise than their float models on every beat."""
+    honest = Int8Forms._answers
+
+    def otherwise(*given: Any) -> Answers:
+        found = honest(*given)
+        return Answers(-found.logits, found.label)
+
+    monkeypatch.setattr(Int8Forms, "_answers", otherwise)
     bundle = _export(fedavg_run, tmp_path / "bundle", Int8Rule(loss=1.0), kind=OwnExtractor)
     assert not [name for name in bundle.manifest["files"] if name.startswith("int8/")]
     assert not (bundle.path / "int8").exists()
@@ -130,7 +134,7 @@ def test_what_is_refused_is_not_written(fedavg_run: Path, tmp_path: Path, monkey
     form = bundle.manifest["patients"]["p2"]["int8"]
     assert form["chain"] is None
     assert "certainty" not in form
-    assert re.fullmatch(r"gives \d+\.\d% of the same labels, at least 99\.0% is asked for", form["reason"])
+    assert form["reason"] == "gives 0.0% of the same labels, at least 99.0% is asked for"
     with pytest.raises(BundleError, match=r"refused the int8 form of patient 'p2': gives .* leave --int8 out"):
         bundle.classifier("p2", int8=True)
     assert bundle.classifier("p2").classes == bundle.classes

@@ -26,11 +26,13 @@ def logits_of(bundle: Bundle, cohort: ecgfed.Cohort, client: str | None, rows: N
 def agreed(label: NDArray[np.integer], before: NDArray[np.floating], after: NDArray[np.floating]) -> dict[str, Any]:
     """Compare logits of one form with those of another on the same beats: the fields of a row of ``by_patient``."""
     classes = before.shape[1]
-    scores = [macro_f1(confusion(label, one.argmax(1), classes)) for one in (before, after)]
+    tables = [confusion(label, one.argmax(1), classes) for one in (before, after)]
     return {
         "beats": len(label),
-        "macro_f1_float": scores[0],
-        "macro_f1": scores[1],
+        "macro_f1_float": macro_f1(tables[0]),
+        "macro_f1": macro_f1(tables[1]),
+        "macro_f1_truth_float": macro_f1(tables[0], "truth"),
+        "macro_f1_truth": macro_f1(tables[1], "truth"),
         "agreement": float((before.argmax(1) == after.argmax(1)).mean()),
         "max_logit_difference": float(np.abs(before - after).max()),
     }
@@ -57,7 +59,7 @@ def by_patient(bundle: Bundle, cohort: ecgfed.Cohort) -> list[dict[str, Any]]:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what rows of ``by_patient`` add up to: T_p in float and int8, agreement, who was accepted."""
+    """Return what rows of ``by_patient`` add up to: T_p in float and int8, how alike they are, who was accepted."""
     own = [row for row in rows if row["client"] is not None]
     (everyone,) = [row for row in rows if row["client"] is None]
     accepted = [row for row in own if row["accepted"]]
@@ -67,6 +69,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "accepted": len(accepted),
         "T_p_float": float(np.mean([row["macro_f1_float"] for row in own])),
         "T_p_int8": float(np.mean([row["macro_f1"] for row in own])),
+        "T_p_truth_float": float(np.mean([row["macro_f1_truth_float"] for row in own])),
+        "T_p_truth_int8": float(np.mean([row["macro_f1_truth"] for row in own])),
         "T_g_float": everyone["macro_f1_float"],
         "T_g_int8": everyone["macro_f1"] if everyone["accepted"] else None,
         "agreement": sum(row["agreement"] * row["beats"] for row in accepted) / beats if beats else None,

@@ -7,9 +7,10 @@ TFLite file of the same patient where one is named, run by ``ai-edge-litert`` in
 lives in a process of its own, so that load time and peak memory are its own, on one thread. They are timed in turns, in
 an order drawn anew each turn, and compared with float ONNX of the same turn. A model is a patient's own: the record's.
 
-It reads any run with its bundle (``--run RUN --bundle BUNDLE``, exported with ``--int8``); where none is named it trains
-the 46 clients by record for ``--passes``, and scores every patient's int8 form against the float one on test beats.
-``--quick`` trains synthetic patients and takes few turns: to see that it runs, no figure of it is worth anything.
+It reads any run with its bundle (``--run RUN --bundle BUNDLE``, exported with ``--int8``); where none is named it
+trains the 46 clients by record for ``--passes``. Every patient's int8 form is scored against the float one on test
+beats. ``--quick`` trains synthetic patients and takes few turns: it shows that all runs, and no figure of it is worth
+anything.
 """
 
 import argparse

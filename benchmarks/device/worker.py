@@ -4,10 +4,14 @@
 
 FORM is ``onnx`` or ``int8`` (MODEL: a bundle, then the patient), ``eager`` or ``compile`` (MODEL: a run, then the
 client) or ``tflite`` (MODEL: a file). BEATS is an ``.npz`` with ``window`` and, for a net with RR features, ``rr``. It
-reads a JSON line from standard input and answers with one: ``{"calls": 50, "beats": 1}`` gives the seconds of each call,
-``{"record": PATH, "leads": [...], "rr_version": 2}`` the seconds from a recording to labels, ``{"logits": true}`` what it says of all beats, and
-``{"peak": true}`` the process's peak memory in MB. It imports ecgfed only where the form is ours, so that a TFLite
-interpreter needs no more than numpy beside it.
+reads a JSON line from standard input and answers with one:
+
+- ``{"calls": 50, "beats": 1}``: the seconds of each call;
+- ``{"record": PATH, "leads": ["MLII"], "rr_version": 2}``: the seconds from a recording to labels;
+- ``{"logits": true}``: what it says of all beats;
+- ``{"peak": true}``: the process's peak memory in MB.
+
+It imports ecgfed only where the form is ours, so that a TFLite interpreter needs no more than numpy beside it.
 """
 
 import json
@@ -128,8 +132,8 @@ def answer(logits: Logits, asked: dict[str, Any], window: Any, rr: Any) -> dict[
     if "calls" in asked:
         count, seconds = int(asked["beats"]), []
         for call in range(int(asked["calls"])):
-            start = call * count % max(1, len(window) - count + 1)
-            some = [None if one is None else one[start : start + count] for one in (window, rr)]
+            which = (call * count + np.arange(count)) % len(window)
+            some = [None if one is None else one[which] for one in (window, rr)]
             began = time.perf_counter()
             logits(*some)
             seconds.append(time.perf_counter() - began)
@@ -144,7 +148,7 @@ def answer(logits: Logits, asked: dict[str, Any], window: Any, rr: Any) -> dict[
 def main() -> None:
     form, *model, beats = sys.argv[1:]
     with np.load(beats) as file:
-        window, rr = file["window"], file["rr"] if "rr" in file else None
+        window, rr = file["window"], file.get("rr")
     makers: dict[str, Callable[[], Logits]] = {
         "onnx": lambda: onnx_form(*model, int8=False),
         "int8": lambda: onnx_form(*model, int8=True),

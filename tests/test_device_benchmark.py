@@ -1,4 +1,4 @@
-"""What benchmarks/device and benchmarks/width count themselves: multiplications, sums over patients, ratios of turns."""
+"""What the benchmarks of device and width count themselves: multiplications, sums over patients, ratios of turns."""
 
 import importlib.util
 from collections.abc import Callable

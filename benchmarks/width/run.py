@@ -5,8 +5,8 @@
 On the 46 MIT-BIH clients by record each width trains as ``ecgfed train --width`` does when nothing else is said, and is
 exported with ``--int8``. T_p is the mean over patients of macro-F1 on their own test beats (classes in truth or
 prediction), in float, and in int8 where the form was accepted on validation beats (else in float again). Bytes are of
-the graphs of one patient's model, the largest one's. Every finished run is written into ``runs.json`` beside this file
-at once, and what is there is not run again.
+the graphs of one patient's model, the largest one's. Every finished run is written into ``runs.json`` beside the
+results at once, and what is there is not run again.
 """
 
 import sys
@@ -23,7 +23,6 @@ from ecgfed.nets.parts import count_parameters
 from ecgfed.nets.resnet1d import ResNet1d
 
 WIDTHS = (0.25, 0.35, 0.5, 0.7, 1.0)
-RUNS = Path(__file__).with_name("runs.json")
 
 
 def multiplications(spec: NetSpec) -> int:
@@ -39,7 +38,7 @@ def multiplications(spec: NetSpec) -> int:
     return total + net.features * (spec.rr_count + net.hidden) + net.hidden * spec.classes
 
 
-def measured(cohort: ecgfed.Cohort, work: Path, width: float, passes: float, seed: int) -> dict[str, Any]:
+def measured(cohort: ecgfed.Cohort, work: Path, runs: Path, width: float, passes: float, seed: int) -> dict[str, Any]:
     """Train, export and score one width, or read what is known of it."""
 
     def make() -> dict[str, Any]:
@@ -59,7 +58,7 @@ def measured(cohort: ecgfed.Cohort, work: Path, width: float, passes: float, see
             **summary(by_patient(bundle, cohort)),
         }
 
-    return remembered(RUNS, f"{width:g}/{passes:g}/{seed}", make)
+    return remembered(runs, f"{width:g}/{passes:g}/{seed}", make)
 
 
 def main() -> None:
@@ -69,8 +68,9 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, nargs="+", default=[0])
     given = arguments.parse_args()
     cohort = prepared(given.source, given.work, by="record")
+    runs = given.results.with_name("runs.json")
     rows = [
-        {"seed": seed, **measured(cohort, given.work, width, given.passes, seed)}
+        {"seed": seed, **measured(cohort, given.work, runs, width, given.passes, seed)}
         for width in given.widths
         for seed in given.seeds
     ]

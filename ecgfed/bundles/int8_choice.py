@@ -13,6 +13,7 @@ from ecgfed.bundles.graph_writer import GraphWriter
 from ecgfed.bundles.graphs import finish
 from ecgfed.bundles.quantise import quantise, read_by_layers
 from ecgfed.bundles.ranges import RULES
+from ecgfed.bundles.simplify import with_batch
 from ecgfed.cohort.cohort import Client, Cohort
 from ecgfed.cohort.split import TRAIN
 from ecgfed.device.activations import activations
@@ -180,7 +181,7 @@ class Int8Forms:
                 names.append(file)
                 graphs.append(check_graph(self.writer.folder / file, data))
                 continue
-            model = onnx.load_model_from_string(data)
+            model = with_batch(onnx.load_model_from_string(data), None)  # any number of beats, to look at them
             layers = read_by_layers(model)
             if feeds is None:
                 count = max(LEAST_BEATS, most * LAYERS // max(LAYERS, len(layers)))

@@ -76,21 +76,21 @@ def _constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 
 def _sizes(graph: onnx.GraphProto, numbers: tuple[int, ...]) -> str:
     """Return the name of an initializer of whole numbers, made where it is not there yet."""
-    name = "sizes_" + "_".join(str(one).replace("-", "m") for one in numbers)
+    name = "sizes_" + "_".join(map(str, numbers))
     if name not in _constants(graph):
         graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
     return name
 
 
 def _plain_sizes(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> None:
-    """Give every Reshape its sizes as numbers: -1 for the batch, and what there is for the other axes."""
+    """Give every Reshape its sizes as numbers: 0 for the batch, which stays as it is, and what there is."""
     graph = model.graph
     for node in graph.node:
         made = shapes.get(node.output[0], (None, None))
         if node.op_type != "Reshape" or None in made[1:]:
             continue
-        node.input[1] = _sizes(graph, tuple(-1 if dim is None else dim for dim in made))
-        del node.attribute[:]  # allowzero: there is no axis of 0 here
+        node.input[1] = _sizes(graph, tuple(0 if dim is None else dim for dim in made))
+        del node.attribute[:]  # without allowzero 0 means: as it was
 
 
 def _stored_as_used(

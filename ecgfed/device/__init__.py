@@ -4,7 +4,9 @@ from ecgfed.beats.context import LOOK_AHEAD, ContextStream
 from ecgfed.beats.intervals import intervals_s
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.classifier import Classifier
+from ecgfed.device.drift import Drift
 from ecgfed.device.predictions import Predictions
+from ecgfed.device.stream import StreamBeat, StreamClassifier
 from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
 __all__ = [
@@ -13,8 +15,11 @@ __all__ = [
     "Bundle",
     "Classifier",
     "ContextStream",
+    "Drift",
     "Predictions",
     "QrsDetector",
+    "StreamBeat",
+    "StreamClassifier",
     "detect_qrs",
     "intervals_s",
     "open_bundle",

@@ -150,6 +150,7 @@ class BeatStream:
         self._filtered = _Filtered(self._samples, fs_hz)
         self._rr: _RrOne | _RrTwo = _RrTwo() if rr_version == 2 else _RrOne(fs_hz)
         self._valid_until = 0
+        self.last_peak = 0  #: the last R peak that was found, 0 before the first one
         self._peaks: deque[int] = deque()  # found, not yet final
         self._waiting: deque[int] = deque()  # found, not yet told early
         self._told: set[int] = set()  # told early, not yet final
@@ -179,6 +180,7 @@ class BeatStream:
         if np.isfinite(signals_mv).any():
             self._valid_until = self._samples.stop
         self._peaks.extend(found)
+        self.last_peak = found[-1] if found else self.last_peak
         if self.early:
             self._waiting.extend(found)
         if (self._quality_is_due or ended) and self._samples.stop:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.context import LOOK_AHEAD
 from ecgfed.beats.extract import Windows
-from ecgfed.beats.stream import EARLY_S, STEP_S, BeatStream, Cut, Told
+from ecgfed.beats.stream import DETECTED_WITHIN_S, EARLY_S, STEP_S, BeatStream, Cut, Told
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.drift import Drift
 from ecgfed.errors import RecordError
@@ -195,6 +195,8 @@ class StreamClassifier:
     def _said(self, told: Told) -> list[StreamBeat]:
         final = self._classified(told.final, told.at, "final")
         early = self._classified(told.early, told.at, "early")
+        silent = max(told.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)
+        self.drift.quiet(told.at / self.fs_hz, silent / self.fs_hz)
         gone = [self._withdrawn(sample, told.at) for sample in told.withdrawn.tolist()]
         return [*gone, *final, *early]
 
@@ -221,7 +223,7 @@ class StreamClassifier:
             )
             beats.append(beat)
             if stage == "final":
-                self.drift.add(beat.time_s, label, beat.uncertain, beat.far, float(cut.qrs_mv[number]))
+                self.drift.add(beat.time_s, label, beat.uncertain, beat.far, beat.flags, float(cut.qrs_mv[number]))
         return beats
 
     def _withdrawn(self, sample: int, at: int) -> StreamBeat:

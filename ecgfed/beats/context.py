@@ -151,9 +151,7 @@ def context_features(
     return np.concatenate([first, stream.finish()])
 
 
-def features_so_far(
-    before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]
-) -> NDArray[np.float32]:
+def features_so_far(before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Return the features of the last beats of a stream as if nothing followed them but one more R peak.
 
     A reference that stands on fewer beats than ``HISTORY`` is made of those that are there.
@@ -170,9 +168,7 @@ def features_so_far(
         return np.empty((0, len(FEATURES)), np.float32)
     following = np.zeros((1, window_mv.shape[2]), np.float32)
     beats = _Beats(
-        np.asarray(before_s, np.float64),
-        np.concatenate([window_mv[:, 0], following]),
-        np.append(usable, False),
+        np.asarray(before_s, np.float64), np.concatenate([window_mv[:, 0], following]), np.append(usable, False)
     )
     return _features(beats)[:-1]
 

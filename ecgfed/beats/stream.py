@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.context import BLOCK, FEATURES, QRS, ContextStream, features_so_far
+from ecgfed.beats.context import BLOCK, FEATURES, ContextStream, features_so_far
 from ecgfed.beats.extract import Windows, beat_flags, hides_signal, window_spans
 from ecgfed.beats.intervals import intervals_s
 from ecgfed.beats.windows import (
@@ -43,7 +43,7 @@ EARLY_S = 4.0
 #: Beats that early features look back to.
 EARLY_HISTORY = 256
 #: How much is kept to tell whether an interval hides a beat, and for how long a gap has to last to be passed over.
-_KEPT_S, _DEAD_S, _LEAP_S = 30.0, 60.0, 60.0
+_KEPT_S, _DEAD_S, _LEAP_S = 30.0, 90.0, 600.0
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,10 @@ class Cut:
     Attributes:
         sample: (beats,) int64 R peaks.
         windows: windows, RR features and flags.
-        qrs_mv: (beats,) float64, from lowest to highest in the QRS of each window.
     """
 
     sample: Ints
     windows: Windows
-    qrs_mv: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -167,10 +165,10 @@ class BeatStream:
     def _quality_is_due(self) -> bool:
         return self._samples.stop % (QUALITY_STEPS * self.step) == 0
 
-    @property
-    def leap(self) -> int:
-        """How many missing samples may be taken at once where the stream is dead: whole looks at quality."""
-        return round(_LEAP_S / STEP_S) // QUALITY_STEPS * QUALITY_STEPS * self.step
+    def leap(self, missing: int) -> int:
+        """How many of so many missing samples may be taken at once where the stream is dead: whole looks at quality."""
+        unit = QUALITY_STEPS * self.step
+        return min(missing, round(_LEAP_S * self.fs_hz)) // unit * unit
 
     def look(self, signals_mv: NDArray[np.float64], *, ended: bool = False) -> Told:
         """Take the next samples (leads, samples), as a rule ``step`` of them; ``ended`` says that none follow."""
@@ -328,4 +326,4 @@ def _joined(beats: list[_Beat], rr: NDArray[np.float32]) -> Cut:
     _, window_mv, _ = _columns(beats)
     sample = np.array([one.sample for one in beats], np.int64)
     flags = np.array([one.flags for one in beats], np.uint8)
-    return Cut(sample, Windows(window_mv, rr, flags), np.ptp(window_mv[:, 0, QRS].astype(np.float64), axis=1))
+    return Cut(sample, Windows(window_mv, rr, flags))

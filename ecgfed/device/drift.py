@@ -9,13 +9,21 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.beats.context import QRS
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
+
+#: A beat's shape is the mean of every four samples of its window, in whole microvolts.
+SHAPE, _EACH = 64, 4
 
 #: What may have changed, and what is to be done: the words of a line.
 REASONS: dict[str, str] = {
     "far": "more beats than before look like none the model was trained on",
     "uncertain": "more beats than before have a class that is not sure",
     "classes": "the classes are no longer those of the first minutes",
+    "shape": "the commonest beats have another shape than in the first minutes",
     "size": "the QRS has another height than in the first minutes: was the gain or the electrode changed?",
     "poor": "the signal has become poor: look at the electrodes",
     "silence": "no beat has come for a minute: look at the electrodes",
@@ -36,6 +44,7 @@ class DriftBounds:
         far: so much more of the beats of good quality are far than at first, a share.
         uncertain: likewise, uncertain.
         classes: share of the beats that would have to change their class for the classes to be as at first.
+        shape: of the class that was the commonest at first, 1 less the correlation of the mean beat with that at first.
         poor: so much more of the beats are of poor quality than at first, a share.
         size: the QRS of the class that was the commonest at first is so many times higher or lower.
         silence_s: no beat for so long, in seconds.
@@ -44,11 +53,12 @@ class DriftBounds:
 
     first: int = 300
     last: int = 200
-    far: float = 0.15
-    uncertain: float = 0.25
-    classes: float = 0.5
+    far: float = 0.2
+    uncertain: float = 0.65
+    classes: float = 0.65
+    shape: float = 0.5
     poor: float = 0.5
-    size: float = 1.6
+    size: float = 1.9
     silence_s: float = 60.0
     end: float = 0.5
 
@@ -73,14 +83,16 @@ class _Beat(NamedTuple):
     far: bool
     poor: bool
     size_uv: int
+    shape_uv: NDArray[np.int64]
 
 
 class _Counts:
-    """How many of some beats are what; sizes added up for each class."""
+    """How many of some beats are what; sizes and shapes added up for each class."""
 
     def __init__(self, classes: int) -> None:
         self.beats = self.good = self.uncertain = self.far = 0
         self.label, self.size_uv = [0] * classes, [0] * classes
+        self.shape_uv = np.zeros((classes, SHAPE), np.int64)
 
     def add(self, beat: _Beat, times: int = 1) -> None:
         """Count a beat, or with ``times`` -1 no longer."""
@@ -92,6 +104,7 @@ class _Counts:
         self.far += times * beat.far
         self.label[beat.label] += times
         self.size_uv[beat.label] += times * beat.size_uv
+        self.shape_uv[beat.label] += times * beat.shape_uv
 
 
 class Drift:
@@ -136,7 +149,7 @@ class Drift:
     def values(self) -> dict[str, float]:
         """Each share of the last beats beside its bound: how much of the bound each change is; 0 before it is known."""
         first, now, bounds = self._at_first, self._now, self.bounds
-        found = dict.fromkeys(("far", "uncertain", "classes", "size", "poor"), 0.0)
+        found = dict.fromkeys(("far", "uncertain", "classes", "shape", "size", "poor"), 0.0)
         if first.good < bounds.first or now.beats < bounds.last:
             return found
         found["poor"] = (_share(now.beats - now.good, now.beats) - _share(first.beats - first.good, first.beats)) / (
@@ -149,19 +162,27 @@ class Drift:
             )
             apart = sum(abs(a * first.good - b * now.good) for a, b in zip(now.label, first.label, strict=True))
             found["classes"] = apart / (2 * now.good * first.good) / bounds.classes
-            found["size"] = self._size() / (bounds.size - 1)
+            found["shape"], found["size"] = self._usual_beat()
         return found
 
-    def _size(self) -> float:
-        """How many times higher or lower the QRS is, less one; 0 where too few beats have the class that was usual."""
+    def _usual_beat(self) -> tuple[float, float]:
+        """How the mean beat of the class that was the commonest has changed: shape and size, each over its bound.
+
+        0 where too few of the last beats have that class.
+        """
         first, now = self._at_first, self._now
         usual = first.label.index(max(first.label))
         if now.label[usual] * 4 < self.bounds.last or not first.size_uv[usual] or not now.size_uv[usual]:
-            return 0.0
+            return 0.0, 0.0
         times = now.size_uv[usual] * first.label[usual] / (first.size_uv[usual] * now.label[usual])
-        return max(times, 1 / times) - 1
+        one, other = (counts.shape_uv[usual].astype(np.float64) for counts in (first, now))
+        one, other = one - one.mean(), other - other.mean()
+        alike = float(one @ other) / max(float(np.sqrt((one @ one) * (other @ other))), 1e-9)
+        return (1 - alike) / self.bounds.shape, (max(times, 1 / times) - 1) / (self.bounds.size - 1)
 
-    def add(self, time_s: float, label: int, uncertain: bool, far: bool, flags: int, qrs_mv: float) -> None:
+    def add(
+        self, time_s: float, label: int, uncertain: bool, far: bool, flags: int, window_mv: NDArray[np.float32]
+    ) -> None:
         """Take one beat, as a stream tells it finally.
 
         Args:
@@ -170,9 +191,11 @@ class Drift:
             uncertain: whether its class is not sure.
             far: whether it looks like none in training.
             flags: of its window (``ecgfed.beats.extract``).
-            qrs_mv: from lowest to highest in its QRS.
+            window_mv: (256,) its window.
         """
-        beat = _Beat(label, uncertain, far, bool(flags & FLAG_POOR_QUALITY), round(1000 * qrs_mv))
+        uv = np.rint(1000.0 * window_mv.astype(np.float64)).astype(np.int64)
+        shape_uv, size_uv = uv.reshape(SHAPE, _EACH).sum(axis=1) // _EACH, int(np.ptp(uv[QRS]))
+        beat = _Beat(label, uncertain, far, bool(flags & FLAG_POOR_QUALITY), size_uv, shape_uv)
         if self._at_first.good < self.bounds.first:
             self._at_first.add(beat)
         self._last.append(beat)

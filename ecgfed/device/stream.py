@@ -10,22 +10,24 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.context import LOOK_AHEAD
 from ecgfed.beats.extract import Windows
-from ecgfed.beats.stream import DETECTED_WITHIN_S, EARLY_S, STEP_S, BeatStream, Cut, Told
+from ecgfed.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, Cut, Told
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.drift import Drift
 from ecgfed.errors import RecordError
 from ecgfed.record.checks import check_fs, check_millivolt
-from ecgfed.signal.qrs import MIN_FS_HZ
+from ecgfed.signal.qrs import DELAY_S, MIN_FS_HZ
 from ecgfed.signal.stream_quality import DECIDED_S
 
 #: When beats are told: early and finally (``next``, ``now``), or finally alone.
 EARLY = ("", "next", "now")
 #: The longest gap that a stream passes over, in seconds: a week. More is a wrong clock.
 LONGEST_GAP_S = 7 * 86_400.0
+#: How much of a gap is taken at once.
+_AT_ONCE_S = 600.0
 #: What a manifest says of how late a stream answers, in seconds after the R peak; docs/stream.md has what was measured.
 LATENCY = {
     "step_s": STEP_S,
-    "early_at_most_s": EARLY_S + STEP_S,
+    "early_at_most_s": DELAY_S + STEP_S,
     "final_after_last_needed_beat_s": DECIDED_S + 1.0,
     "final_beats_ahead": {"1": 1, "2": LOOK_AHEAD},
 }
@@ -154,7 +156,7 @@ class StreamClassifier:
             raise RecordError("gap", f"of {samples!r:.40} samples", f"0 to {LONGEST_GAP_S / 86_400:g} days")
         found, left = [], int(samples)
         while left:
-            some = min(left, self._beats.leap)
+            some = min(left, round(_AT_ONCE_S * self.fs_hz))
             self.seen += some
             found += self._take(np.full((self.leads, some), np.nan))
             left -= some
@@ -182,11 +184,12 @@ class StreamClassifier:
         """Look at the stream at every whole step of it, however the samples come; a long gap passes in leaps."""
         found: list[StreamBeat] = []
         data = np.concatenate([self._waiting, samples], axis=1) if self._waiting.shape[1] else samples
-        at, step, leap = 0, self._beats.step, self._beats.leap
+        at, step = 0, self._beats.step
         while data.shape[1] - at >= step:
             some = step
-            if self._beats.dead and data.shape[1] - at >= leap and not np.isfinite(data[:, at : at + leap]).any():
-                some = leap
+            if self._beats.dead:
+                leap = self._beats.leap(data.shape[1] - at)
+                some = step if np.isfinite(data[:, at : at + leap]).any() else max(leap, step)
             found += self._said(self._beats.look(data[:, at : at + some]))
             at += some
         self._waiting = data[:, at:].copy()
@@ -223,7 +226,9 @@ class StreamClassifier:
             )
             beats.append(beat)
             if stage == "final":
-                self.drift.add(beat.time_s, label, beat.uncertain, beat.far, beat.flags, float(cut.qrs_mv[number]))
+                self.drift.add(
+                    beat.time_s, label, beat.uncertain, beat.far, beat.flags, cut.windows.window_mv[number, 0]
+                )
         return beats
 
     def _withdrawn(self, sample: int, at: int) -> StreamBeat:

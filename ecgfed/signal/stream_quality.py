@@ -173,9 +173,7 @@ class QualityStream:
             self.needed = begin
 
 
-def last_valid(
-    values: Floats, missing: Mask, first: int, before: tuple[int, float] | None
-) -> tuple[int, float] | None:
+def last_valid(values: Floats, missing: Mask, first: int, before: tuple[int, float] | None) -> tuple[int, float] | None:
     """Return the number and value of the last sample of a part that is there, ``before`` where none is."""
     valid = np.flatnonzero(~missing)
     return (first + int(valid[-1]), float(values[valid[-1]])) if len(valid) else before

@@ -156,6 +156,28 @@ def context_features(
     return np.concatenate([first, stream.finish()])
 
 
+def features_so_far(before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the features of the last beats of a stream as if nothing followed them but one more R peak.
+
+    A reference that stands on fewer beats than ``HISTORY`` is made of those that are there.
+
+    Args:
+        before_s: (beats + 1,) seconds before each beat and before the R peak that follows, NaN where void or unknown.
+        window_mv: (beats, 1, 256) millivolt, filtered, not normalised.
+        usable: (beats,) bool, false where a window is padded or shows no signal.
+
+    Returns:
+        (beats, features) float32.
+    """
+    if not len(window_mv):
+        return np.empty((0, len(FEATURES)), np.float32)
+    following = np.zeros((1, window_mv.shape[2]), np.float32)
+    beats = _Beats(
+        np.asarray(before_s, np.float64), np.concatenate([window_mv[:, 0], following]), np.append(usable, False)
+    )
+    return _features(beats)[:-1]
+
+
 def _features(beats: _Beats) -> NDArray[np.float32]:
     """Features of beats in a row; those within ``HISTORY`` and ``LOOK_AHEAD`` of a cut are not to be used."""
     before = beats.before_s

@@ -11,7 +11,7 @@ from ecgfed.beats.rr import RR_LATEST, beats_in_time
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
-from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, lead_quality
 from ecgfed.signal.spans import Spans
 
@@ -74,7 +74,7 @@ def windows_around(
     check_millivolt(signal_mv, "signal")
     check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recording's own")
     quality = quality or lead_quality(signal_mv, fs_hz)
-    signal, _ = fill_gaps(signal_mv)
+    signal, _ = fill_gaps(signal_mv, bridge_samples(fs_hz))
     filtered = resample(band_pass(signal, fs_hz), fs_hz)
     at = np.rint(r_samples * (FS_HZ / fs_hz)).astype(np.int64)
     window_mv, padded = cut_windows(filtered, np.clip(at, 0, len(filtered) - 1))

@@ -4,8 +4,10 @@ from ecgfed.beats.context import LOOK_AHEAD, ContextStream
 from ecgfed.beats.intervals import intervals_s
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.classifier import Classifier
+from ecgfed.device.drift import Drift
 from ecgfed.device.golden import GoldenCheck, check_golden
 from ecgfed.device.predictions import Predictions
+from ecgfed.device.stream import StreamBeat, StreamClassifier
 from ecgfed.signal.qrs import DELAY_S, QrsDetector, detect_qrs
 
 __all__ = [
@@ -14,9 +16,12 @@ __all__ = [
     "Bundle",
     "Classifier",
     "ContextStream",
+    "Drift",
     "GoldenCheck",
     "Predictions",
     "QrsDetector",
+    "StreamBeat",
+    "StreamClassifier",
     "check_golden",
     "detect_qrs",
     "intervals_s",

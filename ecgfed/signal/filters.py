@@ -14,6 +14,8 @@ from ecgfed.signal import fir
 
 BAND_HZ = (0.5, 40.0)
 LENGTH_S = 4.0
+#: A longer gap is not bridged by one straight line (``bridged``): a stream cannot wait for its end.
+LONGEST_BRIDGE_S = 10.0
 #: For manifests and cohort files.
 DESCRIPTION = "FIR band-pass 0.5-40 Hz, Hamming, 4 s, linear phase, delay compensated"
 
@@ -67,18 +69,67 @@ def reach_of(taps: NDArray[np.float64]) -> int:
     return 2 * fir.block_step(len(taps)) + len(taps)
 
 
-def fill_gaps(signal_mv: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Bridge invalid samples with straight lines, so that a gap does not spread through the filter.
+def bridge_samples(fs_hz: float) -> int:
+    """Return how long a gap may be, in samples, to be bridged by one straight line."""
+    return round(LONGEST_BRIDGE_S * fs_hz)
+
+
+def fill_gaps(
+    signal_mv: NDArray[np.floating], longest: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Bridge invalid samples, so that a gap does not spread through the filter: see ``bridged``.
+
+    Args:
+        signal_mv: (samples,) millivolt, NaN or infinite where there is no sample.
+        longest: a longer gap is no straight line (``bridge_samples``); None takes a line for any.
 
     Returns:
         The signal (samples,) float64 without NaN, and (samples,) bool, true where it was bridged. A signal with no
         valid sample becomes zeros.
     """
-    signal = np.array(signal_mv, dtype=np.float64)
-    gap = ~np.isfinite(signal)
-    if gap.all():
-        return np.zeros_like(signal), gap
-    if gap.any():
-        at = np.arange(len(signal))
-        signal[gap] = np.interp(at[gap], at[~gap], signal[~gap])
-    return signal, gap
+    gap = ~np.isfinite(signal_mv)
+    return bridged(np.array(signal_mv, dtype=np.float64), gap, longest), gap
+
+
+def bridged(
+    signal: NDArray[np.float64],
+    missing: NDArray[np.bool_],
+    longest: int | None,
+    *,
+    first: int = 0,
+    before: tuple[int, float] | None = None,
+    behind: tuple[int, float] | None = None,
+) -> NDArray[np.float64]:
+    """Bridge what is missing of a signal, or of a part of it, to the same bits.
+
+    A gap of up to ``longest`` samples is a straight line between its neighbours. A longer one has the value before it
+    for the first ``longest // 2`` samples and the value behind it from there on: nothing before it waits for its end,
+    and nothing behind it depends on when it began. A gap at an end of the signal holds its one neighbour.
+
+    Args:
+        signal: (samples,) millivolt, changed and returned.
+        missing: (samples,) bool.
+        longest: of a straight line, in samples; None for any.
+        first: number of the part's first sample.
+        before: the last sample that is there before the part, and its value; None where there is none.
+        behind: the first one behind the part, likewise.
+    """
+    if not missing.any():
+        return signal
+    valid = np.flatnonzero(~missing)
+    outer = [one for one in (before, behind) if one is not None]
+    at = np.concatenate([first + valid, np.array([one[0] for one in outer], np.int64)])
+    values = np.concatenate([signal[valid], np.array([one[1] for one in outer], np.float64)])
+    if not len(at):
+        signal[missing] = 0.0
+        return signal
+    order = np.argsort(at)
+    at, values = at[order], values[order]
+    if longest is not None:
+        long = np.flatnonzero(np.diff(at) - 1 > longest)
+        middle = at[long] + 1 + longest // 2
+        at = np.insert(at, np.repeat(long + 1, 2), np.stack([middle - 1, middle], axis=1).ravel())
+        ends = np.stack([values[long], values[long + 1]], axis=1).ravel()
+        values = np.insert(values, np.repeat(long + 1, 2), ends)
+    signal[missing] = np.interp(first + np.flatnonzero(missing), at, values)
+    return signal

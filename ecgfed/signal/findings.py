@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ecgfed.record.leads import by_place, most_alike, usual_name
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, spans
-from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.quality import runs
@@ -157,7 +157,7 @@ def _bridged(recording: AnyRecording, lead: str) -> _Signal:
     row = recording.leads.index(lead)
     if isinstance(recording, LongRecording):
         return Bridged(recording, lead, gaps_of(recording, lead))
-    return fill_gaps(recording.signals_mv[row])[0]
+    return fill_gaps(recording.signals_mv[row], bridge_samples(recording.fs_hz))[0]
 
 
 def _band_passed(signal: _Signal, fs_hz: float) -> _Signal:

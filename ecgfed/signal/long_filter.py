@@ -1,7 +1,7 @@
 """A lead that is read by blocks, bridged over its gaps and through the band-pass: as ``filters`` makes it of the whole.
 
 A stretch of it can be asked for as of an array, and is the whole's to the last bit. A gap is bridged towards the next
-valid sample, however far off, which is read for itself; the convolution begins its blocks where it would in the whole.
+valid sample, which is read for itself; the convolution begins its blocks where it would in the whole.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.record.recording import AnyRecording
-from ecgfed.signal.filters import band_pass_taps, convolved, reach_of
+from ecgfed.signal.filters import band_pass_taps, bridge_samples, bridged, convolved, reach_of
 from ecgfed.signal.spans import Spans
 
 
 @dataclass(frozen=True)
 class Bridged:
-    """One lead of a recording, its gaps bridged by straight lines as ``fill_gaps`` does with the whole.
+    """One lead of a recording, its gaps bridged as ``fill_gaps`` does with the whole.
 
     Attributes:
         recording: in memory or on the disk.
@@ -41,18 +41,10 @@ class Bridged:
         gap = ~np.isfinite(signal)
         if not gap.any():
             return signal
-        signal = signal.copy()
-        at, valid = start + np.flatnonzero(gap), start + np.flatnonzero(~gap)
-        places, values = [valid], [signal[~gap]]
-        if gap[0] and (before := self._edge(start, after=False)) is not None:
-            places.insert(0, np.array([before[0]]))
-            values.insert(0, np.array([before[1]]))
-        if gap[-1] and (behind := self._edge(stop - 1, after=True)) is not None:
-            places.append(np.array([behind[0]]))
-            values.append(np.array([behind[1]]))
-        known = np.concatenate(places)
-        signal[gap] = np.interp(at, known, np.concatenate(values)) if len(known) else 0.0
-        return signal
+        longest = bridge_samples(self.recording.fs_hz)
+        before = self._edge(start, after=False) if gap[0] else None
+        behind = self._edge(stop - 1, after=True) if gap[-1] else None
+        return bridged(np.array(signal, np.float64), gap, longest, first=start, before=before, behind=behind)
 
     def _edge(self, inside: int, *, after: bool) -> tuple[int, float] | None:
         """Return the valid sample beside the gap that holds a sample, and its value; None past the lead's ends."""

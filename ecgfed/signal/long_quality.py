@@ -2,7 +2,7 @@
 
 Every criterion looks at seconds, so each block is judged together with what lies around it, by the same functions as a
 whole lead. Two things reach further. A rail is the lead's own extreme: the lead is gone over for it before. And a lost
-stretch is bridged by a straight line to the next valid sample, however far off that is: blocks wait until it is known,
+stretch is bridged towards the next valid sample, however far off that is: blocks wait until it is known,
 and those that hold nothing but lost samples wait as two numbers.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.record.recording import AnyRecording, spans
+from ecgfed.signal.filters import bridge_samples, bridged
 from ecgfed.signal.quality import (
     BLOCK_S,
     FIRST_REACH_S,
@@ -105,13 +106,13 @@ def _by_chunks(read: ReadLead, samples: int, fs_hz: float, chunk: int, reasons: 
         return LeadQuality(samples, fs_hz, ())
     found = {reason: _Runs() for reason in Reason}
     at_rail = _rails(read, samples, fs_hz, chunk, low, high)
-    pieces = _bridged(_looked_at(read, samples, fs_hz, chunk, at_rail, found))
+    pieces = _bridged(_looked_at(read, samples, fs_hz, chunk, at_rail, found), bridge_samples(fs_hz))
     pieces = _with_spikes(pieces, fs_hz, found, spikes_alone=spikes_alone)
     if spikes_alone:
         for _ in pieces:  # they note what is asked for on their way
             pass
     else:
-        _last_look(_bridged(pieces), fs_hz, found)
+        _last_look(_bridged(pieces, bridge_samples(fs_hz)), fs_hz, found)
     wanted = ((reason, one.edges) for reason, one in found.items() if reason in reasons)
     return LeadQuality(samples, fs_hz, in_order(wanted))
 
@@ -253,8 +254,8 @@ def _looked_at(
         yield _Piece(start, stop - start, look.signal[inner], look.lost[inner], _NO_MASK, _NOTHING)
 
 
-def _bridged(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    """Yield the chunks with what is not valid bridged by straight lines, as ``fill_gaps`` does with a whole lead."""
+def _bridged(pieces: Iterable[_Piece], longest: int) -> Iterator[_Piece]:
+    """Yield the chunks with what is not valid bridged as ``fill_gaps`` does with a whole lead."""
     waiting: list[_Piece] = []
     last: tuple[int, float] | None = None  # the valid sample before those that wait
     for piece in pieces:
@@ -264,20 +265,20 @@ def _bridged(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
             continue
         following = piece.start + int(valid[0]), float(piece.signal[valid[0]])
         for one in waiting:
-            done, last = _line(one, last, following)
+            done, last = _line(one, last, following, longest)
             yield done
         waiting = [piece]
         if valid[-1] == piece.samples - 1:
-            done, last = _line(piece, last, None)
+            done, last = _line(piece, last, None, longest)
             yield done
             waiting = []
     for one in waiting:
-        done, last = _line(one, last, None)
+        done, last = _line(one, last, None, longest)
         yield done
 
 
 def _line(
-    piece: _Piece, last: tuple[int, float] | None, following: tuple[int, float] | None
+    piece: _Piece, last: tuple[int, float] | None, following: tuple[int, float] | None, longest: int
 ) -> tuple[_Piece, tuple[int, float] | None]:
     """Bridge one chunk between the valid samples before and behind it; return it and the last valid sample."""
     missing = piece.bridged
@@ -285,11 +286,8 @@ def _line(
     inside = [(piece.start + int(valid[-1]), float(piece.signal[valid[-1]]))] if len(valid) else []
     if not missing.any():
         return piece, inside[0]
-    at = [*([last[0]] if last else []), *(piece.start + valid), *([following[0]] if following else [])]
-    values = [*([last[1]] if last else []), *piece.signal[valid], *([following[1]] if following else [])]
     signal = piece.signal.copy() if len(valid) else np.zeros(piece.samples)
-    if at:
-        signal[missing] = np.interp(piece.start + np.flatnonzero(missing), at, values)
+    signal = bridged(signal, missing, longest, first=piece.start, before=last, behind=following)
     return replace(piece, signal=signal), inside[0] if inside else last
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.signal import fir
-from ecgfed.signal.filters import convolved, fill_gaps
+from ecgfed.signal.filters import bridge_samples, convolved, fill_gaps
 from ecgfed.signal.medians import running_median
 from ecgfed.signal.spans import Spans
 
@@ -150,9 +150,9 @@ def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float) -> LeadQuality:
     first = first_look(recorded, fs_hz, rails(np.clip(held, -LIMIT_MV, LIMIT_MV)))
     masks = first.masks
     if not first.lost.all():
-        signal, _ = fill_gaps(np.where(first.lost, np.nan, first.signal))
+        signal, _ = fill_gaps(np.where(first.lost, np.nan, first.signal), bridge_samples(fs_hz))
         height, spike = spikes(signal, first.lost, fs_hz)
-        signal, _ = fill_gaps(np.where(first.lost | spike, np.nan, signal))
+        signal, _ = fill_gaps(np.where(first.lost | spike, np.nan, signal), bridge_samples(fs_hz))
         masks |= {Reason.SPIKE: spike, **noise_and_jumps(signal, first.lost, spike, height, fs_hz)}
     found = ((reason, list(runs(mask))) for reason, mask in masks.items())
     return LeadQuality(len(recorded), fs_hz, in_order(found))

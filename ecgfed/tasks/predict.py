@@ -21,7 +21,7 @@ from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.strip import Stretches
 from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.quality import Reason
@@ -180,7 +180,7 @@ class RecordingPredictions(Predictions):
 def _filtered(recording: AnyRecording) -> Stretches:
     """Return the lead in use through the band-pass; of a long recording what of it is asked for."""
     if not isinstance(recording, LongRecording):
-        return band_pass(fill_gaps(recording.signal_mv)[0], recording.fs_hz)
+        return band_pass(fill_gaps(recording.signal_mv, bridge_samples(recording.fs_hz))[0], recording.fs_hz)
     return BandPassed(Bridged(recording, recording.lead, gaps_of(recording, recording.lead)))
 
 

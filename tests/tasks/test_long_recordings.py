@@ -23,7 +23,7 @@ from ecgfed.errors import RecordError
 from ecgfed.record import opening
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording
 from ecgfed.signal import findings, long_peaks, long_quality
-from ecgfed.signal.filters import band_pass, fill_gaps
+from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.tasks import predict as predicting
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table
@@ -87,7 +87,7 @@ def test_beats_are_cut_as_from_the_whole(
     for name in ("window_mv", "rr_s", "flags"):
         assert np.array_equal(np.concatenate([getattr(one, name) for one in some]), getattr(whole.windows, name)[keep])
     filtered = BandPassed(Bridged(opened, "MLII", long_quality.gaps_of(opened, "MLII")))
-    assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal)[0], fs_hz)[500:900])
+    assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)[500:900])
 
 
 def test_stretches_without_marks_are_void_by_blocks_too(by_blocks: pytest.MonkeyPatch, tmp_path: Path) -> None:

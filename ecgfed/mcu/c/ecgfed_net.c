@@ -1,10 +1,12 @@
 /* ecgfed: the int8 runtime of the beat's net. */
-#define ECGFED_MODEL_DATA
 #include "ecgfed_net.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
+
+#define ECGFED_MODEL_DATA
+#include "model.h" /* once more, for the numbers */
 
 #define WINDOW_VARIANCE_FLOOR 1e-4f
 #define NORM_EPS 1e-5f

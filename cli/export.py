@@ -24,6 +24,12 @@ def export_command(
     accuracy: Annotated[
         float, typer.Option(help="Answers below the probability from which on so many are right are 'uncertain'.")
     ] = 0.99,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Also every model in int8, where that answers as well on validation beats.")
+    ] = False,
+    int8_loss: Annotated[
+        float | None, typer.Option(help="The most macro-F1 that an int8 form may lose; default 0.01.")
+    ] = None,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -31,7 +37,7 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
-    from ecgfed.tasks.export import export
+    from ecgfed.tasks.export import export, int8_line
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
@@ -43,6 +49,8 @@ def export_command(
             personal=personal,
             global_only=global_only,
             accuracy=accuracy,
+            int8=int8,
+            int8_loss=int8_loss,
             sign=sign,
             overwrite=overwrite,
             method=method,
@@ -59,6 +67,7 @@ def export_command(
                 "patients": len(bundle.patients),
                 "parity": manifest["parity"],
                 "certainty": manifest["certainty"],
+                **({"int8": manifest["int8"]} if int8 else {}),
                 "signature": None if bundle.signature is None else bundle.signature.as_json(),
                 "seconds": round(elapsed, 2),
             }
@@ -77,6 +86,8 @@ def export_command(
             f"{before['mean']:.3f} ({before['worst']:.3f}) before, {after['mean']:.3f} ({after['worst']:.3f}) after.",
             quiet=quiet,
         )
+    if int8:
+        note(int8_line(bundle), quiet=quiet)
     if bundle.signature is not None:
         note(f"Signed by {bundle.signature.key}.", quiet=quiet)
     command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"

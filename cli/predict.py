@@ -49,6 +49,7 @@ def predict_command(
         typer.Option("--bundle", help="A bundle made by 'ecgfed export'; default the model in the package."),
     ] = None,
     patient: Annotated[str | None, typer.Option(help="Use this patient's own model; default the global one.")] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Use the model's int8 form.")] = False,
     lead: Annotated[str | None, lead_option("the bundle's")] = None,
     peaks: PeaksOption = "detected",
     detector: DetectorOption = "ecgfed",
@@ -79,6 +80,7 @@ def predict_command(
     options: dict[str, Any] = {
         "bundle": which,
         "patient": patient,
+        "int8": int8,
         "leads": None if lead is None else lead_names(lead),
         "peaks": peaks,
         "detector": named_detector(detector),

@@ -54,13 +54,17 @@ class Answers:
     label: NDArray[np.int64]
 
 
+def validation_rows(cohort: Cohort, client: Client, answer: Answer) -> NDArray[np.int64]:
+    """Return the validation beats of a patient that an answer is asked: all, or as many as ``MOST_BEATS`` allows."""
+    rows = cohort.rows(client, VALID)
+    most = max(LEAST_BEATS, MOST_BEATS // (len(answer.members) if isinstance(answer, Ensemble) else 1))
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)] if len(rows) > most else rows
+
+
 @one_torch_thread()  # so that its bits do not depend on the machine's cores
 def validation_answers(net: Net, cohort: Cohort, client: Client, answer: Answer) -> Answers:
     """Return what an answer says of a patient's validation beats: all of them, of an ensemble some, evenly taken."""
-    rows = cohort.rows(client, VALID)
-    most = max(LEAST_BEATS, MOST_BEATS // (len(answer.members) if isinstance(answer, Ensemble) else 1))
-    if len(rows) > most:
-        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+    rows = validation_rows(cohort, client, answer)
     parts = [np.empty((0, net.spec.classes), np.float32)]
     for start in range(0, len(rows), BATCH):
         some = rows[start : start + BATCH]

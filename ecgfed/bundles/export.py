@@ -14,6 +14,7 @@ from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.bundles.calibration import ACCURACY, Answers, Calibration, validation_answers
 from ecgfed.bundles.graph_writer import GraphWriter, whole_model
 from ecgfed.bundles.graphs import input_shapes
+from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule
 from ecgfed.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
 from ecgfed.bundles.training_facts import classes_of, training_facts
 from ecgfed.bundles.typical import NEAR_SHARE, fit_typical, typical_part
@@ -21,6 +22,7 @@ from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import VALID
 from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import FAR
+from ecgfed.device.int8 import INT8
 from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
@@ -47,6 +49,7 @@ def export_bundle(
     personal: str | None = None,
     global_only: bool = False,
     accuracy: float = ACCURACY,
+    int8: Int8Rule | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -63,6 +66,7 @@ def export_bundle(
             for.
         global_only: write the global answer alone: no patient's model, and no weights to start a new one from.
         accuracy: how often answers that are not uncertain shall be right, on validation beats.
+        int8: write int8 forms beside the float graphs, where this rule accepts them.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
         progress: called with patients done and all.
@@ -103,6 +107,7 @@ def export_bundle(
         personal=how,
         weights=not global_only,
         accuracy=accuracy,
+        int8=int8,
         signer=signer,
         overwrite=overwrite,
     )
@@ -144,6 +149,7 @@ def write_bundle(
     personal: str = METHODS_OWN,
     weights: bool = True,
     accuracy: float = ACCURACY,
+    int8: Int8Rule | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -160,6 +166,7 @@ def write_bundle(
         personal: what the personal models are, for the manifest.
         weights: write the global model's weights too, to start a new patient from.
         accuracy: how often answers that are not uncertain shall be right, on validation beats.
+        int8: write int8 forms beside the float graphs, where this rule accepts them.
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
 
@@ -181,6 +188,9 @@ def write_bundle(
         parity.check("global", global_chain, answer, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net))
         calibration = Calibration(accuracy)
         calibration.everyone += [validation_answers(net, cohort, client, answer) for client in cohort.federation]
+        forms = None if int8 is None else Int8Forms(writer, net, cohort, run.plan.leave_out, int8)
+        if forms is not None:
+            forms.add_everyone(global_chain, answer, calibration.everyone)
         chains: dict[str, dict[str, Any]] = {}
         for own in patients:
             names = writer.patient_chain(own.chain, own.id, own.patient)
@@ -190,6 +200,8 @@ def write_bundle(
                 chains[own.id]["classes"] = list(own.classes)
             if own.valid is not None:
                 calibration.own[own.id] = own.valid
+                if forms is not None:
+                    forms.add_patient(own.id, names, own.chain, own.valid)
         file = "weights/global.safetensors" if weights and isinstance(answer, Chain) else None
         if file is not None and isinstance(answer, Chain):
             (folder / "weights").mkdir()
@@ -198,15 +210,17 @@ def write_bundle(
         everyone, certainties = calibration.fitted(list(chains))
         for name, certainty in certainties.items():
             chains[name]["certainty"] = certainty
+        of_int8 = {} if forms is None else forms.said(chains, accuracy, everyone)
         manifest = {
             **_about(run, cohort, state),
             BOUND: bound,
             "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files,
-            "global": {"chain": global_chain, "protocol": _protocol(run, protocol), "certainty": everyone},
+            "global": {"chain": global_chain, "protocol": _protocol(run, protocol), "certainty": everyone, **of_int8},
             "personal": personal,
             "trained_on": training_facts(cohort, run.plan.leave_out),
             "certainty": {**calibration.overview(certainties), FAR: _far(run, cohort, writer)},
+            **({} if forms is None else {INT8: forms.overview()}),
             "weights": file,
             "scores": scores,
             "parity": parity.report(),

@@ -14,6 +14,7 @@ from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import UNSAID, certainty_in
 from ecgfed.device.graph import outside_of
+from ecgfed.device.int8 import chains_of
 from ecgfed.device.manifest import BOUND, DIGEST, MANIFEST
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
@@ -116,9 +117,10 @@ def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, A
     A name that the patient's new model will take is free then, whoever had it.
     """
     manifest = bundle.manifest
-    others = [entry["chain"] for name, entry in manifest["patients"].items() if name != patient]
-    used = {name for chain in (manifest["global"]["chain"], *others) for name in chain}
-    gone = set(manifest["patients"].get(patient, {"chain": ()})["chain"]) - used
+    others = [entry for name, entry in manifest["patients"].items() if name != patient]
+    used = {name for entry in (manifest["global"], *others) for chain in chains_of(entry) for name in chain}
+    replaced = chains_of(manifest["patients"].get(patient, {"chain": ()}))
+    gone = {name for chain in replaced for name in chain} - used
     kept = {name: about for name, about in manifest["files"].items() if name not in gone}
     for name in kept:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ class GraphWriter:
     def write(self, name: str, model: onnx.ModelProto, role: str, **more: str) -> str:
         """Write a graph under a name, ``more`` into its metadata; another graph of that name is refused."""
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         data = finish(model, {**self.properties, "role": role, **more})
         if name in self.files and self.files[name]["sha256"] != hashlib.sha256(data).hexdigest():
             raise BundleError(name, "two different models of this name", "one", "nothing was exported; report this")

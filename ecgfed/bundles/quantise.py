@@ -1,4 +1,4 @@
-"""int8 forms of a bundle's graphs: weights as int8, and activations as int8 where a convolution or a product reads them.
+"""int8 forms of a bundle's graphs: weights as int8, and activations as int8 where a layer reads them.
 
 A layer is a ``Conv``, ``Gemm`` or ``MatMul`` with weights of the net's own. Of each, with x what it reads:
 
@@ -7,9 +7,9 @@ A layer is a ``Conv``, ``Gemm`` or ``MatMul`` with weights of the net's own. Of 
     y_o = s_x s_o \\sum (q - z)\\, w_o + b_o
 
 with one scale s_x and zero point z for all of x, one scale s_o for each output channel, and int8 weights w between
--127 and 127; ``round`` goes to the even number. The sum is a whole number below 2^24 in every net of ours, so that int32
-and float32 give the same one. Everything else (normalisation, GroupNorm, ReLU, additions, means, biases) stays float32.
-In ONNX it is QuantizeLinear and DequantizeLinear in front of the layer, and DequantizeLinear behind its weights.
+-127 and 127; ``round`` goes to the even number. The sum is a whole number below 2^24, so that int32 and float32 give
+the same one. Everything else (normalisation, GroupNorm, ReLU, additions, means, biases) stays float32. In ONNX it is
+QuantizeLinear and DequantizeLinear in front of the layer, and DequantizeLinear behind its weights.
 """
 
 from collections.abc import Iterator, Mapping
@@ -166,7 +166,7 @@ class Range:
 def quantised(values: NDArray[np.float32], scale: np.float32, zero_point: int) -> NDArray[np.int8]:
     """Return values as int8, as QuantizeLinear does."""
     steps = np.rint(values.astype(np.float32) / scale) + np.float32(zero_point)
-    return np.clip(steps, LEAST_INT8, MOST_INT8).astype(np.int8)
+    return np.asarray(np.clip(steps, LEAST_INT8, MOST_INT8), np.int8)
 
 
 def quantised_weight(
@@ -285,6 +285,8 @@ def quantise(model: onnx.ModelProto, ranges: Mapping[str, Range], most_weight: i
     read = {name for node in nodes for name in node.input}
     kept = [tensor for tensor in graph.initializer if tensor.name in read and tensor.name not in tensors]
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    for copy in copies:
+        copy.name = ""  # nobody reads it, and a device has little room
     initializers = [onnx.TensorProto.FromString(one.SerializeToString()) for one in (*kept, *tensors.values())]
     del graph.node[:], graph.initializer[:], graph.value_info[:]
     graph.node.extend(copies)

@@ -12,6 +12,7 @@ from ecgfed.device.certainty import Farness, certainty_in, far_rule_in
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.doubts import TrainedOn, trained_on
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
+from ecgfed.device.int8 import int8_form
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
@@ -85,14 +86,14 @@ class Bundle:
         """What it says of its training."""
         return trained_on(self.manifest)
 
-    def classifier(self, patient: str | None = None) -> Classifier:
-        """Return a patient's classifier, or the global one.
+    def classifier(self, patient: str | None = None, *, int8: bool = False) -> Classifier:
+        """Return a patient's classifier, or the global one; with ``int8`` its int8 form.
 
         Its graphs are read once more, compared with the manifest, and these bytes are what runs.
 
         Raises:
-            BundleError: a patient the bundle does not know (the line lists those it knows); a graph that was changed,
-                that is not the manifest's, or that holds what export never writes.
+            BundleError: a patient the bundle does not know (the line lists those it knows), or who has no int8 form;
+                a graph that was changed, that is not the manifest's, or that holds what export never writes.
         """
         if patient is None:
             chain = self.manifest["global"]["chain"]
@@ -103,12 +104,14 @@ class Bundle:
             raise BundleError(
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
+        if int8:
+            chain = int8_form(self.path, self.manifest, patient)["chain"]
         graphs = [self._graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):
             wanted = " and ".join(self.manifest["inputs"])
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
-        certainty, far = certainty_in(self.manifest, patient), far_rule_in(self.manifest)
+        certainty, far = certainty_in(self.manifest, patient, int8=int8), far_rule_in(self.manifest)
         farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
         return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
 

@@ -101,6 +101,8 @@ class Session:
         options.log_severity_level = 4
         # what was checked is ONNX; a file that is ONNX Runtime's own format as well shall not be read as that
         options.add_session_config_entry("session.load_model_format", "ONNX")
+        # int8 forms mean floats between the whole numbers; kernels of whole numbers may saturate on some processors
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
         self.graph = graph
         try:
             self.session = onnxruntime.InferenceSession(graph.data, options, providers=["CPUExecutionProvider"])

@@ -21,7 +21,7 @@ MOST_WORK = 1 << 34
 MOST_AXES = 8
 
 Shape = tuple[int, ...]
-FLOAT, INT, BYTE = np.dtype("<f4"), np.dtype("<i8"), np.dtype("u1")
+FLOAT, INT, BYTE, INT8 = np.dtype("<f4"), np.dtype("<i8"), np.dtype("u1"), np.dtype("i1")
 
 
 @dataclass(frozen=True)
@@ -263,6 +263,26 @@ def _normalise(call: _Call) -> tuple[Known, int]:
     return Known(FLOAT, first.shape), 2
 
 
+def _steps(call: _Call, shape: Shape) -> None:
+    """Scale and zero point of int8: one of all numbers, or one of each along an axis."""
+    scale = call.value(1).shape
+    if scale and scale != (shape[call.axes([call.number("axis", 1)], len(shape))[0]],):
+        raise call.wrong(f"of shape {shape} by {scale}")
+    if len(call.given) > 2 and call.value(2, INT8).shape != scale:
+        raise call.wrong(f"with zero points of shape {call.value(2, INT8).shape} beside {scale}")
+
+
+def _quantise(call: _Call) -> tuple[Known, int]:
+    _steps(call, call.value(0).shape)
+    return Known(INT8, call.value(0).shape), 2
+
+
+def _dequantise(call: _Call) -> tuple[Known, int]:
+    shape = call.value(0, INT8).shape
+    _steps(call, shape)
+    return Known(FLOAT, shape), 2
+
+
 @dataclass(frozen=True)
 class _Operation:
     rule: _Rule
@@ -284,6 +304,7 @@ OPERATIONS = {
     "Clip": _operation(_clip, 3, 3),
     "Concat": _operation(_concat, 1, _MANY, "axis"),
     "Conv": _operation(_conv, 2, 3, f"group {_SLIDING}"),
+    "DequantizeLinear": _operation(_dequantise, 2, 3, "axis"),
     "Div": _operation(_by_element, 2, 2),
     "Exp": _operation(_same, 1, 1),
     "Gemm": _operation(_gemm, 2, 3, "alpha beta transA transB"),
@@ -294,6 +315,7 @@ OPERATIONS = {
     "MaxPool": _operation(_pool, 1, 1, f"ceil_mode storage_order {_SLIDING}"),
     "Mean": _operation(_by_element, 1, _MANY),
     "Mul": _operation(_by_element, 2, 2),
+    "QuantizeLinear": _operation(_quantise, 3, 3, "axis"),
     "Reciprocal": _operation(_same, 1, 1),
     "Neg": _operation(_same, 1, 1),
     "ReduceMax": _operation(_reduce, 2, 2, "keepdims noop_with_empty_axes"),

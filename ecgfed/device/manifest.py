@@ -16,6 +16,7 @@ from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import check_certainties
 from ecgfed.device.classifier import INPUTS, input_of
 from ecgfed.device.doubts import trained_on
+from ecgfed.device.int8 import chains_of, check_int8
 from ecgfed.errors import BundleError
 from ecgfed.gate import (
     MAX_JSON_BYTES,
@@ -132,6 +133,7 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
     _check_runtime(path, manifest, modality)
     _check_files(path, manifest)
     trained_on(manifest)
+    check_int8(manifest)
     check_certainties(manifest)
 
 
@@ -164,7 +166,8 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
     for name, about in files.items():
         if path_fault(name) or not isinstance(about["sha256"], str) or type(about.get("bytes", 0)) is not int:
             raise strangers
-    chains = [manifest["global"]["chain"], *(entry["chain"] for entry in manifest["patients"].values())]
+    entries = (manifest["global"], *manifest["patients"].values())
+    chains = [chain for entry in entries for chain in chains_of(entry)]
     for chain in chains:
         if not isinstance(chain, list) or not chain or not all(isinstance(one, str) and one in files for one in chain):
             raise strangers
@@ -226,11 +229,11 @@ class Binding:
         self.told = _told(manifest)
         #: file -> the patients whose chains it is in, as (id in the manifest, patient); (None, None) for the global one
         self.users: dict[str, list[tuple[str | None, str | None]]] = {}
-        for name in manifest["global"]["chain"]:
-            self.users.setdefault(name, []).append((None, None))
-        for client, entry in manifest["patients"].items():
-            for name in entry["chain"]:
-                self.users.setdefault(name, []).append((client, entry["patient"]))
+        entries = [(None, None, manifest["global"])]
+        entries += [(client, entry["patient"], entry) for client, entry in manifest["patients"].items()]
+        for client, patient, entry in entries:
+            for name in (name for chain in chains_of(entry) for name in chain):
+                self.users.setdefault(name, []).append((client, patient))
 
     def check(self, name: str, path: Path, metadata: Mapping[str, str]) -> None:
         """Compare one graph's metadata with the manifest; raises BundleError with one line that names the graph.

@@ -15,7 +15,7 @@ MOST_PARTS = 200_000
 MOST_SMALL = 10_000
 
 #: ONNX's numbers for element types, those our graphs use.
-TYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 2: np.dtype("u1"), 7: np.dtype("<i8")}
+TYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 2: np.dtype("u1"), 3: np.dtype("i1"), 7: np.dtype("<i8")}
 
 _METADATA: Spec = {1: Field("key", "text"), 2: Field("value", "text")}
 _OPSET: Spec = {1: Field("domain", "text"), 2: Field("version", "int")}

@@ -36,7 +36,14 @@ _COUNTED = ("beats", "poor_quality_beats", "uncertain_beats", "far_beats")
 
 
 def call_of(
-    bundle: Bundle, options: BeatOptions, *, patient: str | None, force: bool, strip: bool, strip_at_s: float | None
+    bundle: Bundle,
+    options: BeatOptions,
+    *,
+    patient: str | None,
+    int8: bool,
+    force: bool,
+    strip: bool,
+    strip_at_s: float | None,
 ) -> dict[str, Any]:
     """Return all that decides a recording's predictions but the recording, JSON-ready, by the words of an error."""
     found_by, how = options.found_by, asdict(options.how)
@@ -46,6 +53,7 @@ def call_of(
         "manifest": hashlib.sha256(json.dumps(bundle.manifest, sort_keys=True).encode()).hexdigest(),
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "--patient": patient,
+        **({"--int8": True} if int8 else {}),
         "--lead": list(options.leads),
         "--peaks": options.peaks,
         "--detector": [found_by.name, _code_of(found_by)] if options.peaks == "detected" else None,

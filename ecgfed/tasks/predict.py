@@ -194,6 +194,7 @@ def predict(
     bundle: Bundle | Path | str | None = None,
     recording: AnyRecording | Path | str | None = None,
     patient: str | None = None,
+    int8: bool = False,
     leads: str | Sequence[str] | None = None,
     peaks: str = "detected",
     detector: str | Detector = OURS,
@@ -211,6 +212,7 @@ def predict(
         bundle: a bundle or its folder, by name.
         recording: a recording, or its file, by name.
         patient: use this patient's own model; default the global one.
+        int8: use the model's int8 form, of a bundle that was exported with them.
         leads: lead names in order of preference; default the bundle's.
         peaks: ``detected`` or ``annotated`` R peaks.
         detector: for detected peaks: a registered name, or a ``Detector`` of your own.
@@ -231,7 +233,7 @@ def predict(
     """
     which, recording = bundle_and_recording(given, bundle, recording)
     opened = opened_bundle(which, trusted)
-    classifier = opened.classifier(patient)
+    classifier = opened.classifier(patient, int8=int8)
     options = BeatOptions(
         opened.leads if leads is None else lead_list(leads),
         peaks,
@@ -259,7 +261,7 @@ def predict(
         poor=_poor(beats),
         warnings=warnings,
         cut=beats,
-        about={**_about(opened, beats, options, patient), "warnings": [one.as_json() for one in warnings]},
+        about={**_about(opened, beats, options, patient, int8=int8), "warnings": [one.as_json() for one in warnings]},
     )
 
 
@@ -300,7 +302,9 @@ def _poor(beats: RecordingBeats) -> tuple[str, ...]:
     return tuple(names[one] for one in code.tolist())
 
 
-def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient: str | None) -> dict[str, Any]:
+def _about(
+    bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient: str | None, *, int8: bool
+) -> dict[str, Any]:
     recording, quality = beats.recording, beats.quality
     return {
         "record": recording.name,
@@ -308,6 +312,7 @@ def _about(bundle: Bundle, beats: RecordingBeats, options: BeatOptions, patient:
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
         "patient": patient,
+        **({"precision": "int8"} if int8 else {}),
         "peaks": options.peaks,
         "detector": options.found_by.name if options.peaks == "detected" else None,
         "bundle": name_of(bundle.path),  # its path is of this machine, and may hold a person's name

@@ -155,6 +155,7 @@ def predict_batch(
     *,
     bundle: Bundle | Path | str | None = None,
     patient: str | None = None,
+    int8: bool = False,
     leads: str | Sequence[str] | None = None,
     peaks: str = "detected",
     detector: str | Detector = OURS,
@@ -180,6 +181,7 @@ def predict_batch(
             all, ``predictions.summary.json``.
         bundle: as in ``predict``; so are all arguments up to ``force``.
         patient: see there.
+        int8: see there.
         leads: see there.
         peaks: see there.
         detector: see there.
@@ -209,11 +211,11 @@ def predict_batch(
     if resume and overwrite:
         raise OptionError("--resume and --overwrite", "both given", "one of them")
     opened = opened_bundle(bundle, trusted)
-    opened.classifier(patient)
+    opened.classifier(patient, int8=int8)
     wanted = None if leads is None else lead_list(leads)
     options = BeatOptions(wanted or (), peaks, detector, annotator, read_options(how), mains_hz)
     strip = strip or strip_at_s is not None
-    call = call_of(opened, options, patient=patient, force=force, strip=strip, strip_at_s=strip_at_s)
+    call = call_of(opened, options, patient=patient, int8=int8, force=force, strip=strip, strip_at_s=strip_at_s)
     asked = _asked([records] if isinstance(records, Path | str) else records, out, annotator)
 
     def one_by_itself(one: _Asked) -> RecordingPredictions:
@@ -221,6 +223,7 @@ def predict_batch(
             bundle=opened,
             recording=one.path,
             patient=patient,
+            int8=int8,
             leads=wanted,
             peaks=peaks,
             detector=detector,

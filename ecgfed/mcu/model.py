@@ -168,6 +168,15 @@ def buffers(model: McuModel) -> dict[str, int]:
     return {"ECGFED_FLOATS_ONE": max(one), "ECGFED_FLOATS_OTHER": max(other), "ECGFED_BYTES": max(read)}
 
 
+def layer_arrays_bytes(model: McuModel) -> int:
+    """Return the bytes of all numbers of the net: weights, scales, offsets, biases, normalisations."""
+    layers = sum(
+        one.weight.size + 8 * len(one.weight) + (0 if one.bias is None else 4 * len(one.bias))
+        for one in model.layers.values()
+    )
+    return layers + sum(4 * len(values) for pair in model.norms.values() for values in pair)
+
+
 def model_header(model: McuModel) -> str:
     """Return ``model.h``: sizes for every source, numbers for the one that defines ``ECGFED_MODEL_DATA``."""
     about = "".join(f" *   {c_comment(name)}: {c_comment(value)}\n" for name, value in model.about.items())

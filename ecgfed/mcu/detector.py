@@ -9,7 +9,9 @@ from ecgfed.signal.qrs_net import detector_weights
 
 #: Layers of the first, second and third network.
 LAYERS = ("lead", "mix", "first", "around", "tie", "beat", "place", "near", "pick")
-_HEAD = "/* Written by ecgfed export --target mcu. {what} */\n#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n"
+_HEAD = (
+    "/* Written by ecgfed export --target mcu. {what} */\n#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n"
+)
 
 
 def qrs_weights_header() -> str:

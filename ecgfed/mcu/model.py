@@ -21,7 +21,46 @@ _CONVS = ("conv0", "conv1", "skip")
 #: The runtime's own limit: indices in C are int32, and buffers have to fit a microcontroller.
 MOST_CLASSES = 64
 
+#: Numbers of a window's shape, and the largest whole number that one is rounded to.
+SHAPE_STEPS, _MOST_STEP = 64, 32767
+
 Params = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True, eq=False)
+class Typical:
+    """Typical shapes of training beats, for C.
+
+    Attributes:
+        steps: (shapes, 64) int16.
+        scale: (shapes,) float32, of each shape's steps.
+        threshold: the mean square above which a beat is far.
+    """
+
+    steps: NDArray[np.int16]
+    scale: NDArray[np.float32]
+    threshold: float
+
+
+def typical_of(found: tuple[NDArray[np.float32], float] | None) -> Typical | None:
+    """Round shapes (shapes, 64) to steps of their own highest value over 32767; None for none.
+
+    Args:
+        found: shapes and threshold, from ``typical_shapes``.
+
+    Raises:
+        BundleError: another form, or values that are not finite.
+    """
+    if found is None:
+        return None
+    shapes, threshold = found
+    if shapes.ndim != 2 or shapes.shape[1] != SHAPE_STEPS or not np.isfinite(shapes).all():
+        raise BundleError("typical shapes", f"of form {shapes.shape}", f"(shapes, {SHAPE_STEPS}), finite")
+    if not len(shapes):
+        return None
+    largest = np.abs(shapes).max(axis=1)
+    scale = np.where(largest > 0, largest / _MOST_STEP, 1.0).astype(np.float32)
+    return Typical(np.rint(shapes / scale[:, None]).astype(np.int16), scale, threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +73,7 @@ class McuModel:
         norms: by name, weight and bias (channels,) float32, what BatchNorm does as a factor and a shift.
         classes: names in order.
         certainty: of this model in int8.
+        typical: shapes that a beat is compared with, or None where nobody says which beats are far.
         about: what it is, by name, for whoever reads the header.
     """
 
@@ -42,6 +82,7 @@ class McuModel:
     norms: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
     classes: tuple[str, ...]
     certainty: Certainty
+    typical: "Typical | None"
     about: Mapping[str, str]
 
     @property
@@ -72,6 +113,7 @@ def make_model(
     layers: Sequence[Int8Layer],
     classes: tuple[str, ...],
     certainty: Certainty,
+    typical: Typical | None,
     about: Mapping[str, str],
 ) -> McuModel:
     """Put a model together from its int8 layers and the float parameters that they were made from.
@@ -82,6 +124,7 @@ def make_model(
         layers: from ``int8_layers`` of the graphs of its int8 form.
         classes: names in order.
         certainty: of the int8 form.
+        typical: what says which beats are far, or None.
         about: what it is.
 
     Raises:
@@ -101,7 +144,7 @@ def make_model(
     for name in wanted:
         _check_layer(by_name[name], params[f"{name}.weight"])
     norms = {name: found for name in norm_names() if (found := _norm(spec, params, name)) is not None}
-    return McuModel(spec, {name: by_name[name] for name in wanted}, norms, classes, certainty, about)
+    return McuModel(spec, {name: by_name[name] for name in wanted}, norms, classes, certainty, typical, about)
 
 
 def layer_names(spec: NetSpec, params: Params) -> tuple[str, ...]:
@@ -174,7 +217,8 @@ def layer_arrays_bytes(model: McuModel) -> int:
         one.weight.size + 8 * len(one.weight) + (0 if one.bias is None else 4 * len(one.bias))
         for one in model.layers.values()
     )
-    return layers + sum(4 * len(values) for pair in model.norms.values() for values in pair)
+    typical = 0 if model.typical is None else model.typical.steps.nbytes + model.typical.scale.nbytes
+    return layers + typical + sum(4 * len(values) for pair in model.norms.values() for values in pair)
 
 
 def model_header(model: McuModel) -> str:
@@ -193,6 +237,9 @@ def _data(model: McuModel) -> str:
     parts = [_layer_arrays(layer) for layer in model.layers.values()]
     for name, values in model.norms.items():
         parts += [c_array(f"{_c_name(name)}_{what}", one) for what, one in zip(("weight", "bias"), values, strict=True)]
+    if model.typical is not None:
+        parts.append(c_array("ecgfed_typical", model.typical.steps))
+        parts.append(c_array("ecgfed_typical_scale", model.typical.scale))
     names = ", ".join(c_string(name) for name in model.classes)
     said = "; ".join(f"{name}: {value}" for name, value in model.about.items())
     parts += [
@@ -242,6 +289,12 @@ def _separate(model: McuModel) -> dict[str, str]:
     return {key: f"{_c_name(key)}_layer" for key in ("extractor.rr", "head.hidden", "personal") if key in model.layers}
 
 
+def _far(typical: Typical | None) -> str:
+    if typical is None:
+        return "0, 0, 0, 0.0f"
+    return f"ecgfed_typical, ecgfed_typical_scale, {len(typical.steps)}, {c_float(typical.threshold)}"
+
+
 def _struct(model: McuModel) -> str:
     optional = _separate(model)
 
@@ -261,5 +314,5 @@ def _struct(model: McuModel) -> str:
         f"const ecgfed_model ecgfed_net = {{\n  {_layer(model, 'extractor.stem')},\n"
         f"  {_norm_struct(model, 'extractor.stem_norm')},\n  {{\n" + ",\n".join(blocks) + "\n  },\n"
         f"  {pointer('extractor.rr')}, {pointer('head.hidden')},\n  {_layer(model, out)},\n  {pointer('personal')},\n"
-        f"  {c_float(share)}, {classes}, {c_float(temperature)}, {c_float(threshold)}\n}};\n"
+        f"  {c_float(share)}, {classes}, {c_float(temperature)}, {c_float(threshold)},\n  {_far(model.typical)}\n}};\n"
     )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ecgfed.mcu.c_text import c_comment
+from ecgfed.beats.windows import FS_HZ
 from ecgfed.mcu.model import McuModel, buffers, layer_arrays_bytes
 from ecgfed.signal.filters import band_pass_taps
 from ecgfed.signal.qrs_net import detector_weights
@@ -41,18 +41,24 @@ these very files. Never compile with `-ffast-math`.
 """
 
 
+def _plain(text: str) -> str:
+    """Return text that is no markup in a table: one line, no marks but usual ones."""
+    return "".join(one if one.isalnum() or one in " .,:;/+-()=%" else "_" for one in text)
+
+
 def readme(model: McuModel) -> str:
     """Return the text; what others named stands in it as plain words."""
-    about = {name: c_comment(value) for name, value in model.about.items()}
+    about = {name: _plain(value) for name, value in model.about.items()}
+    taps = (len(band_pass_taps(FS_HZ)) // 2 + 1) * np.dtype(np.float32).itemsize
     detector = sum(values.size * 2 for values in detector_weights().values())
     buffer = buffers(model)
     room = 4 * (buffer["ECGFED_FLOATS_ONE"] + buffer["ECGFED_FLOATS_OTHER"]) + buffer["ECGFED_BYTES"]
     rows = {
         **about,
-        "classes": ", ".join(c_comment(name) for name in model.classes),
+        "classes": ", ".join(_plain(name) for name in model.classes),
         "numbers of the net": f"{layer_arrays_bytes(model):,} bytes of flash",
         "numbers of the detector": f"about {detector:,} bytes of flash",
-        "taps of the filter": f"{(len(band_pass_taps(360.0)) // 2 + 1) * np.dtype(np.float32).itemsize:,} bytes of flash",
+        "taps of the filter": f"{taps:,} bytes of flash",
         "buffers of the net": f"{room:,} bytes of RAM, in the state",
         "multiplications of the net": f"{model.multiplications:,} a beat",
     }

@@ -5,27 +5,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
-from ecgfed.bundles.calibration import ACCURACY
-from ecgfed.bundles.quantise import Int8Layer, int8_layers
+from ecgfed.bundles.calibration import ACCURACY, validation_answers
+from ecgfed.bundles.export import PatientModel, write_bundle
+from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_reading import layers_of, typical_shapes
+from ecgfed.bundles.parity import some_inputs, some_rows
+from ecgfed.bundles.training_facts import classes_of
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.device.bundle import Bundle
-from ecgfed.device.int8 import int8_form
+from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.manifest import DIGEST
 from ecgfed.errors import BundleError
 from ecgfed.federation.data import training_data
 from ecgfed.files import check_new_folder
 from ecgfed.mcu.golden import make_golden
-from ecgfed.mcu.model import McuModel, check_spec, make_model
+from ecgfed.mcu.model import McuModel, check_spec, make_model, typical_of
 from ecgfed.mcu.writer import write_mcu
 from ecgfed.methods.answers import Answer, Ensemble
 from ecgfed.personal.apply import PersonalAnswers, chosen_name
 from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
-from ecgfed.tasks.export import export
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
 
@@ -86,41 +87,45 @@ def export_mcu(
     of = cohort_of(opened, cohort)
     if patient is not None:
         of.client_by_id(patient)
-    answer = _answer(opened, of, patient, personal)
     with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
-        bundle = export(
-            opened,
-            Path(folder) / "bundle",
-            cohort=of,
-            personal=None if patient is None else personal,
-            global_only=patient is None,
-            accuracy=accuracy,
-            int8=True,
-            int8_loss=int8_loss,
-            method=method,
-            watch=watch,
-        )
+        rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
+        bundle, answer = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule)
         classifier = bundle.classifier(patient, int8=True)
-        layers = _layers(bundle, patient)
-        params = _params(answer)
         model = make_model(
-            opened.net.spec, params, layers, bundle.classes, classifier.certainty, _about(bundle, patient)
+            opened.net.spec,
+            _params(answer),
+            layers_of(bundle, patient),
+            bundle.classes,
+            classifier.certainty,
+            typical_of(typical_shapes(bundle)),
+            _about(bundle, patient),
         )
         write_mcu(Path(out), model, make_golden(classifier), overwrite=overwrite)
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
 
 
-def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Answer:
-    """Return the model whose parameters are asked for."""
-    state = run.state()
-    if patient is None:
-        return run.method.global_answer(
-            state.server, (run.kept(state, client.index) for client in cohort.federation), "ensemble"
-        )
-    how = personal_by_name(chosen_name(run, personal))
+def _bundle(
+    run: Run, cohort: Cohort, out: Path, patient: str | None, personal: str | None, accuracy: float, rule: Int8Rule
+) -> tuple[Bundle, Answer]:
+    """Write a bundle of the global model and at most one patient's; return it and the model that was asked for."""
+    state, how = run.state(), chosen_name(run, personal)
     rr, leave_out = run.net.spec.rr, run.plan.leave_out
-    answers = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
-    return answers.of(cohort.client_by_id(patient).index)
+    patients = []
+    if patient is None:
+        kept = (run.kept(state, client.index) for client in cohort.federation)
+        answer: Answer = run.method.global_answer(state.server, kept, "ensemble")
+        _params(answer)  # refuses an ensemble before the work
+    else:
+        client = cohort.client_by_id(patient)
+        made = PersonalAnswers(
+            run, state, personal_by_name(how), lambda: training_data(cohort, rr=rr, leave_out=leave_out)
+        ).of(client.index)
+        inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
+        classes, valid = classes_of(cohort, client, leave_out), validation_answers(run.net, cohort, client, made)
+        patients.append(PatientModel(client.id, client.patient, made, inputs, None, classes, valid))
+        answer = made
+    write_bundle(run, cohort, state, out, patients, None, personal=how, weights=False, accuracy=accuracy, int8=rule)
+    return open_bundle(out), answer
 
 
 def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:
@@ -132,12 +137,6 @@ def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:
             "pass --patient ID for a patient's own, or train a method that has a global model",
         )
     return {name: value.detach().numpy() for part in answer.parts for name, value in part.params.items()}
-
-
-def _layers(bundle: Bundle, patient: str | None) -> list[Int8Layer]:
-    """Return the layers of a model's int8 form; raises BundleError where it was refused, or is partly in float."""
-    chain = int8_form(bundle.path, bundle.manifest, patient)["chain"]
-    return [layer for name in chain for layer in int8_layers(onnx.load(bundle.path / name))]
 
 
 def _about(bundle: Bundle, patient: str | None) -> dict[str, str]:

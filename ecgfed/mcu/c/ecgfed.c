@@ -140,7 +140,8 @@ static void answer(ecgfed_state *state, ecgfed_beat *beat)
         probability[i] /= sum;
     }
     beat->probability = probability[beat->label];
-    beat->uncertain = beat->probability < ecgfed_net.threshold || ecgfed_net.threshold >= 1.0f;
+    beat->far = ecgfed_net_far(&state->work.net, beat->window_mv);
+    beat->uncertain = beat->far || beat->probability < ecgfed_net.threshold || ecgfed_net.threshold >= 1.0f;
     state->on_beat(state->user, beat);
 }
 

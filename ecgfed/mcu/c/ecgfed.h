@@ -27,7 +27,8 @@ typedef struct {
     int64_t sample;        /* R peak: number of the sample, the first one pushed being 0 */
     int32_t label;         /* number of the class in ecgfed_class_names */
     float probability;     /* of that class */
-    int32_t uncertain;     /* 1 where the probability lies below the model's threshold */
+    int32_t uncertain;     /* 1 where the probability lies below the model's threshold, or the beat is far */
+    int32_t far;           /* 1 where the window looks like none of the training */
     int32_t padded;        /* 1 where the window reaches past an end of the recording, or into a gap */
     float window_mv[ECGFED_WINDOW];
     float rr_s[ECGFED_RR];      /* previous, next, median of the last ten (seconds), previous / median */

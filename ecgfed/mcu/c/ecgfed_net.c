@@ -11,6 +11,7 @@
 #define WINDOW_VARIANCE_FLOOR 1e-4f
 #define NORM_EPS 1e-5f
 #define RR_LIMIT 5.0f
+#define ECGFED_SHAPE_STEPS 64 /* of four samples each */
 
 /* A value as a layer reads it; halves go to the even number, as rintf has them. */
 static int8_t quantised(float value, float scale, int32_t zero)
@@ -35,8 +36,12 @@ static void read_by(const ecgfed_layer *layer, const float *in, int32_t steps, i
 static int32_t dot(const int8_t *one, const int8_t *other, int32_t count)
 {
     int32_t sum = 0;
-    for (int32_t i = 0; i < count; i++) {
-        sum += (int32_t)one[i] * other[i];
+    for (; count >= 4; count -= 4, one += 4, other += 4) {
+        sum += (int32_t)one[0] * other[0] + (int32_t)one[1] * other[1] + (int32_t)one[2] * other[2] +
+               (int32_t)one[3] * other[3];
+    }
+    for (; count > 0; count--) {
+        sum += (int32_t)*one++ * *other++;
     }
     return sum;
 }
@@ -128,6 +133,27 @@ static void standardise(const float *window_mv, float *out)
     for (int32_t i = 0; i < ECGFED_WINDOW; i++) {
         out[i] *= factor;
     }
+}
+
+int32_t ecgfed_net_far(ecgfed_net_work *work, const float *window_mv)
+{
+    const ecgfed_model *net = &ecgfed_net;
+    float *shape = work->other, nearest = 0.0f;
+    standardise(window_mv, work->other);
+    for (int32_t i = 0; i < ECGFED_SHAPE_STEPS; i++) {
+        const float *four = work->other + 4 * i;
+        shape[i] = (four[0] + four[1] + four[2] + four[3]) / 4.0f;
+    }
+    for (int32_t k = 0; k < net->typicals; k++) {
+        const int16_t *typical = net->typical + k * ECGFED_SHAPE_STEPS;
+        float sum = 0.0f;
+        for (int32_t i = 0; i < ECGFED_SHAPE_STEPS; i++) {
+            const float apart = shape[i] - net->typical_scale[k] * (float)typical[i];
+            sum += apart * apart;
+        }
+        nearest = k == 0 || sum < nearest ? sum : nearest;
+    }
+    return nearest > net->far_threshold * (float)ECGFED_SHAPE_STEPS;
 }
 
 /* A residual block on work->one, [steps][in], in place; returns the steps that are left. */

@@ -48,6 +48,10 @@ typedef struct {
     float window_share;           /* how much the window counts beside RR */
     int32_t classes;
     float temperature, threshold;
+    const int16_t *typical;       /* [typicals][64]: shapes of training beats, in steps of typical_scale; or NULL */
+    const float *typical_scale;   /* [typicals] */
+    int32_t typicals;
+    float far_threshold;          /* the mean square from the nearest of them above which a beat is far */
 } ecgfed_model;
 
 extern const ecgfed_model ecgfed_net;
@@ -60,6 +64,9 @@ typedef struct {
     float other[ECGFED_FLOATS_OTHER];
     int8_t bytes[ECGFED_BYTES];
 } ecgfed_net_work;
+
+/* Whether a window (as below) looks like none of the training; 0 where the model says nothing of it. */
+int32_t ecgfed_net_far(ecgfed_net_work *work, const float *window_mv);
 
 /* The logits (classes) of a window of 256 samples in millivolt, filtered and not normalised, and its RR features. */
 void ecgfed_net_logits(ecgfed_net_work *work, const float *window_mv, const float *rr_s, float *logits);

@@ -202,12 +202,14 @@ static void end_stretch(ecgfed_state *state)
     }
 }
 
-/* Feed the missing samples that turned out to be few: a straight line to the sample that has come. */
+/* Feed the missing samples that turned out to be few: a straight line to the sample that has come, in whole microvolts
+ * from below, since the ring's mark adds half of one. */
 static void bridge(ecgfed_state *state, int32_t uv)
 {
     const int32_t steps = state->waiting + 1, from = state->last_uv;
     for (int32_t i = 1; i < steps; i++) {
-        feed(state, from + (int32_t)((int64_t)(uv - from) * i / steps), 1);
+        const int32_t rise = (uv - from) * i;
+        feed(state, from + (rise >= 0 ? rise / steps : -((steps - 1 - rise) / steps)), 1);
     }
     state->waiting = 0;
 }

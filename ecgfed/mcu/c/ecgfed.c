@@ -73,12 +73,14 @@ static float filtered(const int32_t *middle)
     return sum;
 }
 
-/* The same near an end of the stretch. */
-static float filtered_at_end(const ecgfed_state *state, int64_t at)
+/* The same near an end of the stretch, where the signal holds. */
+static float filtered_at_end(const ecgfed_state *state, int32_t place)
 {
-    float sum = ecgfed_taps[0] * (float)in_ring(state, at);
+    const int32_t last = state->ring_count - 1;
+    float sum = ecgfed_taps[0] * (float)state->ring[place];
     for (int32_t i = 1; i <= ECGFED_HALF_TAPS; i++) {
-        sum += ecgfed_taps[i] * (float)(in_ring(state, at - i) + in_ring(state, at + i));
+        const int32_t before = place - i < 0 ? 0 : place - i, after = place + i > last ? last : place + i;
+        sum += ecgfed_taps[i] * (float)(state->ring[before] + state->ring[after]);
     }
     return sum;
 }
@@ -95,7 +97,7 @@ static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *bea
         } else if (place >= ECGFED_HALF_TAPS && place + ECGFED_HALF_TAPS < state->ring_count) {
             mv = filtered(state->ring + place);
         } else {
-            mv = filtered_at_end(state, at);
+            mv = filtered_at_end(state, (int32_t)place);
         }
         beat->window_mv[i] = mv;
     }

@@ -48,14 +48,17 @@ static void fault(void)
     leave(3);
 }
 
-/* Ticks of SysTick; under -icount shift=0 one is 40 instructions at the board's 25 MHz. */
+/* SysTick counts down from 2^24 - 1 at the board's 25 MHz; under -icount shift=0 one tick is 40 instructions. */
 #define SYST ((volatile uint32_t *)0xE000E010)
 
 void start_clock(void)
 {
+    SYST[0] = 0;
     SYST[1] = 0xFFFFFF;
     SYST[2] = 0;
     SYST[0] = 5;
+    while (SYST[2] == 0) { /* it takes its first value at the first tick */
+    }
 }
 
 uint32_t ticks(void)
@@ -63,10 +66,12 @@ uint32_t ticks(void)
     return 0xFFFFFF - SYST[2];
 }
 
+/* Mark the stack that is not in use, to see later how far it grew. */
 void paint_stack(void)
 {
-    char here;
-    for (char *at = stack_limit; at < &here - 256; at++) {
+    char *here;
+    __asm__ volatile("mov %0, sp" : "=r"(here));
+    for (char *at = stack_limit; at < here - 256; at++) {
         *at = 0x5A;
     }
 }

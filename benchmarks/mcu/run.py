@@ -54,7 +54,7 @@ def lead_of(record: Path, leads: tuple[str, ...]) -> NDArray[np.float64] | None:
 
 
 def beats_in_c(folder: Path, signal_mv: NDArray[np.float64], work: Path) -> tuple[NDArray[np.float64], float]:
-    """Return what the sources say, a row a beat (sample, label, probability, uncertain, far, padded), and CPU seconds."""
+    """Return what the sources say and CPU seconds; a row a beat: sample, label, probability, uncertain, far, padded."""
     program, file = folder.parent / f"{folder.name}-driver", work / "signal.f32"
     if not program.exists():
         files = [TESTS / "driver.c", *(folder / name for name in SOURCES)]

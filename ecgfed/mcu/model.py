@@ -99,7 +99,7 @@ def check_spec(spec: NetSpec) -> None:
     if spec.rr and spec.rr_version != 1:
         raise BundleError(
             "--target mcu",
-            f"RR features of version {spec.rr_version}, which look 104 beats ahead and need about 110 kB of RAM",
+            f"RR features of version {spec.rr_version}, which look 104 beats ahead and need about 115 kB of RAM",
             "RR features of version 1, or the window alone",
             "prepare the cohort with --rr-version 1, or train with --no-rr",
         )

@@ -16,7 +16,7 @@ from ecgfed.bundles.training_facts import classes_of
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.manifest import DIGEST
-from ecgfed.errors import BundleError
+from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.data import training_data
 from ecgfed.files import check_new_folder
 from ecgfed.mcu.golden import make_golden
@@ -81,6 +81,7 @@ def export_mcu(
     Raises:
         EcgfedError: in one line, what cannot be used: a net that C does not run, an int8 form that was refused.
     """
+    _check_options(personal, patient, accuracy, int8_loss)
     check_new_folder(Path(out), overwrite=overwrite)
     opened = one_run(run, method, watch)
     check_spec(opened.net.spec)
@@ -102,6 +103,17 @@ def export_mcu(
         )
         write_mcu(Path(out), model, make_golden(classifier), overwrite=overwrite)
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
+
+
+def _check_options(personal: str | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:
+    if personal is not None:
+        personal_by_name(personal)
+        if patient is None:
+            raise OptionError("--personal", f"{personal} for the global model", "--patient ID", "leave it out")
+    if not 0 < accuracy <= 1:
+        raise OptionError("--accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
+    if int8_loss is not None and not 0 <= int8_loss <= 1:
+        raise OptionError("--int8-loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
 
 
 def _bundle(

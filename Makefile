@@ -6,6 +6,7 @@
 # make newest   the same with the newest there are, in .venv-newest
 # make LOCKED=1 install   the very files of constraints/lock*.txt and no others, as CI does; make lock writes them anew
 # make browser   Chromium (as root) and the npm packages of the browser tests
+# make mcu   gcc, clang, the cross compiler for ARM and QEMU (as root), for the tests of the C sources
 # make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
 VENV ?= .venv
@@ -34,7 +35,7 @@ CASES ?= 2000
 SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
-.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser clean
+.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu clean
 
 install: $(INSTALLED)
 
@@ -109,6 +110,17 @@ browser:
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 		fi
 	npm --prefix tests/browser ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+# What the tests of the C sources need: from Debian where this is root and they are missing.
+mcu:
+	@missing=""; command -v gcc >/dev/null || missing="gcc libc6-dev"; command -v make >/dev/null || missing="$$missing make"; \
+		command -v clang >/dev/null || missing="$$missing clang"; \
+		command -v arm-none-eabi-gcc >/dev/null || missing="$$missing gcc-arm-none-eabi libnewlib-arm-none-eabi"; \
+		command -v qemu-system-arm >/dev/null || missing="$$missing qemu-system-arm"; \
+		if [ -n "$$missing" ]; then \
+			[ "$$(id -u)" = 0 ] || { echo "mcu: install $$missing first" >&2; exit 2; }; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+		fi
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

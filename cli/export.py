@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .export_mcu import McuOptions, export_for_target
 from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .watch import watching
@@ -36,6 +37,8 @@ def export_command(
     int8_loss: Annotated[
         float | None, typer.Option(help="The most macro-F1 that an int8 form may lose; default 0.01.")
     ] = None,
+    target: Annotated[str, typer.Option(help="'bundle', or 'mcu': C sources of one model in int8.")] = "bundle",
+    patient: Annotated[str | None, typer.Option(help="With --target mcu: whose model; default the global one.")] = None,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -43,6 +46,17 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
+    if target != "bundle" or patient is not None:
+        export_for_target(
+            run_path,
+            out,
+            target=target,
+            refused={"--global-only": global_only, "--sign": sign is not None, "--global": protocol != "ensemble"},
+            given=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, overwrite, method),
+            json_output=json_output,
+            quiet=quiet,
+        )
+        return
     from ecgfed.tasks.export import export, int8_line
 
     started = time.perf_counter()

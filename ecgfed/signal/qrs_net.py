@@ -39,6 +39,11 @@ def _weights() -> dict[str, Floats]:
         return {name: stored[name].astype(np.float32) for name in stored.files}
 
 
+def detector_weights() -> dict[str, Floats]:
+    """Return the networks' weights (in, out) and biases (out,) by layer: whole numbers, copies of what is used here."""
+    return {name: values.copy() for name, values in _weights().items()}
+
+
 def _layer(inputs: Floats, name: str) -> Floats:
     """Return weights times inputs plus bias, in units of 1/``SCORE_UNIT``."""
     weights = _weights()

@@ -1,0 +1,82 @@
+"""``ecgfed export --target mcu``: a run in, the C sources of one model out."""
+
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ecgfed.errors import OptionError
+
+from .output import note, print_json, seconds
+from .watch import watching
+
+TARGETS = ("bundle", "mcu")
+
+
+@dataclass(frozen=True)
+class McuOptions:
+    """What ``export`` was told that holds for C sources too."""
+
+    patient: str | None
+    cohort: Path | None
+    personal: str | None
+    accuracy: float
+    int8_loss: float | None
+    overwrite: bool
+    method: str | None
+
+
+def export_for_target(
+    run_path: Path,
+    out: Path,
+    *,
+    target: str,
+    refused: dict[str, bool],
+    given: McuOptions,
+    json_output: bool,
+    quiet: bool,
+) -> None:
+    """Write the C sources, or say what was asked for that cannot be."""
+    if target not in TARGETS:
+        raise OptionError("--target", f"{target!r:.40}", f"one of {', '.join(TARGETS)}")
+    if target == "bundle":
+        raise OptionError("--patient", "given for a bundle, which holds every patient", "--target mcu", "leave it out")
+    for option, there in refused.items():
+        if there:
+            raise OptionError(option, "given with --target mcu", "one of them", f"leave {option} out")
+    from ecgfed.tasks.export_mcu import export_mcu
+
+    started = time.perf_counter()
+    with watching(quiet=quiet, json_output=json_output) as watch:
+        made = export_mcu(
+            run_path,
+            out,
+            patient=given.patient,
+            cohort=given.cohort,
+            personal=given.personal,
+            accuracy=given.accuracy,
+            int8_loss=given.int8_loss,
+            overwrite=given.overwrite,
+            method=given.method,
+            watch=watch,
+        )
+    if json_output:
+        model = made.model
+        print_json(
+            {
+                "folder": str(out),
+                "files": list(made.files),
+                "about": dict(model.about),
+                "classes": list(model.classes),
+                "multiplications": model.multiplications,
+                "seconds": round(time.perf_counter() - started, 2),
+            }
+        )
+        return
+    note(
+        f"{made.model.about['model'].capitalize()}: {len(made.model.classes)} classes, "
+        f"{made.model.multiplications:,} multiplications a beat.",
+        quiet=quiet,
+    )
+    elapsed = seconds(time.perf_counter() - started)
+    note(f"Wrote {out} in {elapsed}. Next: make -C {shlex.quote(str(out))} test", quiet=quiet)

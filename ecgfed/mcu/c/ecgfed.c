@@ -1,0 +1,265 @@
+/* ecgfed: one lead as a stream: gaps, R peaks, windows, RR features, and the answer for each beat. */
+#include "ecgfed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ecgfed_taps.h"
+
+#define LIMIT_UV 1000000 /* what lies beyond 1000 mV is taken as that */
+
+static void on_peak(void *user, int64_t peak);
+static int64_t extremum(void *user, int64_t centre, int32_t up);
+
+static ecgfed_qrs_caller caller_of(ecgfed_state *state)
+{
+    ecgfed_qrs_caller caller;
+    caller.on_peak = on_peak;
+    caller.extremum = extremum;
+    caller.user = state;
+    caller.work = &state->work.qrs;
+    return caller;
+}
+
+void ecgfed_init(ecgfed_state *state, ecgfed_on_beat beat, void *user)
+{
+    memset(state, 0, sizeof *state);
+    state->on_beat = beat;
+    state->user = user;
+}
+
+void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void *user)
+{
+    state->inference = inference;
+    state->inference_user = user;
+}
+
+/* A sample of the stretch as the ring holds it; before the first one and after the last one the signal holds. */
+static int32_t in_ring(const ecgfed_state *state, int64_t at)
+{
+    int64_t place = at - state->ring_start;
+    place = place < 0 ? 0 : place >= state->ring_count ? state->ring_count - 1 : place;
+    return state->ring[place];
+}
+
+/* The highest (or lowest) of the seven samples around a place, as the detector takes them: loss of samples is no step. */
+static int64_t extremum(void *user, int64_t centre, int32_t up)
+{
+    const ecgfed_state *state = user;
+    const int64_t end = state->ring_start + state->ring_count - 1;
+    int32_t level = 0, best = 0, before = 0;
+    int64_t chosen = centre - 3;
+    for (int64_t at = centre - 3; at <= centre + 3; at++) {
+        const int32_t here = in_ring(state, at);
+        if (at > centre - 3 && !((here | before) & 1)) {
+            level += here / 2 - before / 2;
+        }
+        if (at == centre - 3 || (up ? level > best : level < best)) {
+            best = level;
+            chosen = at;
+        }
+        before = here;
+    }
+    return chosen < 0 ? 0 : chosen > end ? end : chosen;
+}
+
+/* One sample of the filtered signal, from the ring's samples around it; the taps are symmetric. */
+static float filtered(const int32_t *middle)
+{
+    float sum = ecgfed_taps[0] * (float)*middle;
+    for (int32_t i = 1; i <= ECGFED_HALF_TAPS; i++) {
+        sum += ecgfed_taps[i] * (float)(middle[-i] + middle[i]);
+    }
+    return sum;
+}
+
+/* The same near an end of the stretch, where the signal holds. */
+static float filtered_at_end(const ecgfed_state *state, int32_t place)
+{
+    const int32_t last = state->ring_count - 1;
+    float sum = ecgfed_taps[0] * (float)state->ring[place];
+    for (int32_t i = 1; i <= ECGFED_HALF_TAPS; i++) {
+        const int32_t before = place - i < 0 ? 0 : place - i, after = place + i > last ? last : place + i;
+        sum += ecgfed_taps[i] * (float)(state->ring[before] + state->ring[after]);
+    }
+    return sum;
+}
+
+/* Cut the window of a beat: 0 mV past the ends of the stretch. */
+static void cut_window(const ecgfed_state *state, int64_t peak, ecgfed_beat *beat)
+{
+    const int64_t end = state->ring_start + state->ring_count;
+    for (int32_t i = 0; i < ECGFED_WINDOW; i++) {
+        const int64_t at = peak - ECGFED_R_INDEX + i, place = at - state->ring_start;
+        float mv = 0.0f;
+        if (at < 0 || at >= end) {
+            beat->padded = 1;
+        } else if (place >= ECGFED_HALF_TAPS && place + ECGFED_HALF_TAPS < state->ring_count) {
+            mv = filtered(state->ring + place);
+        } else {
+            mv = filtered_at_end(state, (int32_t)place);
+        }
+        beat->window_mv[i] = mv;
+    }
+}
+
+static float median_of_intervals(const ecgfed_state *state)
+{
+    float sorted[ECGFED_RR_HISTORY];
+    const int32_t count = state->intervals < ECGFED_RR_HISTORY ? state->intervals : ECGFED_RR_HISTORY;
+    for (int32_t i = 0; i < count; i++) {
+        const float value = state->interval[i];
+        int32_t j = i;
+        for (; j > 0 && sorted[j - 1] > value; j--) {
+            sorted[j] = sorted[j - 1];
+        }
+        sorted[j] = value;
+    }
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0f;
+}
+
+/* Probabilities and label of a beat whose window and intervals are known. */
+static void answer(ecgfed_state *state, ecgfed_beat *beat)
+{
+    float *probability = beat->probabilities, sum = 0.0f, highest;
+    if (state->inference) {
+        state->inference(state->inference_user, beat->window_mv, beat->rr_s, probability);
+    } else {
+        ecgfed_net_logits(&state->work.net, beat->window_mv, beat->rr_s, probability);
+    }
+    beat->label = 0;
+    for (int32_t i = 1; i < ecgfed_net.classes; i++) {
+        if (probability[i] > probability[beat->label]) {
+            beat->label = i;
+        }
+    }
+    highest = probability[beat->label];
+    for (int32_t i = 0; i < ecgfed_net.classes; i++) {
+        probability[i] = expf((probability[i] - highest) / ecgfed_net.temperature);
+        sum += probability[i];
+    }
+    for (int32_t i = 0; i < ecgfed_net.classes; i++) {
+        probability[i] /= sum;
+    }
+    beat->probability = probability[beat->label];
+    beat->far = ecgfed_net_far(&state->work.net, beat->window_mv);
+    beat->uncertain = beat->far || beat->probability < ecgfed_net.threshold || ecgfed_net.threshold >= 1.0f;
+    state->on_beat(state->user, beat);
+}
+
+/* Complete the beat that waits by what follows it: the next interval, or none (then the previous one stands in). */
+static void complete(ecgfed_state *state, float next_s, int32_t followed)
+{
+    ecgfed_beat *beat = state->held;
+    if (state->beats == 1) { /* the first one: it has no previous interval */
+        beat->rr_s[0] = followed ? next_s : 0.0f;
+        beat->rr_s[2] = beat->rr_s[0];
+    }
+    beat->rr_s[1] = followed ? next_s : beat->rr_s[0];
+    beat->rr_s[3] = beat->rr_s[2] > 0.0f ? beat->rr_s[0] / beat->rr_s[2] : 1.0f;
+    answer(state, beat);
+}
+
+/* The detector's: cut the window while the samples are here, and complete the beat before. */
+static void on_peak(void *user, int64_t peak)
+{
+    ecgfed_state *state = user;
+    ecgfed_beat *beat = state->held + (state->beats ? 1 : 0);
+    memset(beat, 0, sizeof *beat);
+    beat->sample = state->begin + peak;
+    cut_window(state, peak, beat);
+    if (state->beats) {
+        const float interval = (float)(beat->sample - state->held[0].sample) / (float)ECGFED_FS_HZ;
+        complete(state, interval, 1);
+        state->interval[state->intervals % ECGFED_RR_HISTORY] = interval;
+        state->intervals = state->intervals == 2 * ECGFED_RR_HISTORY - 1 ? ECGFED_RR_HISTORY : state->intervals + 1;
+        beat->rr_s[0] = interval;
+        beat->rr_s[2] = median_of_intervals(state);
+        state->held[0] = *beat;
+    }
+    state->beats = state->beats ? 2 : 1;
+}
+
+/* Take a sample of the stretch into the ring, and show it to the detector. */
+static void feed(ecgfed_state *state, int32_t uv, int32_t missing)
+{
+    const ecgfed_qrs_caller caller = caller_of(state);
+    if (state->ring_count == ECGFED_RING) {
+        const int32_t past = ECGFED_RING - ECGFED_KEPT;
+        memmove(state->ring, state->ring + past, ECGFED_KEPT * sizeof *state->ring);
+        state->ring_start += past;
+        state->ring_count -= past;
+    }
+    state->ring[state->ring_count++] = 2 * uv + missing;
+    ecgfed_qrs_push(&state->qrs, &caller, uv, missing);
+}
+
+static void end_stretch(ecgfed_state *state)
+{
+    if (state->in_stretch) {
+        const ecgfed_qrs_caller caller = caller_of(state);
+        ecgfed_qrs_finish(&state->qrs, &caller);
+        state->in_stretch = 0;
+        state->waiting = 0;
+    }
+}
+
+/* Feed the missing samples that turned out to be few: a straight line to the sample that has come, in whole microvolts
+ * from below, since the ring's mark adds half of one. */
+static void bridge(ecgfed_state *state, int32_t uv)
+{
+    const int32_t steps = state->waiting + 1, from = state->last_uv;
+    for (int32_t i = 1; i < steps; i++) {
+        const int32_t rise = (uv - from) * i;
+        feed(state, from + (rise >= 0 ? rise / steps : -((steps - 1 - rise) / steps)), 1);
+    }
+    state->waiting = 0;
+}
+
+void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
+{
+    if (missing) {
+        state->seen++;
+        if (state->in_stretch && ++state->waiting > ECGFED_BRIDGE) {
+            end_stretch(state);
+        }
+        return;
+    }
+    uv = uv > LIMIT_UV ? LIMIT_UV : uv < -LIMIT_UV ? -LIMIT_UV : uv;
+    if (!state->in_stretch) {
+        ecgfed_qrs_begin(&state->qrs);
+        state->in_stretch = 1;
+        state->begin = state->seen;
+        state->ring_start = 0;
+        state->ring_count = 0;
+    }
+    if (state->waiting) {
+        bridge(state, uv);
+    }
+    state->last_uv = uv;
+    feed(state, uv, 0);
+    state->seen++;
+}
+
+void ecgfed_push(ecgfed_state *state, const float *mv, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float value = mv[i];
+        if (!(value - value == 0.0f)) { /* NAN or infinite */
+            ecgfed_push_uv(state, 0, 1);
+        } else if (value > 1000.0f || value < -1000.0f) {
+            ecgfed_push_uv(state, value > 0.0f ? LIMIT_UV : -LIMIT_UV, 0);
+        } else {
+            ecgfed_push_uv(state, (int32_t)lrintf(value * 1000.0f), 0);
+        }
+    }
+}
+
+void ecgfed_finish(ecgfed_state *state)
+{
+    end_stretch(state);
+    if (state->beats) {
+        complete(state, 0.0f, 0);
+        state->beats = 0;
+    }
+}

@@ -1,0 +1,70 @@
+"""``README.md`` of a folder of C sources: how to run them, and how much room they take."""
+
+import numpy as np
+
+from ecgfed.beats.windows import FS_HZ
+from ecgfed.mcu.model import McuModel, buffers, layer_arrays_bytes
+from ecgfed.signal.filters import band_pass_taps
+from ecgfed.signal.qrs_net import detector_weights
+
+_TEXT = """# {title}
+
+One ECG lead in, beats with their class out, in C99: no allocation, no operating system, `math.h`, `string.h` and
+`stdint.h` alone. Research use only, not for diagnosis.
+
+```sh
+make test                            # the self-test against Python's answers; builds ./example too
+seq 4000 | awk '{{print 0}}' | ./example  # millivolts at 360 a second, one a line; beats come out
+make size CROSS=arm-none-eabi- FLAGS="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os"
+```
+
+In your firmware, take every `ecgfed*.c` but the golden ones, and every `.h`:
+
+```c
+static ecgfed_state state;                      /* all memory there is */
+ecgfed_init(&state, on_beat, NULL);
+ecgfed_push(&state, samples_mv, count);         /* from where samples arrive; NAN where none was recorded */
+```
+
+| what | value |
+| --- | --- |
+{table}
+
+Flash, RAM, stack and multiplications on a Cortex-M4, measured: docs/microcontroller.md of ecgfed. `make size` measures
+these very files. Never compile with `-ffast-math`.
+
+- Samples are millivolts of {leads} at 360 a second; another rate has to be resampled first.
+- A beat comes at most 4.7 s after its R peak{wait}.
+- More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
+- One state serves one recording at a time; a push may answer a beat, which takes the longest.
+- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`.
+"""
+
+
+def _plain(text: str) -> str:
+    """Return text that is no markup in a table: one line, no marks but usual ones."""
+    return "".join(one if one.isalnum() or one in " .,:;/+-()=%" else "_" for one in text)
+
+
+def readme(model: McuModel) -> str:
+    """Return the text; what others named stands in it as plain words."""
+    about = {name: _plain(value) for name, value in model.about.items()}
+    taps = (len(band_pass_taps(FS_HZ)) // 2 + 1) * np.dtype(np.float32).itemsize
+    detector = sum(values.size * 2 for values in detector_weights().values())
+    buffer = buffers(model)
+    room = 4 * (buffer["ECGFED_FLOATS_ONE"] + buffer["ECGFED_FLOATS_OTHER"]) + buffer["ECGFED_BYTES"]
+    rows = {
+        **about,
+        "classes": ", ".join(_plain(name) for name in model.classes),
+        "numbers of the net": f"{layer_arrays_bytes(model):,} bytes of flash",
+        "numbers of the detector": f"about {detector:,} bytes of flash",
+        "taps of the filter": f"{taps:,} bytes of flash",
+        "buffers of the net": f"{room:,} bytes of RAM, in the state",
+        "multiplications of the net": f"{model.multiplications:,} a beat",
+    }
+    return _TEXT.format(
+        title=f"ecgfed on a microcontroller: {about.get('model', 'a model')}",
+        table="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
+        leads=about.get("lead", "the lead it was trained on"),
+        wait=", and once the next R peak is known" if model.spec.rr else "",
+    )

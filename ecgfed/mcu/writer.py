@@ -1,0 +1,46 @@
+"""Writing the C sources of one model into a folder: all of them, or nothing."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from ecgfed.files import replacing_folder, write_text
+from ecgfed.mcu.detector import qrs_weights_header, taps_header
+from ecgfed.mcu.golden import Golden, golden_header
+from ecgfed.mcu.model import McuModel, model_header
+from ecgfed.mcu.readme import readme
+
+#: The sources that are the same for every model.
+SOURCES = (
+    "ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c", "ecgfed_net.h",
+    "ecgfed_net.c", "ecgfed_golden.h", "ecgfed_golden.c", "golden_test.c", "example_main.c", "Makefile",
+)  # fmt: skip
+
+
+def source(name: str) -> str:
+    """Return one of ``SOURCES`` as it lies in the package."""
+    return files("ecgfed.mcu").joinpath("c", name).read_text("utf-8")
+
+
+def mcu_files(model: McuModel, golden: Golden) -> dict[str, str]:
+    """Return every file of a folder of C sources, by name."""
+    return {
+        **{name: source(name) for name in SOURCES},
+        "ecgfed_qrs_weights.h": qrs_weights_header(),
+        "ecgfed_taps.h": taps_header(),
+        "model.h": model_header(model),
+        "golden.h": golden_header(golden),
+        "README.md": readme(model),
+    }
+
+
+def write_mcu(out: Path, model: McuModel, golden: Golden, *, overwrite: bool = False) -> None:
+    """Write the folder; until all of it is there, nothing is.
+
+    Raises:
+        OptionError: ``out`` is taken.
+        StorageError: it cannot be written; what was there is as it was.
+    """
+    contents = mcu_files(model, golden)
+    with replacing_folder(out, overwrite=overwrite) as folder:
+        for name, text in contents.items():
+            write_text(folder / name, text)

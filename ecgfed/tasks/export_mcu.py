@@ -1,0 +1,162 @@
+"""``export --target mcu``: a run in, the C sources of one model out."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.bundles.calibration import ACCURACY, validation_answers
+from ecgfed.bundles.export import PatientModel, write_bundle
+from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.int8_reading import layers_of, typical_shapes
+from ecgfed.bundles.parity import some_inputs, some_rows
+from ecgfed.bundles.training_facts import classes_of
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.manifest import DIGEST
+from ecgfed.errors import BundleError, OptionError
+from ecgfed.federation.data import training_data
+from ecgfed.files import check_new_folder
+from ecgfed.mcu.golden import make_golden
+from ecgfed.mcu.model import McuModel, check_spec, make_model, typical_of
+from ecgfed.mcu.writer import write_mcu
+from ecgfed.methods.answers import Answer, Ensemble
+from ecgfed.personal.apply import PersonalAnswers, chosen_name
+from ecgfed.personal.registry import personal_by_name
+from ecgfed.runs.run import Run
+from ecgfed.tasks.evaluate import cohort_of
+from ecgfed.tasks.opening import Passed, one_run
+from ecgfed.tasks.watch import NOBODY, Watch
+
+
+@dataclass(frozen=True)
+class McuExport:
+    """What was written.
+
+    Attributes:
+        path: the folder of C sources.
+        model: the model in them.
+        files: names in the folder, in order.
+    """
+
+    path: Path
+    model: McuModel
+    files: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"McuExport({str(self.path)!r}: {self.model.about['model']}, {len(self.model.classes)} classes)"
+
+
+def export_mcu(
+    run: Run | Path | str,
+    out: Path | str,
+    *,
+    patient: str | None = None,
+    cohort: Cohort | Path | str | None = None,
+    personal: str | None = None,
+    accuracy: float = ACCURACY,
+    int8_loss: float | None = None,
+    overwrite: bool = False,
+    method: Passed = None,
+    watch: Watch = NOBODY,
+) -> McuExport:
+    """Export one model of a run as C sources: filter, R peaks, windows, RR features and the net in int8.
+
+    The model's int8 form is made and judged as ``export(..., int8=True)`` does, in a bundle that is not kept.
+
+    Args:
+        run: a run or its folder.
+        out: the folder to make.
+        patient: whose model, an id of the cohort; None for the global model.
+        cohort: the run's cohort, where it has moved.
+        personal: the personal answers, as ``export`` takes it.
+        accuracy: as ``export`` takes it.
+        int8_loss: as ``export`` takes it.
+        overwrite: replace ``out`` where it exists.
+        method: the run's own method, where it is somebody's own.
+        watch: told of the progress.
+
+    Raises:
+        EcgfedError: in one line, what cannot be used: a net that C does not run, an int8 form that was refused.
+    """
+    _check_options(personal, patient, accuracy, int8_loss)
+    check_new_folder(Path(out), overwrite=overwrite)
+    opened = one_run(run, method, watch)
+    check_spec(opened.net.spec)
+    of = cohort_of(opened, cohort)
+    if patient is not None:
+        of.client_by_id(patient)
+    with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
+        rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
+        bundle, answer = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule)
+        classifier = bundle.classifier(patient, int8=True)
+        model = make_model(
+            opened.net.spec,
+            _params(answer),
+            layers_of(bundle, patient),
+            bundle.classes,
+            classifier.certainty,
+            typical_of(typical_shapes(bundle)),
+            _about(bundle, patient),
+        )
+        write_mcu(Path(out), model, make_golden(classifier), overwrite=overwrite)
+    return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
+
+
+def _check_options(personal: str | None, patient: str | None, accuracy: float, int8_loss: float | None) -> None:
+    if personal is not None:
+        personal_by_name(personal)
+        if patient is None:
+            raise OptionError("--personal", f"{personal} for the global model", "--patient ID", "leave it out")
+    if not 0 < accuracy <= 1:
+        raise OptionError("--accuracy", f"{accuracy:g}", "more than 0, at most 1: 0.99 is 99%")
+    if int8_loss is not None and not 0 <= int8_loss <= 1:
+        raise OptionError("--int8-loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
+
+
+def _bundle(
+    run: Run, cohort: Cohort, out: Path, patient: str | None, personal: str | None, accuracy: float, rule: Int8Rule
+) -> tuple[Bundle, Answer]:
+    """Write a bundle of the global model and at most one patient's; return it and the model that was asked for."""
+    state, how = run.state(), chosen_name(run, personal)
+    rr, leave_out = run.net.spec.rr, run.plan.leave_out
+    patients = []
+    if patient is None:
+        kept = (run.kept(state, client.index) for client in cohort.federation)
+        answer: Answer = run.method.global_answer(state.server, kept, "ensemble")
+        _params(answer)  # refuses an ensemble before the work
+    else:
+        client = cohort.client_by_id(patient)
+        made = PersonalAnswers(
+            run, state, personal_by_name(how), lambda: training_data(cohort, rr=rr, leave_out=leave_out)
+        ).of(client.index)
+        inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
+        classes, valid = classes_of(cohort, client, leave_out), validation_answers(run.net, cohort, client, made)
+        patients.append(PatientModel(client.id, client.patient, made, inputs, None, classes, valid))
+        answer = made
+    write_bundle(run, cohort, state, out, patients, None, personal=how, weights=False, accuracy=accuracy, int8=rule)
+    return open_bundle(out), answer
+
+
+def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:
+    if isinstance(answer, Ensemble):
+        raise BundleError(
+            "--target mcu",
+            f"a global model that is an ensemble of {len(answer.members)} nets",
+            "one net",
+            "pass --patient ID for a patient's own, or train a method that has a global model",
+        )
+    return {name: value.detach().numpy() for part in answer.parts for name, value in part.params.items()}
+
+
+def _about(bundle: Bundle, patient: str | None) -> dict[str, str]:
+    manifest = bundle.manifest
+    return {
+        "model": "the global model" if patient is None else f"patient {patient}",
+        "method": str(manifest["method"]),
+        "lead": " or ".join(manifest["leads"]) or "the lead it was trained on",
+        "bundle": f"SHA-256 {manifest[DIGEST]}",
+        "intended use": str(manifest["intended_use"]),
+    }

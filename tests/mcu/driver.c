@@ -1,0 +1,54 @@
+/* Samples from a file of float32 millivolts into the C sources, in chunks of a given length; one line a beat:
+ * sample label probability uncertain far padded, and with a third argument logits' probabilities, RR and window.
+ * A fourth argument pushes so many missing samples first.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ecgfed.h"
+
+static ecgfed_state state;
+static int full;
+
+static void on_beat(void *user, const ecgfed_beat *beat)
+{
+    (void)user;
+    printf("%lld %d %.9g %d %d %d", (long long)beat->sample, (int)beat->label, (double)beat->probability,
+           (int)beat->uncertain, (int)beat->far, (int)beat->padded);
+    for (int i = 0; full && i < ecgfed_net.classes; i++) {
+        printf(" %.9g", (double)beat->probabilities[i]);
+    }
+    for (int i = 0; full && i < ECGFED_RR; i++) {
+        printf(" %.9g", (double)beat->rr_s[i]);
+    }
+    for (int i = 0; full && i < ECGFED_WINDOW; i++) {
+        printf(" %.9g", (double)beat->window_mv[i]);
+    }
+    printf("\n");
+}
+
+int main(int count, char **given)
+{
+    static float mv[4096];
+    const size_t chunk = count > 2 ? (size_t)atol(given[2]) : 360;
+    FILE *file = count > 1 ? fopen(given[1], "rb") : NULL;
+    size_t found;
+    if (!file || chunk < 1 || chunk > sizeof mv / sizeof *mv) {
+        return 2;
+    }
+    full = count > 3 && atoi(given[3]);
+    ecgfed_init(&state, on_beat, NULL);
+    for (long long i = 0; count > 4 && i < atoll(given[4]); i++) {
+        ecgfed_push_uv(&state, 0, 1);
+    }
+    while ((found = fread(mv, sizeof *mv, chunk, file)) > 0) {
+        ecgfed_push(&state, mv, found);
+    }
+    ecgfed_finish(&state);
+    printf("classes");
+    for (int i = 0; i < ecgfed_net.classes; i++) {
+        printf(" %s", ecgfed_class_names[i]);
+    }
+    printf("\nstate %lu\n", (unsigned long)sizeof state);
+    return fclose(file) ? 1 : 0;
+}

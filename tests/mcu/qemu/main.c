@@ -1,0 +1,64 @@
+/* The golden self-test on the board: how much stack it takes, and how many ticks of 40 instructions. */
+#include "board.h"
+#include "ecgfed_golden.h"
+
+static ecgfed_state state;
+
+static void no_beat(void *user, const ecgfed_beat *beat)
+{
+    (void)user;
+    (void)beat;
+}
+
+/* Ten seconds of a straight line: what samples cost where nothing is to be decided. */
+static void ten_seconds(void)
+{
+    for (int32_t i = 0; i < 10 * ECGFED_FS_HZ; i++) {
+        ecgfed_push_uv(&state, 100, 0);
+    }
+}
+
+/* An inference that costs nothing: what is left of a beat without the net. */
+static void nothing(void *user, const float *window_mv, const float *rr_s, float *logits)
+{
+    (void)user;
+    (void)window_mv;
+    (void)rr_s;
+    for (int32_t i = 0; i < ecgfed_net.classes; i++) {
+        logits[i] = 0.0f;
+    }
+}
+
+static int32_t measured(void)
+{
+    static float window[ECGFED_WINDOW], rr[ECGFED_RR], logits[ECGFED_MAX_CLASSES];
+    int32_t wrong;
+    start_clock();
+    wrong = ecgfed_golden(&state);
+    say_number("golden_ticks", ticks());
+    start_clock();
+    ecgfed_net_logits(&state.work.net, window, rr, logits);
+    say_number("net_ticks", ticks());
+    start_clock();
+    ecgfed_net_far(&state.work.net, window);
+    say_number("far_ticks", ticks());
+    ecgfed_init(&state, no_beat, 0);
+    ecgfed_set_inference(&state, nothing, 0);
+    ten_seconds();
+    start_clock();
+    ten_seconds();
+    say_number("ten_quiet_seconds_ticks", ticks());
+    return wrong;
+}
+
+int main(void)
+{
+    int32_t wrong;
+    paint_stack();
+    wrong = ecgfed_golden(&state);
+    say_number("stack", stack_used());
+    say_number("state", (uint32_t)sizeof state);
+    wrong += measured();
+    say_number("wrong", (uint32_t)wrong);
+    return wrong ? 1 : 0;
+}

@@ -1,0 +1,189 @@
+"""``export --target mcu``: what it writes, that compilers take it, and what it refuses in one line."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcu_sources import CORTEX_M4, HERE, SANITIZED, SOURCES, STRICT, build, tool
+from support import Said, assert_refused, snapshot
+
+from ecgfed.mcu.c_text import c_array, c_comment, c_float, c_string
+from ecgfed.mcu.golden import BEATS, golden_signal_uv
+from ecgfed.mcu.writer import SOURCES as WRITTEN
+from ecgfed.tasks.export_mcu import export_mcu
+
+pytest_plugins = ("mcu_fixtures",)
+Run = Callable[..., Said]
+
+
+@pytest.mark.mcu
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("more", [("-O2",), ("-Os",), ("-O3", "-march=native"), SANITIZED], ids=" ".join)
+def test_the_self_test_passes(sources: Path, tmp_path: Path, compiler: str, more: tuple[str, ...]) -> None:
+    program = build(sources, tmp_path / "golden", compiler, *more, main=sources / "golden_test.c", tests=True)
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "golden: 0 beats differ\n", "")
+
+
+@pytest.mark.mcu
+def test_the_self_test_notices(sources: Path, tmp_path: Path) -> None:
+    for old, new in (("ecgfed_golden_label[14] = {\n    ", "ecgfed_golden_label[14] = {\n    9 + "),):
+        changed = tmp_path / "changed"
+        changed.mkdir()
+        for file in sources.iterdir():
+            text = file.read_text("utf-8")
+            if file.name == "golden.h":
+                assert old in text
+                text = text.replace(old, new)
+            (changed / file.name).write_text(text, "utf-8")
+        program = build(changed, tmp_path / "golden", "gcc", main=changed / "golden_test.c", tests=True)
+        assert subprocess.run([str(program)], capture_output=True, check=False).returncode == 1
+
+
+@pytest.mark.mcu
+def test_make_builds_and_the_example_reads_lines(sources: Path, tmp_path: Path) -> None:
+    tool("gcc")
+    folder = tmp_path / "firmware"
+    folder.mkdir()
+    for name, data in snapshot(sources).items():
+        (folder / name).write_bytes(data)
+    subprocess.run([tool("make"), "-s", "test"], cwd=folder, check=True, capture_output=True)
+    lines = "\n".join(f"{value / 1000:.3f}" for value in golden_signal_uv().tolist())
+    done = subprocess.run([str(folder / "example")], input=lines, capture_output=True, text=True, check=True)
+    head, *beats = done.stdout.splitlines()
+    assert head == "seconds,class,probability,uncertain"
+    assert [float(one.split(",")[0]) for one in beats] == pytest.approx([at for at, _ in BEATS], abs=0.02)
+
+
+@pytest.mark.mcu
+def test_on_a_cortex_m4(sources: Path, tmp_path: Path) -> None:
+    compiler, emulator = tool("arm-none-eabi-gcc"), tool("qemu-system-arm")
+    board, program = HERE / "qemu", tmp_path / "golden.elf"
+    files = [board / "main.c", board / "board.c", *(sources / name for name in (*SOURCES, "ecgfed_golden.c"))]
+    flags = ["-nostartfiles", f"-T{board / 'link.ld'}", f"-I{sources}", f"-I{board}", "-ffunction-sections"]
+    link = ["-Wl,--gc-sections", "-lm", "-lc", "-lgcc"]
+    strict = [one for one in STRICT if one != "-pedantic"]  # the board's assembler is no ISO C
+    subprocess.run([compiler, *strict, *CORTEX_M4, *flags, "-o", program, *files, *link], check=True)
+    machine = ["-M", "mps2-an386", "-icount", "shift=0", "-nographic"]
+    command = [emulator, *machine, "-semihosting-config", "enable=on,target=native", "-kernel", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    said = dict(line.rsplit(" ", 1) for line in done.stderr.splitlines() + done.stdout.splitlines())
+    assert done.returncode == 0
+    assert said["wrong"] == "0"
+    assert int(said["stack"]) < 4096
+    assert int(said["state"]) < 40_000
+
+
+@pytest.mark.mcu
+def test_no_double_and_no_allocation(sources: Path, tmp_path: Path) -> None:
+    compiler = tool("arm-none-eabi-gcc")
+    names = set()
+    for name in SOURCES:
+        out = tmp_path / f"{name}.o"
+        subprocess.run([compiler, *STRICT, *CORTEX_M4, "-c", "-o", out, sources / name], check=True)
+        listed = subprocess.run([tool("arm-none-eabi-nm"), "-u", out], capture_output=True, text=True, check=True)
+        names |= {line.split()[-1] for line in listed.stdout.splitlines()}
+    outside = {name for name in names if not name.startswith("ecgfed_")}
+    assert not {name for name in outside if name.startswith(("__aeabi_d", "__aeabi_f2d"))}
+    assert outside <= {
+        *("memcpy", "memmove", "memset", "expf", "frexpf", "lrintf", "sqrtf"),
+        *("__aeabi_ldivmod", "__aeabi_l2f"),
+    }
+
+
+def test_what_is_written(sources: Path) -> None:
+    made = {"ecgfed_qrs_weights.h", "ecgfed_taps.h", "model.h", "golden.h", "README.md"}
+    assert set(snapshot(sources)) == {*WRITTEN, *made}
+    assert "the global model" in (sources / "README.md").read_text("utf-8")
+
+
+def test_the_same_run_gives_the_same_bytes(mcu_run: Path, sources: Path, tmp_path: Path) -> None:
+    again = export_mcu(mcu_run, tmp_path / "again", int8_loss=1.0)
+    assert snapshot(again.path) == snapshot(sources)
+
+
+def test_a_patients_own_model(mcu_run: Path, ecgfed: Run, tmp_path: Path) -> None:
+    out = tmp_path / "p1"
+    command = ("export", mcu_run, "--target", "mcu", "--patient", "p1", "--int8", "--int8-loss", 1, "--out", out)
+    said = ecgfed(*command)
+    assert said.code == 0, said.err
+    assert "patient p1" in (out / "model.h").read_text("utf-8")
+    assert "make -C" in said.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--target", "dsp"), ("--target", "bundle, mcu")),
+        (("--patient", "p1"), ("--patient", "--target mcu")),
+        (("--target", "mcu", "--patient", "p9"), ("p9", "p1, p2, p3, p4")),
+        (("--target", "mcu", "--global-only"), ("--global-only", "leave --global-only out")),
+        (("--target", "mcu", "--sign", "key.pem"), ("--sign",)),
+        (("--target", "mcu", "--accuracy", "2"), ("--accuracy",)),
+    ],
+)
+def test_what_is_refused(
+    mcu_run: Path, ecgfed: Run, tmp_path: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    said = ecgfed("export", mcu_run, *options, "--out", tmp_path / "out")
+    assert_refused(said, *words)
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_rr_features_that_look_ahead_are_refused(fedavg_run: Path, ecgfed: Run, tmp_path: Path) -> None:
+    said = ecgfed("export", fedavg_run, "--target", "mcu", "--out", tmp_path / "out")
+    assert_refused(said, "RR features of version 2", "--rr-version 1", "--no-rr")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_ensemble_is_refused(local_run: Path, ecgfed: Run, tmp_path: Path) -> None:
+    said = ecgfed("export", local_run, "--target", "mcu", "--out", tmp_path / "out")
+    assert_refused(said, "an ensemble of 4 nets", "--patient ID")
+
+
+def test_a_folder_that_is_taken_stays(mcu_run: Path, ecgfed: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text("mine")
+    assert_refused(ecgfed("export", mcu_run, "--target", "mcu", "--out", tmp_path), "--overwrite")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.c"]
+
+
+HOSTILE = ['"; int x; "', "*/ int x; /*", "a\\", "??/", "%s%n", "new\nline", "é漢", "\x00nul", "1\\0012", "//", "‮rtl"]
+
+
+@pytest.mark.mcu
+def test_names_of_strangers_stay_words(tmp_path: Path) -> None:
+    listed = ", ".join(c_string(text) for text in HOSTILE)
+    comments = "\n".join(f"/* {c_comment(text)} */" for text in HOSTILE)
+    main = tmp_path / "main.c"
+    main.write_text(
+        f"#include <stdio.h>\n{comments}\nstatic const char *const all[] = {{{listed}}};\n"
+        f"int main(void) {{ for (int i = 0; i < {len(HOSTILE)}; i++) {{ puts(all[i]); }} return 0; }}\n",
+        "ascii",
+    )
+    subprocess.run([tool("gcc"), *STRICT, "-trigraphs", "-o", tmp_path / "main", main], check=True)
+    said = subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout
+    wanted = "".join(f"{text}\n" for text in HOSTILE).replace("\x00", "?").encode()
+    assert said == wanted
+
+
+def test_numbers_are_read_back() -> None:
+    values = np.array([0, 1, -1.5, 1e-30, 3.4e38, 1 / 3, np.nextafter(np.float32(1), np.float32(2))], np.float32)
+    assert np.array([np.float32(c_float(value).rstrip("f")) for value in values.tolist()]).tolist() == values.tolist()
+    with pytest.raises(ValueError, match="no finite"):
+        c_float(float("nan"))
+    with pytest.raises(ValueError, match="float64"):
+        c_array("name", np.zeros(3))
+    with pytest.raises(ValueError, match="0 values"):
+        c_array("name", np.zeros(0, np.int8))
+
+
+@pytest.mark.mcu
+def test_ci_has_every_tool() -> None:
+    if not os.environ.get("ECGFED_MCU"):
+        pytest.skip("ECGFED_MCU is not set: the tools of 'make mcu' need not be here")
+    for name in ("gcc", "clang", "make", "arm-none-eabi-gcc", "qemu-system-arm"):
+        tool(name)

@@ -1,0 +1,107 @@
+"""The C sources beside Python, stage by stage: peaks, windows, RR features, answers; whatever comes in."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import synthetic_signal
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mcu_sources import peaks_of, run_c, same_as_python
+from numpy.typing import NDArray
+
+from ecgfed.device.classifier import Classifier
+
+pytest_plugins = ("mcu_fixtures",)
+pytestmark = pytest.mark.mcu
+NAN = float("nan")
+
+
+def a_minute(seed: int = 3) -> NDArray[np.float64]:
+    signal_mv, _ = synthetic_signal("NNNVNANNLN" * 8, seed=seed)
+    return np.rint(signal_mv * 200) / 200
+
+
+def test_every_stage_is_pythons(program: Path, int8_classifier: Classifier, tmp_path: Path) -> None:
+    signal_mv = a_minute()
+    said = same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier)
+    assert len(said.label) == 80
+    assert len(np.unique(said.label)) > 1
+
+
+def test_classes_have_their_names(program: Path, int8_classifier: Classifier, tmp_path: Path) -> None:
+    assert run_c(program, a_minute()[:3000], tmp_path).classes == int8_classifier.classes
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 359, 4096])
+def test_chunks_do_not_matter(program: Path, tmp_path: Path, chunk: int) -> None:
+    signal_mv = a_minute()
+    signal_mv[7000:7100] = NAN
+    assert run_c(program, signal_mv, tmp_path, chunk=chunk).text == run_c(program, signal_mv, tmp_path).text
+
+
+def test_missing_samples_are_bridged_or_part_the_lead(
+    program: Path, int8_classifier: Classifier, tmp_path: Path
+) -> None:
+    signal_mv = a_minute()
+    for start, count in ((2000, 1), (4000, 14), (6000, 15), (9000, 400), (12000, 5000), (len(signal_mv) - 10, 10)):
+        signal_mv[start : start + count] = NAN
+    same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier, apart_mv=5e-4)
+
+
+def test_a_lead_at_the_rail_and_a_flat_one(program: Path, int8_classifier: Classifier, tmp_path: Path) -> None:
+    signal_mv = a_minute()
+    signal_mv[5000:7000], signal_mv[9000:9300], signal_mv[15000:] = 5.12, -5.12, 0.0
+    same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier)
+
+
+@pytest.mark.parametrize(
+    "signal_mv",
+    [
+        np.empty(0),
+        np.full(5000, NAN),
+        np.zeros(1),
+        np.zeros(5000),
+        np.array([1.0, NAN, 2.0]),
+        np.concatenate([np.full(20, NAN), np.ones(300)]),
+        a_minute()[:400],
+        a_minute()[:900],
+        a_minute()[:1500],
+        np.tile([1e30, -1e30, float("inf"), 900.0, -float("inf")], 200),  # more would run over int32 in Python
+        np.tile([1000.0, -1000.0], 2000),
+    ],
+    ids=["empty", "missing", "one", "zeros", "three", "late", "second", "two", "four", "huge", "swinging"],
+)
+def test_what_is_hardly_a_recording(program: Path, tmp_path: Path, signal_mv: NDArray[np.float64]) -> None:
+    assert run_c(program, signal_mv, tmp_path).sample.tolist() == peaks_of(signal_mv).tolist()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1), gaps=st.integers(0, 8), noise_mv=st.sampled_from([0.02, 0.2, 1.0]))
+def test_any_signal_has_pythons_peaks(program: Path, tmp_path: Path, seed: int, gaps: int, noise_mv: float) -> None:
+    random = np.random.default_rng(seed)
+    beats = "".join(random.choice(list("NVAL"), random.integers(3, 30)))
+    signal_mv, _ = synthetic_signal(beats, seed=seed % 1000, noise_mv=noise_mv, rr_s=float(random.uniform(0.25, 2.0)))
+    signal_mv = np.rint(signal_mv * 200) / 200
+    for _ in range(gaps):
+        at = int(random.integers(0, len(signal_mv)))
+        signal_mv[at : at + int(random.choice([1, 5, 14, 15, 16, 300, 2000]))] = NAN
+    assert run_c(program, signal_mv, tmp_path, full=False).sample.tolist() == peaks_of(signal_mv).tolist()
+
+
+def test_sample_numbers_beyond_int32(program: Path, tmp_path: Path) -> None:
+    first = 2**31 + 12345  # missing samples before the recording, 69 days
+    here, later = (run_c(program, a_minute()[:9000], tmp_path, first=count) for count in (0, first))
+    assert (later.sample - first).tolist() == here.sample.tolist()
+    assert later.rr_s.tolist() == here.rr_s.tolist()
+    assert later.label.tolist() == here.label.tolist()
+
+
+@pytest.mark.slow
+def test_the_last_hour_of_a_day_is_as_its_second(program: Path, tmp_path: Path) -> None:
+    minutes = np.concatenate([a_minute(seed) for seed in range(30)])[: 1800 * 360]  # whole seconds at 360 and 200 Hz
+    found = run_c(program, np.tile(minutes, 49), tmp_path, full=False, chunk=4096)
+    second, last = (found.sample // len(minutes) == copy for copy in (1, 47))
+    assert (found.sample[last] - 46 * len(minutes)).tolist() == found.sample[second].tolist()
+    assert found.label[last].tolist() == found.label[second].tolist()
+    assert found.probability[last].tolist() == found.probability[second].tolist()

@@ -1,0 +1,138 @@
+"""C sources of a small trained model, compiled and run on this machine, beside Python's own path."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ecgfed.beats.extract import Windows, windows_around
+from ecgfed.beats.windows import rr_features
+from ecgfed.device.classifier import Classifier
+from ecgfed.device.predictions import Predictions
+from ecgfed.signal.qrs import BRIDGE_S, QrsDetector
+
+HERE = Path(__file__).parent / "mcu"
+#: What the sources have to stand.
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off")
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SOURCES = ("ecgfed.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c")
+CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-Os")
+
+
+def tool(name: str) -> str:
+    """Return where a program is; skip the test where it is not."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(
+            f"{name} is not installed: 'make mcu' brings it on Debian (set ECGFED_MCU=1 where it has to be there)"
+        )
+    return found
+
+
+def build(folder: Path, out: Path, compiler: str, *more: str, main: Path | None = None, tests: bool = False) -> Path:
+    """Compile the sources of a folder with a main program; any warning is an error."""
+    main = main or HERE / "driver.c"
+    sources = [folder / name for name in (*SOURCES, *(("ecgfed_golden.c",) if tests else ()))]
+    command = [tool(compiler), *STRICT, *more, f"-I{folder}", "-o", str(out), str(main), *map(str, sources), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[:4000]}"
+    assert not done.stderr
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Beats:
+    """What the C sources said of a recording, beat by beat; rows as the driver prints them."""
+
+    sample: NDArray[np.int64]
+    label: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    uncertain: NDArray[np.bool_]
+    far: NDArray[np.bool_]
+    padded: NDArray[np.bool_]
+    probabilities: NDArray[np.float64]
+    rr_s: NDArray[np.float64]
+    window_mv: NDArray[np.float64]
+    classes: tuple[str, ...]
+    text: str
+
+
+def run_c(
+    program: Path, signal_mv: NDArray[np.floating], folder: Path, *, chunk: int = 360, full: bool = True, first: int = 0
+) -> Beats:
+    """Run the driver on a signal (samples,) in mV; ``first`` missing samples come before it."""
+    file = folder / "signal.f32"
+    np.asarray(signal_mv, np.float32).tofile(file)
+    command = [str(program), str(file), str(chunk), str(int(full)), str(first)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]
+    *lines, classes, _ = done.stdout.splitlines()
+    names = tuple(classes.split(" ")[1:])
+    count = len(names)
+    columns = 6 + (count + 4 + 256 if full else 0)
+    rows = np.array([line.split() for line in lines], np.float64).reshape(len(lines), columns)
+    flags = rows[:, 3:6] != 0
+    parts = np.split(rows[:, 6:], [count, count + 4], axis=1) if full else [np.empty((len(rows), 0))] * 3
+    whole = rows[:, :2].astype(np.int64)
+    return Beats(whole[:, 0], whole[:, 1], rows[:, 2], *flags.T, *parts, names, done.stdout)
+
+
+def stretches(signal_mv: NDArray[np.floating]) -> list[tuple[int, int]]:
+    """Return where C begins and ends a stretch: between runs of more missing samples than are bridged."""
+    missing, most = ~np.isfinite(signal_mv), round(BRIDGE_S * 360)
+    edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0))
+    gaps = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
+    found, start = [], None
+    for at in range(len(signal_mv)):
+        in_gap = next(((a, b) for a, b in gaps if a <= at < b), None) if missing[at] else None
+        if in_gap is None:
+            start = at if start is None else start
+        elif start is not None and in_gap[1] - in_gap[0] > most:
+            found.append((start, in_gap[0]))
+            start = None
+    if start is not None:
+        found.append((start, int(np.flatnonzero(~missing)[-1]) + 1))
+    return found
+
+
+def peaks_of(signal_mv: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Return Python's R peaks of one lead at 360 Hz."""
+    detector = QrsDetector(360.0)
+    return np.concatenate([detector.push(signal_mv), detector.finish()])
+
+
+def windows_of(signal_mv: NDArray[np.floating], peaks: NDArray[np.int64]) -> Windows:
+    """Return Python's windows, each stretch a recording of its own, and RR features of all beats."""
+    parts = []
+    for start, stop in stretches(signal_mv):
+        inside = peaks[(peaks >= start) & (peaks < stop)]
+        if len(inside):
+            parts.append(windows_around(signal_mv[start:stop], 360.0, inside - start, rr_version=1))
+    window = np.concatenate([part.window_mv for part in parts]) if parts else np.empty((0, 1, 256), np.float32)
+    flags = np.concatenate([part.flags for part in parts]) if parts else np.empty(0, np.uint8)
+    return Windows(window, rr_features(peaks / 360.0), flags)
+
+
+def same_as_python(
+    found: Beats, signal_mv: NDArray[np.floating], classifier: Classifier, *, apart_mv: float = 2e-5
+) -> Predictions:
+    """Compare every stage with Python's, and return what Python's int8 graphs say.
+
+    Bridged samples are whole and a half microvolts in C: windows across them are ``apart_mv``.
+    """
+    peaks = peaks_of(signal_mv)
+    assert found.sample.tolist() == peaks.tolist()
+    windows = windows_of(signal_mv, peaks)
+    np.testing.assert_allclose(found.window_mv, windows.window_mv[:, 0], rtol=0, atol=apart_mv)
+    np.testing.assert_allclose(found.rr_s, windows.rr_s, rtol=0, atol=2e-6)
+    assert (found.padded == (windows.flags & 1).astype(bool)).all()
+    said = classifier.classify(windows)
+    if len(peaks):
+        assert (found.label == said.label).mean() >= 0.995
+        assert np.abs(found.probabilities - said.probability).max() < 0.05
+        assert (found.uncertain == said.uncertain).mean() >= 0.98
+    return said

@@ -14,6 +14,7 @@ from ecgfed.device.container import Container, container_of
 from ecgfed.device.doubts import TrainedOn, trained_on
 from ecgfed.device.facts import graph_facts
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
+from ecgfed.device.int8 import int8_form
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
@@ -89,35 +90,32 @@ class Bundle:
         return trained_on(self.manifest)
 
     def classifier(self, patient: str | None = None, *, int8: bool = False) -> Classifier:
-        """Return a patient's classifier, or the global one; with ``int8`` its form in whole numbers of 8 bits.
+        """Return a patient's classifier, or the global one; with ``int8`` its int8 form.
 
         Its graphs are read once more, compared with the manifest, and these bytes are what runs.
 
         Raises:
-            BundleError: a patient the bundle does not know (the line lists those it knows); no int8 form; a graph that
-                was changed, that is not the manifest's, or that holds what export never writes.
+            BundleError: a patient the bundle does not know (the line lists those it knows), or who has no int8 form;
+                a graph that was changed, that is not the manifest's, or that holds what export never writes.
         """
         if patient is None:
-            entry = self.manifest["global"]
+            chain = self.manifest["global"]["chain"]
         elif patient in self.manifest["patients"]:
-            entry = self.manifest["patients"][patient]
+            chain = self.manifest["patients"][patient]["chain"]
         else:
             known = f"one of {', '.join(self.patients)}" if self.patients else "none: it holds the global model alone"
             raise BundleError(
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
-        chain = (entry.get("int8") or {}).get("chain") if int8 else entry["chain"]
-        if chain is None:
-            whose = "the global model" if patient is None else f"patient {patient}"
-            found = f"has no int8 form of {whose}: it was not asked for at export, or refused"
-            raise BundleError(self.path, found, "a form that is there", "leave --int8 out")
-        graphs = [self.graph(name) for name in chain]
+        if int8:
+            chain = int8_form(self.path, self.manifest, patient)["chain"]
+        graphs = [self._graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):
             wanted = " and ".join(self.manifest["inputs"])
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
         certainty, far = certainty_in(self.manifest, patient, int8=int8), far_rule_in(self.manifest)
-        farness = None if far is None else Farness(self.graph(far.graph), far.threshold)
+        farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
         return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
 
     def read(self, name: str) -> bytes:
@@ -132,8 +130,12 @@ class Bundle:
             raise BundleError(path, f"has {len(data):,} bytes", f"{about['bytes']:,}, as the manifest says")
         return data
 
-    def graph(self, name: str) -> Graph:
-        """Return one of the bundle's graphs, checked and compared with the manifest; raises BundleError."""
+    def farness(self) -> Farness | None:
+        """Return what measures how far a beat is from typical ones, where the bundle has it; raises BundleError."""
+        far = far_rule_in(self.manifest)
+        return None if far is None else Farness(self._graph(far.graph), far.threshold)
+
+    def _graph(self, name: str) -> Graph:
         graph = check_graph(self.path / name, self.read(name))
         self._binding.check(name, graph.path, graph.metadata)
         return graph

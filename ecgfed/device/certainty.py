@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.windows import WINDOW_SAMPLES
 from ecgfed.device.graph import Graph, Session, graph_fault
 from ecgfed.device.graph_shapes import shown
+from ecgfed.device.int8 import INT8
 
 #: The role of the graph that measures how far a beat is from typical ones.
 FAR = "far"
@@ -58,15 +59,14 @@ class FarRule:
 
 
 def certainty_in(manifest: Mapping[str, Any], patient: str | None, *, int8: bool = False) -> Certainty:
-    """Return what a manifest says of the global model or a patient's; of an int8 form what it says of its own, if any.
+    """Return what a manifest says of the global model or a patient's, or of its int8 form, which has to be there.
 
     Raises:
         TypeError, ValueError: it is not of its form.
     """
     entry = manifest["global"] if patient is None else manifest["patients"][patient]
+    entry = entry[INT8] if int8 else entry
     said, rule = entry.get("certainty"), manifest.get("certainty")
-    if int8:
-        said = (entry.get("int8") or {}).get("certainty", said)
     if said is None or rule is None:
         return UNSAID
     temperature, threshold = _number(said["temperature"], "temperature"), _number(said["threshold"], "threshold")
@@ -96,7 +96,8 @@ def check_certainties(manifest: Mapping[str, Any]) -> None:
     far_rule_in(manifest)
     for patient in (None, *manifest["patients"]):
         certainty_in(manifest, patient)
-        certainty_in(manifest, patient, int8=True)
+        if (manifest["global"] if patient is None else manifest["patients"][patient]).get(INT8) is not None:
+            certainty_in(manifest, patient, int8=True)
 
 
 def _number(value: object, name: str) -> float:

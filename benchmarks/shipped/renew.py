@@ -1,6 +1,6 @@
 """The model in the package in the form of this ecgfed: the same weights, nothing trained, its card from results.json.
 
-    python benchmarks/shipped/renew.py [--model DIR]
+    python benchmarks/shipped/renew.py [--source DIR] [--model DIR] [--trace]
 
 Says by how much its logits differ, on its golden beats, from those of the model as it was.
 """
@@ -26,11 +26,14 @@ from ecgfed.device.shipped import MODEL
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--model", type=Path, default=MODEL, help="the folder to write anew")
+    arguments.add_argument("--source", type=Path, default=None, help="the bundle to begin from; default that folder")
+    arguments.add_argument("--trace", action="store_true", help="trace the graphs anew, from the weights in them")
     given = arguments.parse_args()
     results = json.loads(Path(__file__).with_name("results.json").read_text())
-    old = ecgfed.open_bundle(given.model)
+    old = ecgfed.open_bundle(given.source or given.model)
     before = golden_of(old)["global"]["float"]["logits"]
-    new = renewed_bundle(old, given.model, card=card_texts(card_of(results)), overwrite=True)
+    card = card_texts(card_of(results))
+    new = renewed_bundle(old, given.model, card=card, trace=given.trace, overwrite=True)
     apart = np.abs(np.subtract(golden_of(new)["global"]["float"]["logits"], before)).max()
     size = sum(file.stat().st_size for file in given.model.iterdir())
     print(f"wrote {given.model}, {size:,} bytes; logits differ by {apart:g}; {check_golden(new)}")

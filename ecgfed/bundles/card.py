@@ -125,8 +125,8 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",
-        f"{plain(recipe['method'])}, {_count(recipe['rounds'])} rounds; {settings or 'no settings'}. It holds the global model "
-        f"({plain(card['models']['protocol'])}) and those of {card['models']['patients']:,} patients "
+        f"{plain(recipe['method'])}, {_count(recipe['rounds'])} rounds; {settings or 'no settings'}. It holds the "
+        f"global model ({plain(card['models']['protocol'])}) and those of {card['models']['patients']:,} patients "
         f"(made by: {plain(recipe['personal'])}).",
         "## Classes, and the global model's scores on the test split",
         _classes(card["classes"]),

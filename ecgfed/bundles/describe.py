@@ -47,7 +47,7 @@ def described(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     of_beats, files = modality_of(manifest) == "ecg", dict(manifest["files"])
     for name, about in files.items():
         if name.endswith(GRAPH):
-            files[name] = {**about, "graph": graph_facts(folder / name, (folder / name).read_bytes())}
+            files[name] = {**about, **graph_facts(folder / name, (folder / name).read_bytes())}
     return {
         **manifest,
         "schema_version": SCHEMA_VERSION,

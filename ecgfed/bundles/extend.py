@@ -15,7 +15,8 @@ from ecgfed.bundles.parity import Parity, parity_inputs
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.certainty import UNSAID, certainty_in
 from ecgfed.device.graph import outside_of
-from ecgfed.device.manifest import BOUND, CARD, CARD_FACTS, models_in
+from ecgfed.device.int8 import chains_of
+from ecgfed.device.manifest import BOUND, CARD, CARD_FACTS
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError
@@ -126,8 +127,10 @@ def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, A
     A name that the patient's new model will take is free then, whoever had it.
     """
     manifest = bundle.manifest
-    used = {name for client, _, _, chain in models_in(manifest) if client != patient for name in chain}
-    gone = {name for client, _, _, chain in models_in(manifest) if client == patient for name in chain} - used
+    others = [entry for name, entry in manifest["patients"].items() if name != patient]
+    used = {name for entry in (manifest["global"], *others) for chain in chains_of(entry) for name in chain}
+    replaced = chains_of(manifest["patients"].get(patient, {"chain": ()}))
+    gone = {name for chain in replaced for name in chain} - used
     gone |= {manifest[field] for field in FILES if field in manifest}  # made anew, and written again
     kept = {name: about for name, about in manifest["files"].items() if name not in gone}
     for name in kept:

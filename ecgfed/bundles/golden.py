@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.cohort.demo import BASELINE, GAIN, SHAPES
 from ecgfed.device.bundle import Bundle
-from ecgfed.device.certainty import Farness, far_rule_in
 from ecgfed.device.golden import VERSION, Recorded, answer_of, beats_of, context_of, from_nv, in_nv, rounded, window_of
 from ecgfed.device.graph import AT_ONCE
 from ecgfed.device.manifest import BOUND, models_in
@@ -142,13 +141,12 @@ def golden_of(bundle: Bundle) -> dict[str, Any]:
         said["recordings"], some = recordings, list(PATIENTS_ANSWER)
         if bundle.rr_version == 2:
             said["context"] = _context()
-        if (far := far_rule_in(bundle.manifest)) is not None:
-            farness = Farness(bundle.graph(far.graph), far.threshold)
+        if (farness := bundle.farness()) is not None:
             distance = farness.distance(examples, AT_ONCE)
-            said["far"] = {"distance": rounded(distance), "far": (distance > far.threshold).astype(int).tolist()}
+            said["far"] = {"distance": rounded(distance), "far": (distance > farness.threshold).astype(int).tolist()}
     said["answered"] = {"global": list(range(len(examples))), "patients": some}
     said["global"], said["patients"] = {}, {client: {} for client in bundle.patients}
-    for client, _, form, _ in models_in(bundle.manifest):
+    for client, form, _ in models_in(bundle.manifest):
         beats = said["answered"]["global" if client is None else "patients"]
         classifier = bundle.classifier(client, int8=form == "int8")
         found = answer_of(classifier, examples[beats], None if rr is None else rr[beats])

@@ -2,19 +2,28 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
+import torch
+from onnx import numpy_helper
 
 from ecgfed.bundles.describe import finish_bundle
-from ecgfed.bundles.graphs import finish
+from ecgfed.bundles.graphs import GraphTemplate, finish
 from ecgfed.bundles.packing import replacing_bundle
+from ecgfed.bundles.weights import global_model
 from ecgfed.device.bundle import GRAPH, Bundle, open_bundle
+from ecgfed.device.certainty import FAR
 from ecgfed.device.manifest import BOUND, SCHEMA_VERSION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
 from ecgfed.files import write_bytes
+from ecgfed.nets.net import Net
+
+#: Roles whose parameters stand in a graph under the net's own names, all of them.
+TRACED = ("model", "extractor", "head", FAR)
+FAR_PARAMETERS = ("far.typical", "far.square")
 
 
 def renewed_bundle(
@@ -22,7 +31,7 @@ def renewed_bundle(
     out: Path,
     *,
     card: Mapping[str, str] | None = None,
-    change: Callable[[onnx.ModelProto], onnx.ModelProto] = lambda model: model,
+    trace: bool = False,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> Bundle:
@@ -32,7 +41,8 @@ def renewed_bundle(
         bundle: the bundle, opened; one of version 2 is described anew.
         out: folder or zip file to make.
         card: the card and its facts as texts, by the manifest's fields; default what the manifest says.
-        change: what is done to each graph, and may change no answer.
+        trace: trace the global model's graphs and the far one anew, as export does today, from the weights in them;
+            else they stay what they are, but for the version they say.
         signer: signs the manifest; the given bundle's signature does not hold for another one.
         overwrite: replace ``out`` where it exists.
 
@@ -42,12 +52,13 @@ def renewed_bundle(
     if BOUND not in bundle.manifest or "trained_on" not in bundle.manifest:
         found = "is of an ecgfed that did not say what it was trained on"
         raise BundleError(bundle.path, found, f"a bundle with {BOUND} and trained_on", "export its run again")
+    net = global_model(bundle).net if trace else None
     with replacing_bundle(out, overwrite=overwrite) as folder:
         files = {}
         for name, about in bundle.manifest["files"].items():
             data = bundle.read(name)
             if name.endswith(GRAPH):
-                data = _renewed(data, change)
+                data = _renewed(data, net, about["role"])
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_bytes(folder / name, data)
             files[name] = {**about, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
@@ -55,8 +66,13 @@ def renewed_bundle(
     return open_bundle(out)
 
 
-def _renewed(data: bytes, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> bytes:
+def _renewed(data: bytes, net: Net | None, role: str) -> bytes:
     """Return a graph that says this ecgfed's schema version of itself; who made it stays."""
     model = onnx.load_from_string(data)
     said = {entry.key: entry.value for entry in model.metadata_props} | {"schema_version": json.dumps(SCHEMA_VERSION)}
-    return finish(change(model), said)
+    if net is not None and role in TRACED:
+        names = FAR_PARAMETERS if role == FAR else tuple(net.initial(0))
+        held = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer if one.name in names}
+        params = {name: torch.from_numpy(value.copy()) for name, value in held.items()}
+        model = GraphTemplate(net, role, params).fill(params)
+    return finish(model, said)

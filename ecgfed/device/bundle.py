@@ -99,9 +99,9 @@ class Bundle:
                 a graph that was changed, that is not the manifest's, or that holds what export never writes.
         """
         if patient is None:
-            entry = self.manifest["global"]
+            chain = self.manifest["global"]["chain"]
         elif patient in self.manifest["patients"]:
-            entry = self.manifest["patients"][patient]
+            chain = self.manifest["patients"][patient]["chain"]
         else:
             known = f"one of {', '.join(self.patients)}" if self.patients else "none: it holds the global model alone"
             raise BundleError(
@@ -109,12 +109,15 @@ class Bundle:
             )
         chain = int8_form(self.path, self.manifest, patient)["chain"] if int8 else entry["chain"]
         graphs = [self.graph(name) for name in chain]
+        if int8:
+            chain = int8_form(self.path, self.manifest, patient)["chain"]
+        graphs = [self._graph(name) for name in chain]
         takes = {entry.name for entry in graphs[0].inputs}
         if takes != set(self.manifest["inputs"]):
             wanted = " and ".join(self.manifest["inputs"])
             raise graph_fault(graphs[0].path, f"takes {' and '.join(sorted(takes)) or 'nothing'}, not {wanted}")
         certainty, far = certainty_in(self.manifest, patient, int8=int8), far_rule_in(self.manifest)
-        farness = None if far is None else Farness(self.graph(far.graph), far.threshold)
+        farness = None if far is None else Farness(self._graph(far.graph), far.threshold)
         return Classifier(graphs, self.classes, self.rr_version, certainty, farness)
 
     def read(self, name: str) -> bytes:
@@ -129,8 +132,12 @@ class Bundle:
             raise BundleError(path, f"has {len(data):,} bytes", f"{about['bytes']:,}, as the manifest says")
         return data
 
-    def graph(self, name: str) -> Graph:
-        """Return one of the bundle's graphs, checked and compared with the manifest; raises BundleError."""
+    def farness(self) -> Farness | None:
+        """Return what measures how far a beat is from typical ones, where the bundle has it; raises BundleError."""
+        far = far_rule_in(self.manifest)
+        return None if far is None else Farness(self._graph(far.graph), far.threshold)
+
+    def _graph(self, name: str) -> Graph:
         graph = check_graph(self.path / name, self.read(name))
         self._binding.check(name, graph.path, graph.metadata)
         return graph

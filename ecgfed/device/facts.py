@@ -51,7 +51,9 @@ def aami_of(symbols: list[str]) -> str | None:
 
 
 def graph_facts(path: Path, data: bytes) -> dict[str, Any]:
-    """Return versions, inputs, output and operations of a graph, JSON-ready; an open axis is None.
+    """Return what a manifest says of a graph: ``ops``, and under ``graph`` versions, inputs and output.
+
+    An axis of any length is None.
 
     Raises:
         BundleError: it is no graph of ours.
@@ -62,11 +64,13 @@ def graph_facts(path: Path, data: bytes) -> dict[str, Any]:
     except WireError as problem:
         raise graph_fault(path, problem) from None
     return {
-        "ir_version": model.ir_version,
-        "opset": model.opset,
-        "inputs": [_value(entry) for entry in parts.inputs],
-        "outputs": [_value(entry) for entry in parts.outputs],
-        "operations": dict(sorted(Counter(node.op for node in parts.nodes).items())),
+        "ops": dict(sorted(Counter(node.op for node in parts.nodes).items())),
+        "graph": {
+            "ir_version": model.ir_version,
+            "opset": model.opset,
+            "inputs": [_value(entry) for entry in parts.inputs],
+            "outputs": [_value(entry) for entry in parts.outputs],
+        },
     }
 
 

@@ -17,7 +17,6 @@ from ecgfed.beats.extract import hides_signal
 from ecgfed.beats.rr import beats_in_time
 from ecgfed.beats.windows import FS_HZ, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.device.bundle import Bundle
-from ecgfed.device.certainty import Farness, far_rule_in
 from ecgfed.device.classifier import Classifier, softmax
 from ecgfed.device.graph import AT_ONCE
 from ecgfed.device.manifest import GOLDEN, models_in
@@ -242,8 +241,7 @@ def _stages(bundle: Bundle, said: Mapping[str, Any]) -> Iterator[Stage]:
         context = said["context"]
         yield _compared("RR features over minutes", context_of(context), context["rr"], FEATURE, "")
     window_mv, rr = beats_of(said["recordings"])
-    if (far := far_rule_in(bundle.manifest)) is not None:
-        farness = Farness(bundle.graph(far.graph), far.threshold)
+    if (farness := bundle.farness()) is not None:
         distance = farness.distance(window_mv, AT_ONCE)
         yield _compared("distance from typical beats", distance, said["far"]["distance"], DISTANCE, "")
     yield from _answers(bundle, said, window_mv, rr)
@@ -259,7 +257,7 @@ def _images(bundle: Bundle, said: Mapping[str, Any]) -> Iterator[Stage]:
 def _answers(
     bundle: Bundle, said: Mapping[str, Any], examples: NDArray[Any], rr: NDArray[np.float32] | None
 ) -> Iterator[Stage]:
-    for client, _, form, _ in models_in(bundle.manifest):
+    for client, form, _ in models_in(bundle.manifest):
         answers = said["global"] if client is None else said["patients"][client]
         some = np.asarray(said["answered"]["global" if client is None else "patients"], np.int64)
         classifier = bundle.classifier(client, int8=form == "int8")

@@ -1,6 +1,7 @@
 """What a manifest says of int8 forms: which graphs they are, how they were judged, and who has none."""
 
 from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,13 @@ from ecgfed.errors import BundleError
 #: such forms were judged.
 INT8 = "int8"
 _FLOAT = "leave --int8 out for the float model"
+
+
+def chains_of(entry: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield an entry's chains of graphs: the float one, and that in int8 where it has one."""
+    yield entry["chain"]
+    if (form := entry.get(INT8)) is not None and form["chain"] is not None:
+        yield form["chain"]
 
 
 def int8_form(path: Path, manifest: Mapping[str, Any], patient: str | None) -> Mapping[str, Any]:

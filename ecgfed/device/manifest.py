@@ -19,6 +19,7 @@ from ecgfed.device.container import Container
 from ecgfed.device.doubts import trained_on
 from ecgfed.device.facts import check_class_table
 from ecgfed.device.int8 import check_int8
+from ecgfed.device.int8 import INT8, chains_of, check_int8
 from ecgfed.device.preprocessing import difference, preprocessing_difference
 from ecgfed.errors import BundleError
 from ecgfed.gate import MAX_JSON_BYTES, check_labels, check_name, label_fault, parse_json, path_fault
@@ -182,7 +183,9 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
     for name, about in files.items():
         if path_fault(name) or not isinstance(about["sha256"], str) or type(about.get("bytes", 0)) is not int:
             raise strangers
-    for _, _, _, chain in models_in(manifest):
+    entries = (manifest["global"], *manifest["patients"].values())
+    chains = [chain for entry in entries for chain in chains_of(entry)]
+    for chain in chains:
         if not isinstance(chain, list) or not chain or not all(isinstance(one, str) and one in files for one in chain):
             raise strangers
         roles = [files[name].get("role") for name in chain]
@@ -196,16 +199,14 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
         check_labels([entry["patient"]], "patient", path, BundleError)
 
 
-def models_in(manifest: Mapping[str, Any]) -> Iterator[tuple[str | None, str | None, str, list[str]]]:
-    """Yield every model of a bundle: its id (None: the global one), its patient, its form, and its chain of files.
+def models_in(manifest: Mapping[str, Any]) -> Iterator[tuple[str | None, str, list[str]]]:
+    """Yield every model of a bundle: its id in the manifest (None: the global one), its form, and its chain of files.
 
     The form is ``float``, or ``int8`` where there is such a chain beside it.
     """
-    patients = ((client, entry["patient"], entry) for client, entry in manifest["patients"].items())
-    for client, patient, entry in [(None, None, manifest["global"]), *patients]:
-        yield client, patient, "float", entry["chain"]
-        if (small := entry.get("int8")) is not None and small.get("chain") is not None:
-            yield client, patient, "int8", small["chain"]
+    for client, entry in [(None, manifest["global"]), *manifest["patients"].items()]:
+        for form, chain in zip(("float", INT8), chains_of(entry), strict=False):
+            yield client, form, chain
 
 
 def _same(found: Any, expected: Any) -> bool:
@@ -255,8 +256,10 @@ class Binding:
         self.told = _told(manifest)
         #: file -> the patients whose chains it is in, as (id in the manifest, patient); (None, None) for the global one
         self.users: dict[str, list[tuple[str | None, str | None]]] = {}
-        for client, patient, _, chain in models_in(manifest):
-            for name in chain:
+        entries = [(None, None, manifest["global"])]
+        entries += [(client, entry["patient"], entry) for client, entry in manifest["patients"].items()]
+        for client, patient, entry in entries:
+            for name in (name for chain in chains_of(entry) for name in chain):
                 self.users.setdefault(name, []).append((client, patient))
 
     def check(self, name: str, path: Path, metadata: Mapping[str, str]) -> None:
@@ -282,7 +285,8 @@ class Binding:
     def check_facts(self, name: str, path: Path, found: Mapping[str, Any]) -> None:
         """Compare what a graph takes, gives and is made of with what a manifest of version 2 says of it."""
         if self.manifest["schema_version"] > 1:
-            differs = difference(found, self.manifest["files"][name].get("graph"), "graph")
+            about = self.manifest["files"][name]
+            differs = difference(found, {part: about.get(part) for part in found}, f"files.{name}")
             if differs is not None:
                 where, graph, said = differs
                 raise self._disagree(path, where, f"{graph!r}", f"{said!r}")

@@ -3,7 +3,7 @@
     python benchmarks/device/run.py --source MITDB --work DIR [--tflite FILE [--litert PYTHON]] [--quick]
 
 The forms are ONNX in float and int8 (``onnxruntime``), the trained net in torch, plain and by ``torch.compile``, and a
-TFLite file of the same patient where one is named, run by ``ai-edge-litert`` in the environment of ``--litert``. Each
+TFLite file of the same patient (``--tflite``, or the bundle's own), run by ``ai-edge-litert`` with ``--litert``. Each
 lives in a process of its own, so that load time and peak memory are its own, on one thread. They are timed in turns, in
 an order drawn anew each turn, and compared with float ONNX of the same turn. A model is a patient's own: the record's.
 
@@ -177,6 +177,27 @@ def accuracy(forms: list[Worker], bundle: Bundle, cohort: ecgfed.Cohort, patient
     return found
 
 
+def tflite_file(given: argparse.Namespace, bundle: Bundle, patient: str) -> Path | None:
+    """Return the patient's TFLite file: the one that is named, or where a python for it is, the bundle's own."""
+    said = bundle.manifest["patients"].get(patient, {}).get("tflite") or {}
+    own = bundle.path / said["file"] if given.litert and said.get("file") else None
+    named: Path | None = given.tflite
+    return own if named is None else named
+
+
+def in_front(rr_version: int) -> dict[str, Any]:
+    """Return what a TFLite file leaves to whoever runs it: how windows and RR features are normalised."""
+    from ecgfed.nets.layers import WINDOW_VARIANCE_FLOOR
+    from ecgfed.nets.resnet1d import CONTEXT_SCALE, RR_CENTRE, RR_LIMIT, RR_SCALE
+
+    front = {"variance_floor": np.float32(WINDOW_VARIANCE_FLOOR)}
+    centre, scale, limit = (
+        (RR_CENTRE, RR_SCALE, RR_LIMIT) if rr_version == 1 else (0.0, 1 / np.array(CONTEXT_SCALE), 1e9)
+    )
+    found = {"rr_centre": centre, "rr_scale": scale, "rr_limit": limit}
+    return {**front, **{name: np.asarray(value, np.float32) for name, value in found.items()}}
+
+
 def size_of(form: str, given: argparse.Namespace, bundle: Bundle, patient: str) -> int | None:
     """Return the bytes of what a form reads to answer for the patient; None of the torch forms, which read a run."""
     if form == "tflite":
@@ -202,7 +223,9 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     run, bundle = model(given)
     cohort = run.cohort()
-    patient = bundle.patients[0] if given.quick else given.record
+    made_up = given.quick and given.run is None
+    patient = bundle.patients[0] if made_up else given.record
+    given.tflite = tflite_file(given, bundle, patient)
     if patient not in bundle.patients:
         raise OptionError(
             "--record", f"{patient!r} is no patient of the bundle", f"one of {', '.join(bundle.patients)}"
@@ -210,12 +233,12 @@ def main() -> None:
     if not bundle.manifest["patients"][patient]["int8"]["accepted"]:
         given.forms = [form for form in given.forms if form != "int8"]
         print(f"no int8 form of {patient}: it {bundle.manifest['patients'][patient]['int8']['reason']}", flush=True)
-    source = given.work / "cohort-records" if given.quick else given.source
+    source = given.work / "cohort-records" if made_up else given.source
     if source is None:
         raise OptionError("--source", "is missing", f"the folder with record {patient}")
     rows, beats = test_rows(cohort, patient), given.work / "beats.npz"
     rr = {"rr": cohort.rr[rows]} if bundle.rr_version else {}
-    np.savez(beats, window=np.take(cohort.beats, rows, axis=0), **rr)
+    np.savez(beats, window=np.take(cohort.beats, rows, axis=0), **rr, **in_front(bundle.rr_version))
     record = {
         "record": str((source / patient).resolve()),
         "leads": list(bundle.leads),

@@ -3,8 +3,9 @@
     PYTHON worker.py FORM MODEL BEATS
 
 FORM is ``onnx`` or ``int8`` (MODEL: a bundle, then the patient), ``eager`` or ``compile`` (MODEL: a run, then the
-client) or ``tflite`` (MODEL: a file). BEATS is an ``.npz`` with ``window`` and, for a net with RR features, ``rr``. It
-reads a JSON line from standard input and answers with one:
+client) or ``tflite`` (MODEL: a file). BEATS is an ``.npz`` with ``window``, for a net with RR features ``rr``, and what
+a TFLite file leaves to whoever runs it: ``variance_floor``, ``rr_centre``, ``rr_scale`` and ``rr_limit``. It reads a
+JSON line from standard input and answers with one:
 
 - ``{"calls": 50, "beats": 1}``: the seconds of each call;
 - ``{"record": PATH, "leads": ["MLII"], "rr_version": 2}``: the seconds from a recording to labels;
@@ -62,7 +63,8 @@ def torch_form(folder: str, client: str, *, compiled: bool) -> Logits:
     return logits
 
 
-def tflite_form(file: str) -> Logits:
+def tflite_form(file: str, front: dict[str, Any]) -> Logits:
+    """Return what runs a TFLite file of ``export --tflite``, the normalisation in front of it with it (numpy)."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=file, num_threads=1)
@@ -82,6 +84,10 @@ def tflite_form(file: str) -> Logits:
             return np.concatenate([logits(*one) for one in each])
         if prepared != [len(window)]:
             prepare(len(window))
+        centred = window - window.mean(2, keepdims=True)
+        window = centred / np.sqrt((centred * centred).mean(2, keepdims=True) + front["variance_floor"])
+        if rr is not None:
+            rr = np.clip((rr - front["rr_centre"]) / front["rr_scale"], -front["rr_limit"], front["rr_limit"])
         for entry in interpreter.get_input_details():
             given = window if int(np.prod(entry["shape"][1:])) == window[0].size else rr
             given = given.reshape(entry["shape"])
@@ -149,12 +155,13 @@ def main() -> None:
     form, *model, beats = sys.argv[1:]
     with np.load(beats) as file:
         window, rr = file["window"], file.get("rr")
+        front = {name: file[name] for name in file.files if name not in ("window", "rr")}
     makers: dict[str, Callable[[], Logits]] = {
         "onnx": lambda: onnx_form(*model, int8=False),
         "int8": lambda: onnx_form(*model, int8=True),
         "eager": lambda: torch_form(*model, compiled=False),
         "compile": lambda: torch_form(*model, compiled=True),
-        "tflite": lambda: tflite_form(*model),
+        "tflite": lambda: tflite_form(*model, front),
     }
     before, began = peak_mb(), time.perf_counter()
     logits = makers[form]()

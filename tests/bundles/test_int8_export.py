@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 from sklearn.metrics import f1_score
 from support import Command, SavedRun, assert_refused, change_manifest, copied, traced_once  # noqa: F401
 from test_chains import OwnExtractor, OwnHead, _prepared
@@ -15,12 +16,15 @@ from test_chains import OwnExtractor, OwnHead, _prepared
 import ecgfed as package
 from ecgfed.beats.path import BeatOptions
 from ecgfed.bundles.calibration import Answers
-from ecgfed.bundles.export import export_bundle
+from ecgfed.bundles.export import PatientModel, export_bundle
+from ecgfed.bundles.extend import extended_bundle
 from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule, judgement
 from ecgfed.bundles.quantise import int8_layers
 from ecgfed.device import Bundle, open_bundle
 from ecgfed.errors import BundleError
+from ecgfed.methods.answers import Chain, Part
 from ecgfed.methods.fedavg import FedAvg
+from ecgfed.nets.net import Inputs
 from ecgfed.runs.run import open_run
 from ecgfed.tasks.batch_state import call_of
 
@@ -282,3 +286,20 @@ def test_the_batch_and_its_resume(made: Path, records: Path, tmp_path: Path) -> 
     options = {"patient": None, "force": False, "strip": False, "strip_at_s": None}
     calls = [call_of(open_bundle(made), BeatOptions(()), int8=int8, **options) for int8 in (True, False)]  # type: ignore[arg-type]
     assert calls[0] != calls[1]  # so that one does not go on where the other stopped
+
+
+def test_one_patient_more_leaves_the_others_int8_forms(fedavg_run: Path, records: Path, tmp_path: Path) -> None:
+    """``personalize`` copies them; the new patient has none, and one who is replaced leaves none behind."""
+    first = _export(fedavg_run, tmp_path / "bundle", kind=OwnExtractor)
+    bundle = open_bundle(first.path)
+    net = open_run(fedavg_run).net
+    model = net.initial(5)
+    beats = Inputs(torch.zeros(4, 1, 256), torch.zeros(4, net.spec.rr_count))
+    own = PatientModel("p2", "p2", Chain((Part("model", model, shared=False),)), beats, None)
+    with extended_bundle(bundle, tmp_path / "more", own, net, facts={}, overwrite=True) as opened:
+        files = set(opened.manifest["files"])
+        assert {"int8/extractor/p1.onnx", "int8/head/p3.onnx", "int8/global.onnx"} <= files
+        assert not {"int8/extractor/p2.onnx", "int8/head/p2.onnx"} & files
+        with pytest.raises(BundleError, match="has no int8 form of patient 'p2'"):
+            opened.classifier("p2", int8=True)
+        assert opened.classifier("p1", int8=True).classes == bundle.classes

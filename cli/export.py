@@ -34,6 +34,9 @@ def export_command(
     int8_loss: Annotated[
         float | None, typer.Option(help="The most macro-F1 that an int8 form may lose; default 0.01.")
     ] = None,
+    tflite: Annotated[
+        bool, typer.Option("--tflite", help="Also every model as TensorFlow Lite in int8; needs 'make tflite'.")
+    ] = False,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -41,7 +44,7 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
-    from ecgfed.tasks.export import export, int8_line
+    from ecgfed.tasks.export import export, int8_line, tflite_line
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
@@ -56,6 +59,7 @@ def export_command(
             batch=batch,
             int8=int8,
             int8_loss=int8_loss,
+            tflite=tflite,
             sign=sign,
             overwrite=overwrite,
             method=method,
@@ -93,6 +97,8 @@ def export_command(
         )
     if int8:
         note(int8_line(bundle), quiet=quiet)
+    if tflite:
+        note(tflite_line(bundle), quiet=quiet)
     if bundle.signature is not None:
         note(f"Signed by {bundle.signature.key}.", quiet=quiet)
     command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"

@@ -39,6 +39,9 @@ def export_command(
     ] = None,
     target: Annotated[str, typer.Option(help="'bundle', or 'mcu': C sources of one model in int8.")] = "bundle",
     patient: Annotated[str | None, typer.Option(help="With --target mcu: whose model; default the global one.")] = None,
+    tflite: Annotated[
+        bool, typer.Option("--tflite", help="Also every model as TensorFlow Lite in int8; needs 'make tflite'.")
+    ] = False,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -58,6 +61,7 @@ def export_command(
         )
         return
     from ecgfed.tasks.export import export, int8_line
+    from ecgfed.tasks.export import export, int8_line, tflite_line
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
@@ -72,6 +76,7 @@ def export_command(
             batch=batch,
             int8=int8,
             int8_loss=int8_loss,
+            tflite=tflite,
             sign=sign,
             overwrite=overwrite,
             method=method,
@@ -109,6 +114,8 @@ def export_command(
         )
     if int8:
         note(int8_line(bundle), quiet=quiet)
+    if tflite:
+        note(tflite_line(bundle), quiet=quiet)
     if bundle.signature is not None:
         note(f"Signed by {bundle.signature.key}.", quiet=quiet)
     command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"

@@ -18,6 +18,7 @@ from ecgfed.bundles.graphs import input_shapes
 from ecgfed.bundles.int8_choice import Int8Forms, Int8Rule
 from ecgfed.bundles.packing import replacing_bundle
 from ecgfed.bundles.parity import Parity, parity_inputs, some_inputs, some_rows
+from ecgfed.bundles.tflite import TfliteForms
 from ecgfed.bundles.training_facts import classes_of, training_facts
 from ecgfed.bundles.typical import NEAR_SHARE, fit_typical, typical_part
 from ecgfed.cohort.cohort import Cohort
@@ -54,6 +55,7 @@ def export_bundle(
     accuracy: float = ACCURACY,
     batch: int | None = None,
     int8: Int8Rule | None = None,
+    tflite: Path | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -72,6 +74,7 @@ def export_bundle(
         accuracy: how often answers that are not uncertain shall be right, on validation beats.
         batch: how many beats every graph takes at once, no more and no fewer; None leaves that open.
         int8: write int8 forms beside the float graphs, where this rule accepts them.
+        tflite: write TensorFlow Lite files in int8 too, made by this python (``ecgfed.bundles.tflite``).
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
         progress: called with patients done and all.
@@ -114,6 +117,7 @@ def export_bundle(
         accuracy=accuracy,
         batch=batch,
         int8=int8,
+        tflite=tflite,
         signer=signer,
         overwrite=overwrite,
     )
@@ -157,6 +161,7 @@ def write_bundle(
     accuracy: float = ACCURACY,
     batch: int | None = None,
     int8: Int8Rule | None = None,
+    tflite: Path | None = None,
     signer: Signer | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
@@ -175,6 +180,7 @@ def write_bundle(
         accuracy: how often answers that are not uncertain shall be right, on validation beats.
         batch: how many beats every graph takes at once, no more and no fewer; None leaves that open.
         int8: write int8 forms beside the float graphs, where this rule accepts them.
+        tflite: write TensorFlow Lite files in int8 too, made by this python (``ecgfed.bundles.tflite``).
         signer: signs the manifest, where there is one.
         overwrite: replace ``out`` where it exists.
 
@@ -199,6 +205,10 @@ def write_bundle(
         forms = None if int8 is None else Int8Forms(writer, net, cohort, run.plan.leave_out, int8)
         if forms is not None:
             forms.add_everyone(global_chain, answer, calibration.everyone)
+        lite = None
+        if tflite is not None:
+            lite = TfliteForms(writer, net, cohort, run.plan.leave_out, int8 or Int8Rule(), tflite)
+            lite.add_everyone(global_chain, answer, calibration.everyone)
         chains: dict[str, dict[str, Any]] = {}
         for own in patients:
             names = writer.patient_chain(own.chain, own.id, own.patient)
@@ -210,6 +220,8 @@ def write_bundle(
                 calibration.own[own.id] = own.valid
                 if forms is not None:
                     forms.add_patient(own.id, names, own.chain, own.valid)
+                if lite is not None:
+                    lite.add_patient(cohort.client_by_id(own.id), names, own.chain, own.valid)
         file = "weights/global.safetensors" if weights and isinstance(answer, Chain) else None
         if file is not None and isinstance(answer, Chain):
             (folder / "weights").mkdir()
@@ -219,6 +231,7 @@ def write_bundle(
         for name, certainty in certainties.items():
             chains[name]["certainty"] = certainty
         of_int8 = {} if forms is None else forms.said(chains, accuracy, everyone)
+        of_int8 |= {} if lite is None else lite.said(chains)
         manifest = {
             **_about(run, cohort, state),
             BOUND: bound,

@@ -8,6 +8,7 @@ from ecgfed.bundles.calibration import ACCURACY
 from ecgfed.bundles.export import export_bundle
 from ecgfed.bundles.graph_writer import large_ensemble
 from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.bundles.tflite import TFLITE, tflite_python
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.graph import BATCH
@@ -34,6 +35,7 @@ def export(
     batch: int | None = None,
     int8: bool = False,
     int8_loss: float | None = None,
+    tflite: bool = False,
     sign: Path | str | None = None,
     overwrite: bool = False,
     method: Passed = None,
@@ -54,6 +56,7 @@ def export(
             sizes fixed; default: any number.
         int8: also every model in int8, calibrated on training beats, where it answers as well on validation beats.
         int8_loss: the most macro-F1 that an int8 form may lose on them; default 0.01.
+        tflite: also every model as a TensorFlow Lite file in int8, for microcontrollers; accepted as int8 forms are.
         sign: a private key (PEM, Ed25519) to sign the bundle with.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, ``FILE.py:CLASS`` or its class, where it is somebody's own: never loaded because
@@ -84,6 +87,7 @@ def export(
         if not 0 <= int8_loss <= 1:
             raise OptionError("--int8-loss", f"{int8_loss:g}", "0 to 1: 0.01 is a hundredth of macro-F1")
     rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
+    python = tflite_python() if tflite else None
     signer = None if sign is None else Signer(sign)
     opened = one_run(run, method, watch)
     manifest = export_bundle(
@@ -97,6 +101,7 @@ def export(
         accuracy=accuracy,
         batch=batch,
         int8=rule if int8 else None,
+        tflite=python,
         signer=signer,
         overwrite=overwrite,
         progress=lambda done, total: watch.progress("patients", done, total),
@@ -104,27 +109,39 @@ def export(
     if said := large_ensemble(manifest["files"]):
         watch.warn(said)
     bundle = open_bundle(Path(out))
-    for line in _refused(bundle):
+    for line in [*_refused(bundle, INT8, "int8 form"), *_refused(bundle, TFLITE, "TensorFlow Lite file")]:
         watch.note(line)
     return bundle
 
 
-def _forms(bundle: Bundle) -> dict[str, dict[str, Any]]:
-    """Return what became of each model's int8 form, by whose it is."""
+def _forms(bundle: Bundle, kind: str) -> dict[str, dict[str, Any]]:
+    """Return what became of each model's form of a kind, by whose it is."""
     entries = {"the global model": bundle.manifest["global"], **bundle.manifest["patients"]}
-    return {whose: entry[INT8] for whose, entry in entries.items() if INT8 in entry}
+    return {whose: entry[kind] for whose, entry in entries.items() if kind in entry}
 
 
-def _refused(bundle: Bundle) -> list[str]:
-    """Say of each model without an int8 form why it has none."""
-    forms = _forms(bundle).items()
-    return [f"no int8 form of {whose}: it {form['reason']}" for whose, form in forms if not form["accepted"]]
+def _refused(bundle: Bundle, kind: str, what: str) -> list[str]:
+    """Say of each model without a form of a kind why it has none."""
+    forms = _forms(bundle, kind).items()
+    return [f"no {what} of {whose}: it {form['reason']}" for whose, form in forms if not form["accepted"]]
 
 
 def int8_line(bundle: Bundle) -> str:
     """Say what the int8 forms of a bundle are like; the bundle was exported with them."""
-    forms = [form for form in _forms(bundle).values() if form["accepted"]]
-    said = f"int8: {len(forms)} of {len(_forms(bundle))} models"
+    return _line("int8", _forms(bundle, INT8))
+
+
+def tflite_line(bundle: Bundle) -> str:
+    """Say what the TensorFlow Lite files of a bundle are like; the bundle was exported with them."""
+    forms = _forms(bundle, TFLITE)
+    arenas = [form["arena_bytes"] for form in forms.values() if form["accepted"] and "arena_bytes" in form]
+    arena = f" They run in {max(arenas) / 1e3:.1f} kB of arena." if arenas else ""
+    return _line("TensorFlow Lite", forms) + arena
+
+
+def _line(kind: str, all_forms: dict[str, dict[str, Any]]) -> str:
+    forms = [form for form in all_forms.values() if form["accepted"]]
+    said = f"{kind}: {len(forms)} of {len(all_forms)} models"
     if not forms:
         return f"{said}."
     before, after = (fmean(form[name] for form in forms) for name in ("macro_f1_float", "macro_f1"))

@@ -56,7 +56,7 @@ class DriftBounds:
     far: float = 0.2
     uncertain: float = 0.65
     classes: float = 0.65
-    shape: float = 0.5
+    shape: float = 0.2
     poor: float = 0.5
     size: float = 1.9
     silence_s: float = 60.0
@@ -115,7 +115,7 @@ class Drift:
         bounds: when a change counts.
     """
 
-    def __init__(self, classes: int, bounds: DriftBounds = DriftBounds()) -> None:  # noqa: B008 it is frozen
+    def __init__(self, classes: int, bounds: DriftBounds = DriftBounds()) -> None:
         self.classes, self.bounds = classes, bounds
         self.restart()
 

@@ -47,8 +47,8 @@ class StreamBeat:
         flags: see ``ecgfed.beats.extract``.
         uncertain: whether its class is not to be relied on.
         far: whether it looks like none the model was trained on.
-        stage: ``early``, with what was known so far; ``final``, what the whole recording gives; or ``withdrawn``: it was
-            told early and is none.
+        stage: ``early``, with what was known so far; ``final``, what the whole recording gives; or ``withdrawn``: it
+            was told early and is none.
         late_s: signal that had come since the R peak when this was said, in seconds.
     """
 

@@ -1,0 +1,158 @@
+"""What a stream says, how late, and in how much memory: on DS1 records, and on a made-up day.
+
+    python benchmarks/stream/run.py --source MITDB --work DIR [--records 106 208 ...] [--no-day]
+
+Each record goes through three streams: with the model in the package (RR features of version 2), told early once the
+next beat is known; with early answers that do not wait; and as far as the windows with RR features of version 1. The
+final answers are compared with ``ecgfed.predict``'s. The day is a made-up rhythm at 128 samples a second, with gaps.
+"""
+
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common import parser, remembered, save, script
+
+import ecgfed
+from ecgfed.beats.stream import BeatStream
+from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
+from ecgfed.device.shipped import shipped_model
+from ecgfed.record.reader import read_recording
+from ecgfed.signal.quality import lead_quality, rails
+from ecgfed.testing.ecg import synthetic_ecg
+
+LEAD, CHUNK = "MLII", 1000
+#: DS1 records with many ventricular or atrial beats, atrial fibrillation, a rail, and two with little of anything.
+RECORDS = ("101", "106", "116", "119", "201", "208", "209", "223")
+DAY_HZ = 128.0
+
+
+def everything(
+    classifier: Classifier,
+    signals: NDArray[np.float64],
+    fs_hz: float,
+    rails_mv: tuple[float, ...],
+    early: Literal["", "next", "now"],
+) -> list[StreamBeat]:
+    """Return all that a stream says of a recording."""
+    stream = StreamClassifier(classifier, fs_hz, leads=len(signals), rails_mv=rails_mv, early=early)
+    found = []
+    for at in range(0, signals.shape[1], CHUNK):
+        found += stream.push(signals[:, at : at + CHUNK])
+    return found + stream.finish()
+
+
+def lateness(late_s: list[float]) -> dict[str, float]:
+    """Return median and maximum."""
+    return {"median_s": round(float(np.median(late_s)), 2), "most_s": round(max(late_s), 2)}
+
+
+def version_one(signals: NDArray[np.float64], fs_hz: float, rails_mv: tuple[float, ...]) -> dict[str, float]:
+    """Return how late beats are final whose RR features are of version 1."""
+    stream, late = BeatStream(fs_hz, len(signals), 0, 1, rails_mv, ""), []
+    for at in range(0, signals.shape[1] // stream.step * stream.step, stream.step):
+        told = stream.look(signals[:, at : at + stream.step])
+        late += ((told.at - told.final.sample) / fs_hz).tolist()
+    return lateness(late)
+
+
+def of_record(classifier: Classifier, source: Path, name: str) -> dict[str, Any]:
+    """Compare a record's stream with its whole, and early answers with final ones."""
+    recording = read_recording(source / name, (LEAD,), every_lead=True)
+    signals = np.roll(recording.signals_mv, -recording.leads.index(recording.lead), axis=0)
+    whole, fs_hz = ecgfed.predict(source / name), recording.fs_hz
+    rails_mv = rails(signals[0])
+    before = process_time()
+    found = everything(classifier, signals, fs_hz, rails_mv, "next")
+    cpu_s = process_time() - before
+    at_once = everything(classifier, signals, fs_hz, rails_mv, "now")
+    untold = [one for one in everything(classifier, signals, fs_hz, (), "") if one.stage == "final"]
+    final = {one.sample: one for one in found if one.stage == "final"}
+    same = list(final) == whole.sample.tolist()
+    row: dict[str, Any] = {
+        "beats": len(final),
+        "same_peaks": same,
+        "other_labels": int(sum(a.label != b for a, b in zip(final.values(), whole.label.tolist(), strict=True))),
+        "probability_apart": float(
+            max(np.abs(a.probabilities - b).max() for a, b in zip(final.values(), whole.probability, strict=True))
+        ),
+        "withdrawn": sum(one.stage == "withdrawn" for one in found),
+        "final": lateness([one.late_s for one in final.values() if one.time_s < recording.duration_s - 150]),
+        "final_version_1": version_one(signals, fs_hz, rails_mv),
+        "cpu_s": round(cpu_s, 1),
+        "rail_s": lead_quality(signals[0], fs_hz).seconds().get("rail", 0.0),
+        "rails_untold_other_labels": sum(one.label != final[one.sample].label for one in untold if one.sample in final),
+        "rails_untold_other_peaks": len({one.sample for one in untold} ^ set(final)),
+    }
+    for how, answers in (("next", found), ("now", at_once)):
+        early = [one for one in answers if one.stage == "early"]
+        both = [(one, final[one.sample]) for one in early if one.sample in final]
+        row[how] = {
+            "told": len(early),
+            **lateness([one.late_s for one in early]),
+            "other_label": sum(a.label != b.label for a, b in both),
+            "other_label_and_sure": sum(a.label != b.label and not a.uncertain for a, b in both),
+            "sure": sum(not a.uncertain for a, _ in both),
+        }
+    return row
+
+
+def day() -> Iterator[NDArray[np.float64]]:
+    """Yield a day, a minute at a time: two hours' rhythm again and again, with gaps and a lead that comes off."""
+    hours = synthetic_ecg(DAY_HZ, 7200.0, seed=1).signals_mv[0]
+    minute = round(60 * DAY_HZ)
+    for number in range(24 * 60):
+        at = number % 120 * minute
+        part = hours[at : at + minute].copy()
+        if number % 37 == 5:
+            part[minute // 3 : minute // 2] = np.nan
+        elif number % 171 < 3:
+            part[:] = 0.0
+        yield part
+
+
+def memory_mb() -> float:
+    """Return the most memory this process has had so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def of_a_day(classifier: Classifier) -> dict[str, Any]:
+    """Return beats, CPU seconds and the most memory after each hour."""
+    stream, beats, memory, before = StreamClassifier(classifier, DAY_HZ, early="next"), 0, [], process_time()
+    for number, part in enumerate(day()):
+        beats += sum(one.stage == "final" for one in stream.push(part))
+        if number % 60 == 59:
+            memory.append(round(memory_mb(), 1))
+            print(f"hour {len(memory)}: {memory[-1]} MB", flush=True)
+    beats += len(stream.finish())
+    return {"fs_hz": DAY_HZ, "beats": beats, "cpu_s": round(process_time() - before), "memory_mb": memory}
+
+
+def main() -> None:
+    """Measure what ``--work`` does not hold yet."""
+    asking = parser(__doc__ or "", __file__)
+    asking.add_argument("--records", nargs="*", default=list(RECORDS))
+    asking.add_argument("--no-day", action="store_true")
+    asked = asking.parse_args()
+    classifier = open_bundle(shipped_model()).classifier()
+    asked.work.mkdir(parents=True, exist_ok=True)
+    kept, records = asked.work / "found.json", {}
+    results: dict[str, Any] = {}
+    if not asked.no_day:
+        results["day"] = remembered(kept, "day", lambda: of_a_day(classifier))
+    for name in asked.records:
+        records[name] = remembered(kept, name, lambda name=name: of_record(classifier, asked.source, name))
+        print(name, records[name], flush=True)
+    save(asked, {**results, "records": records})
+
+
+if __name__ == "__main__":
+    script(main)

@@ -1,6 +1,6 @@
 """Beats of a recording that comes sample by sample: R peaks, windows and RR features, as ``path`` makes them of a file.
 
-A beat is cut twice. Early, some three seconds after its R peak, with what is known so far, as if the recording ended
+A beat is cut twice. Early, some four seconds after its R peak, with what is known so far, as if the recording ended
 here; and finally, once nothing that may still come can change it: then it is what ``read_beats`` finds in the whole,
 but for the rounding of the filter's sums. All is done at every quarter of a second of the stream, so that nothing
 depends on how the samples came.

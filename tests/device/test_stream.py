@@ -288,7 +288,9 @@ def test_memory_does_not_grow_with_the_recording() -> None:
     assert most[2] < 1.1 * most[1]
 
 
-@pytest.mark.parametrize("name", ["106", "116", "119", "208"])
+@pytest.mark.slow
+@pytest.mark.mitdb
+@pytest.mark.parametrize("name", ["106", "116", "208"])
 def test_real_records(mitdb: Path, classifier: Classifier, name: str) -> None:
     """116 is at the rail three times."""
     recording = read_recording(mitdb / name, ("MLII",), every_lead=True)

@@ -217,6 +217,26 @@ def test_the_commands_and_the_stream_of_the_qrs_page_run_on_real_recordings(mitd
 
 
 @pytest.mark.slow
+@pytest.mark.mitdb
+def test_the_stream_of_its_page_runs_on_a_real_recording(mitdb: Path, tmp_path: Path) -> None:
+    """With the model in the package, which knows no patient, in place of the reader's own bundle."""
+    (snippet,) = blocks(ROOT / "docs" / "stream.md", "python")
+    given = (
+        "from ecgfed.record.wfdb_files import read_recording\n"
+        "from ecgfed.device.shipped import shipped_model\n"
+        f"signals_mv = read_recording({str(mitdb / '208')!r}, ('MLII',), every_lead=True).signals_mv[:, :18000]\n"
+    )
+    snippet = snippet.replace('"bundle"', "shipped_model()").replace('patient="208"', "patient=None")
+    done = subprocess.run([sys.executable, "-c", given + snippet], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    told = {stage: {line[1]: line[2] for line in lines if line[0] == stage} for stage in ("early", "final")}
+    assert len(told["final"]) > 70
+    assert {"N", "V"} <= set(told["final"].values())
+    assert set(told["early"]) < set(told["final"])
+
+
+@pytest.mark.slow
 @pytest.mark.cifar10
 def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_path: Path) -> None:
     (tmp_path / "cifar10").symlink_to(cifar10)

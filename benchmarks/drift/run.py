@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import DS1, parser, script, save  # noqa: E402
+from common import DS1, parser, save, script
 
-from ecgfed.beats.path import BeatOptions, cut_beats  # noqa: E402
-from ecgfed.device import Classifier, Drift, open_bundle  # noqa: E402
-from ecgfed.device.drift import DriftBounds  # noqa: E402
-from ecgfed.device.shipped import shipped_model  # noqa: E402
-from ecgfed.record.reader import read_recording  # noqa: E402
-from ecgfed.record.recording import Recording  # noqa: E402
+from ecgfed.beats.path import BeatOptions, cut_beats
+from ecgfed.device import Classifier, Drift, open_bundle
+from ecgfed.device.drift import DriftBounds
+from ecgfed.device.shipped import shipped_model
+from ecgfed.record.reader import read_recording
+from ecgfed.record.recording import Recording
 
 Signals = NDArray[np.float64]
 

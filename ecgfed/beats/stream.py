@@ -1,6 +1,6 @@
 """Beats of a recording that comes sample by sample: R peaks, windows and RR features, as ``path`` makes them of a file.
 
-A beat is cut twice. Early, some three seconds after its R peak, with what is known so far, as if the recording ended
+A beat is cut twice. Early, some four seconds after its R peak, with what is known so far, as if the recording ended
 here; and finally, once nothing that may still come can change it: then it is what ``read_beats`` finds in the whole,
 but for the rounding of the filter's sums. All is done at every quarter of a second of the stream, so that nothing
 depends on how the samples came.
@@ -131,14 +131,14 @@ class BeatStream:
         lead: the one in use.
         rr_version: of the RR features; 0 where none are wanted (those of version 1 are made).
         rails_mv: the values at which the converter of the lead in use ends.
-        early: whether beats are told early: ``next`` waits for the next beat, ``now`` for nothing, "" tells none.
+        early: tell every beat early too, once the next one is known, or ``EARLY_S`` after it.
 
     Raises:
         ValueError: as ``QrsDetector``.
     """
 
     def __init__(
-        self, fs_hz: float, leads: int, lead: int, rr_version: int, rails_mv: tuple[float, ...], early: str
+        self, fs_hz: float, leads: int, lead: int, rr_version: int, rails_mv: tuple[float, ...], *, early: bool
     ) -> None:
         self.fs_hz, self.lead, self.early = float(fs_hz), lead, early
         self.step = max(1, round(STEP_S * fs_hz))
@@ -223,7 +223,7 @@ class BeatStream:
         while self._waiting and not ended:
             peak, following = self._waiting[0], self._waiting[1] if len(self._waiting) > 1 else None
             late = now >= peak + max(EARLY_S * self.fs_hz, self._filtered.ahead)
-            if now < peak + self._filtered.ahead or not (late or self.early == "now" or following is not None):
+            if now < peak + self._filtered.ahead or not (late or following is not None):
                 break
             self._waiting.popleft()
             if self._quality.spans([Reason.SPIKE]).inside(np.array([peak]))[0]:

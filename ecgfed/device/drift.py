@@ -56,7 +56,7 @@ class DriftBounds:
     far: float = 0.2
     uncertain: float = 0.65
     classes: float = 0.65
-    shape: float = 0.5
+    shape: float = 0.2
     poor: float = 0.5
     size: float = 1.9
     silence_s: float = 60.0
@@ -115,7 +115,7 @@ class Drift:
         bounds: when a change counts.
     """
 
-    def __init__(self, classes: int, bounds: DriftBounds = DriftBounds()) -> None:  # noqa: B008 it is frozen
+    def __init__(self, classes: int, bounds: DriftBounds = DriftBounds()) -> None:
         self.classes, self.bounds = classes, bounds
         self.restart()
 
@@ -124,6 +124,7 @@ class Drift:
         self._at_first, self._now = _Counts(self.classes), _Counts(self.classes)
         self._last: deque[_Beat] = deque()
         self._on: dict[str, float] = {}
+        self.told_s = 0.0  #: of the last beat, in seconds
         self.events: deque[DriftEvent] = deque(maxlen=KEPT_EVENTS)
 
     @property
@@ -196,6 +197,7 @@ class Drift:
         uv = np.rint(1000.0 * window_mv.astype(np.float64)).astype(np.int64)
         shape_uv, size_uv = uv.reshape(SHAPE, _EACH).sum(axis=1) // _EACH, int(np.ptp(uv[QRS]))
         beat = _Beat(label, uncertain, far, bool(flags & FLAG_POOR_QUALITY), size_uv, shape_uv)
+        self.told_s = time_s
         if self._at_first.good < self.bounds.first:
             self._at_first.add(beat)
         self._last.append(beat)

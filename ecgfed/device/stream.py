@@ -18,8 +18,6 @@ from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.signal.qrs import DELAY_S, MIN_FS_HZ
 from ecgfed.signal.stream_quality import DECIDED_S
 
-#: When beats are told: early and finally (``next``, ``now``), or finally alone.
-EARLY = ("", "next", "now")
 #: The longest gap that a stream passes over, in seconds: a week. More is a wrong clock.
 LONGEST_GAP_S = 7 * 86_400.0
 #: How much of a gap is taken at once.
@@ -47,8 +45,8 @@ class StreamBeat:
         flags: see ``ecgfed.beats.extract``.
         uncertain: whether its class is not to be relied on.
         far: whether it looks like none the model was trained on.
-        stage: ``early``, with what was known so far; ``final``, what the whole recording gives; or ``withdrawn``: it was
-            told early and is none.
+        stage: ``early``, with what was known so far; ``final``, what the whole recording gives; or ``withdrawn``: it
+            was told early and is none.
         late_s: signal that had come since the R peak when this was said, in seconds.
     """
 
@@ -79,12 +77,12 @@ class StreamClassifier:
         lead: the lead in use, whose windows are classified.
         rails_mv: the values in millivolt at which the converter of the lead in use ends, where they are known: what
             stays there shows no heart. ``predict`` takes the recording's own extremes, which no stream can know.
-        early: tell every beat early too: ``next`` once its next beat is known, ``EARLY_S`` after it at the latest;
-            ``now`` once its window is complete.
+        early: tell every beat early too, within some four seconds, with what is known by then: as if the recording
+            ended with the next R peak, or here.
         drift: what to watch the answers with; None makes one with the usual bounds.
 
     Raises:
-        RecordError: a sampling frequency below 100 Hz, leads that are not there, or a word for ``early`` that is none.
+        RecordError: a sampling frequency below 100 Hz, or leads that are not there.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class StreamClassifier:
         leads: int = 1,
         lead: int = 0,
         rails_mv: Sequence[float] = (),
-        early: Literal["", "next", "now"] = "",
+        early: bool = False,
         drift: Drift | None = None,
     ) -> None:
         check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recorder's own")
@@ -103,16 +101,14 @@ class StreamClassifier:
             raise RecordError("fs_hz", f"is {fs_hz:g}", f"{MIN_FS_HZ:g} Hz or more, to find beats")
         if isinstance(leads, bool) or not 1 <= leads <= 256 or not 0 <= lead < leads:
             raise RecordError("lead", f"is {lead!r:.20} of {leads!r:.20}", "0 to one less than the number of leads")
-        if early not in EARLY:
-            raise RecordError("early", f"is {early!r:.40}", "'next', 'now', or '' for none")
         self.classifier, self.fs_hz, self.leads, self.lead = classifier, float(fs_hz), leads, lead
-        self.rails_mv, self.early = tuple(map(float, rails_mv)), early
+        self.rails_mv, self.early = tuple(map(float, rails_mv)), bool(early)
         self.drift = drift or Drift(len(classifier.classes))
         self._begin()
 
     def _begin(self) -> None:
         rr = self.classifier.rr or 1
-        self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, self.early)
+        self._beats = BeatStream(self.fs_hz, self.leads, self.lead, rr, self.rails_mv, early=self.early)
         self._waiting = np.empty((self.leads, 0))
         self.seen = 0
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.signal import correlate, lfilter
 
 from ecgfed.beats.extract import windows_around
-from ecgfed.signal.filters import band_pass, band_pass_taps, fill_gaps
+from ecgfed.signal.filters import band_pass, band_pass_taps, bridged, fill_gaps
 
 RATES = pytest.mark.parametrize("fs_hz", [250.0, 360.0, 500.0, 257.3])
 
@@ -123,3 +123,32 @@ def test_what_is_given_stays_as_it_was() -> None:
     assert np.isnan(signal[1])
     with pytest.raises(ValueError, match="read-only"):
         band_pass_taps(360.0)[0] = 1.0
+
+
+def test_a_long_gap_holds_the_value_before_it_and_from_its_middle_on_the_one_behind() -> None:
+    """So that nothing before it waits for its end, and nothing behind it asks when it began."""
+    signal = np.array([2.0, *[np.nan] * 4, 4.0, *[np.nan] * 5, 9.0, np.nan])
+    filled, _ = fill_gaps(signal, 4)
+    assert filled.tolist() == pytest.approx([2, 2.4, 2.8, 3.2, 3.6, 4, 4, 4, 9, 9, 9, 9, 9])
+    assert fill_gaps(signal)[0].tolist()[6:11] == pytest.approx([4 + 5 * part / 6 for part in range(1, 6)])
+
+
+@pytest.mark.parametrize("longest", [None, 2, 6, 30])
+def test_a_part_is_bridged_as_in_the_whole(longest: int | None) -> None:
+    rng = np.random.default_rng(5)
+    signal = rng.normal(size=400)
+    signal[rng.random(400) < 0.4] = np.nan
+    signal[100:150] = signal[380:] = np.nan
+    whole, gap = fill_gaps(signal, longest)
+    for start, stop in ((0, 90), (90, 120), (110, 130), (120, 400), (390, 400)):
+        valid = np.flatnonzero(~gap)
+        before, behind = valid[valid < start], valid[valid >= stop]
+        part = bridged(
+            signal[start:stop].copy(),
+            gap[start:stop],
+            longest,
+            first=start,
+            before=(int(before[-1]), float(signal[before[-1]])) if len(before) else None,
+            behind=(int(behind[0]), float(signal[behind[0]])) if len(behind) else None,
+        )
+        assert np.array_equal(part, whole[start:stop])

@@ -101,6 +101,8 @@ def test_every_option_the_docs_name_exists() -> None:
             [BIN / "ecgfed", *command, "--help"], capture_output=True, text=True, check=True, env=environment
         )
         known |= set(re.findall(r"--[a-z][a-z-]+", said.stdout))
+    live = [sys.executable, "-m", "ecgfed.web.live", "--help"]
+    known |= set(re.findall(r"--[a-z][a-z-]+", subprocess.run(live, capture_output=True, text=True, check=True).stdout))
     for page in PAGES:
         for line in page.read_text().splitlines():
             for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line):

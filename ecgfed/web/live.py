@@ -40,11 +40,15 @@ def onnx_runtime(folder: Path) -> tuple[str, bytes]:
     """
     missing = [name for name in (SCRIPT, WASM) if not (folder / name).is_file()]
     if missing:
-        raise OptionError("--ort", f"{folder} holds no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}")
+        raise OptionError(
+            "--ort", f"{folder} holds no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}"
+        )
     text = read_bounded(folder / SCRIPT, _MOST_RUNTIME, OptionError).decode("utf-8")
     found = _EXPORTS.search(text)
     if found is None:
-        raise OptionError("--ort", f"{folder / SCRIPT} ends in no list of exports", f"a version of {PACKAGE} that is known")
+        raise OptionError(
+            "--ort", f"{folder / SCRIPT} ends in no list of exports", f"a version of {PACKAGE} that is known"
+        )
     pairs = [re.split(r"\s+as\s+", one.strip()) for one in found[1].split(",")]
     given = ", ".join(f"{pair[-1]}: {pair[0]}" for pair in pairs if pair[-1] != "default")
     return f"const ort = (() => {{\n{text[: found.start()]}\nreturn {{ {given} }};\n}})();\n", read_bounded(
@@ -99,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         folder = asked.bundle or Path(str(files("ecgfed"))) / "model"
         bundle = None if asked.no_bundle else bundle_files(folder)
-        html = live_page(onnx_runtime(asked.ort), bundle, asked.bundle.resolve().name if asked.bundle else "ecgfed/model")
+        html = live_page(
+            onnx_runtime(asked.ort), bundle, asked.bundle.resolve().name if asked.bundle else "ecgfed/model"
+        )
         check_free([asked.out], [], overwrite=asked.overwrite)
         write_together({asked.out: html.encode("utf-8")})
     except EcgfedError as problem:

@@ -56,7 +56,9 @@ def bundled(entry: str, name: str) -> str:
             taken = "".join(f"const {{ {', '.join(names)} }} = {held};\n" for names, held in needs + again)
             done[module] = f"${len(done)}"
             given = ", ".join(exported)
-            parts.append(f'const {done[module]} = (() => {{\n"use strict";\n{taken}{body}return {{ {given} }};\n}})();\n')
+            parts.append(
+                f'const {done[module]} = (() => {{\n"use strict";\n{taken}{body}return {{ {given} }};\n}})();\n'
+            )
         return done[module]
 
     last = add(entry)

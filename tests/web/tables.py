@@ -29,7 +29,9 @@ def qrs_weights() -> str:
             name: {
                 "shape": list(stored[name].shape),
                 "bits": stored[name].dtype.itemsize * 8,
-                "base64": base64.b64encode(stored[name].astype(stored[name].dtype.newbyteorder("<")).tobytes()).decode(),
+                "base64": base64.b64encode(
+                    stored[name].astype(stored[name].dtype.newbyteorder("<")).tobytes()
+                ).decode(),
             }
             for name in stored.files
         }
@@ -47,7 +49,9 @@ def lead_table() -> str:
         "aboutEcg": lead_names._ABOUT_ECG.pattern,
         "eeg": lead_names._EEG.pattern,
     }
-    return _module("Names of leads, and patterns of other signals' names (ecgfed/record/lead_names.py).", "NAMES", value)
+    return _module(
+        "Names of leads, and patterns of other signals' names (ecgfed/record/lead_names.py).", "NAMES", value
+    )
 
 
 #: File of the runtime -> its text.

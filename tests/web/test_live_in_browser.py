@@ -58,7 +58,12 @@ def told(ort: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "page": str(folder / "live.html"),
         "recording": files,
         "bundle": [str(folder / "another.zip")],
-        "bad": [[str(bad / "cut.hea"), str(bad / "cut.dat")], [str(bad / "table.csv")], [str(bad / "odd.bin")], files[1:]],
+        "bad": [
+            [str(bad / "cut.hea"), str(bad / "cut.dat")],
+            [str(bad / "table.csv")],
+            [str(bad / "odd.bin")],
+            files[1:],
+        ],
         "lines": lines_of(record),
     }
     (folder / "given.json").write_text(json.dumps(given))

@@ -1,12 +1,13 @@
 """The JavaScript runtime beside Python, stage by stage, on the same signals: filter, detector, quality, RR, windows."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import synthetic_signal
 from node_runtime import in_node, of, own
-from numpy.typing import NDArray
+from spoiled_signals import spoiled
 
 from ecgfed.beats.context import FEATURES, ContextStream
 from ecgfed.beats.extract import windows_around
@@ -22,26 +23,6 @@ pytestmark = pytest.mark.browser
 RATES_HZ = (100.0, 125.0, 128.0, 180.0, 200.0, 250.0, 257.31, 300.0, 360.0, 500.0, 977.0, 1000.0)
 #: Sums of products round by their order, which is another one in Python (Fourier transforms): millivolt.
 ROUNDING_MV = 1e-12
-
-
-def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[np.float64]:
-    """Return two leads (2, samples) with gaps, a flat line, a rail, spikes, noise and a jump of the baseline."""
-    signal, _ = synthetic_signal(beats, fs_hz=fs_hz, seed=seed)
-    rng = np.random.default_rng(seed)
-    at = {name: round(s * fs_hz) for name, s in {"gap": 8, "flat": 18, "rail": 25, "noise": 34, "jump": 44}.items()}
-    other = 0.6 * signal + 0.02 * rng.standard_normal(len(signal))
-    signal[at["gap"] : at["gap"] + round(2.5 * fs_hz)] = np.nan
-    signal[at["flat"] : at["flat"] + round(3 * fs_hz)] = 0.05
-    signal[at["rail"] : at["rail"] + round(0.4 * fs_hz)] = -6.0
-    span = slice(at["noise"], at["noise"] + round(4 * fs_hz))
-    signal[span] += 0.3 * rng.standard_normal(span.stop - span.start)
-    signal[at["jump"] :] += 2.5
-    for where in rng.integers(round(59 * fs_hz), len(signal) - round(2 * fs_hz), 3):
-        signal[where : where + max(2, round(0.01 * fs_hz))] += 9.0
-    signal[: round(0.3 * fs_hz)] = np.nan
-    both = np.stack([signal, other])
-    both[:, round(56 * fs_hz) : round(58 * fs_hz)] = np.nan
-    return both
 
 
 def test_the_taps_and_the_filtered_signal_are_pythons() -> None:
@@ -135,7 +116,7 @@ def test_void_intervals_are_pythons() -> None:
     rng = np.random.default_rng(1)
     peaks = np.cumsum(rng.integers(100, 5000, 300))
     starts = np.sort(rng.choice(peaks[-1], 80, replace=False))
-    lost = [(int(a), int(min(a + rng.integers(1, 200), b - 1))) for a, b in zip(starts, starts[1:], strict=False)]
+    lost = [(int(a), int(min(a + rng.integers(1, 200), b - 1))) for a, b in pairwise(starts)]
     lost = [(a, b) for a, b in lost if b > a]
     (found,) = in_node(of("rr.js", "intervalsS", peaks.tolist(), 360.0, lost))
     expected = intervals_s(peaks, 360.0, lost)

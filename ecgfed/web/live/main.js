@@ -36,6 +36,7 @@ class Page {
     this.live = { samples: new Float64Array(0), first: 0, fsHz: 0, lead: "", on: false };
     /** @type {(() => void) | null} */
     this.stop = null;
+    this.over = true; // no source is at work
   }
 
   /** Say what is going on, or what is wrong. @param {string} text @param {boolean} wrong */
@@ -150,6 +151,7 @@ class Page {
     let stream = null;
     let lead = 0;
     this.forget();
+    this.over = false;
     return {
       begin: async (about) => {
         lead = this.leadOf(about.leads);
@@ -164,6 +166,7 @@ class Page {
       },
       end: async (problem) => {
         this.stop = null;
+        this.over = true;
         await this.attempt(async () => {
           if (stream) this.tell(await stream.finish());
           this.live.on = false;
@@ -266,7 +269,8 @@ class Page {
   /** @param {() => Promise<() => void>} source */
   async listen(source) {
     await this.attempt(async () => {
-      this.stop = await source();
+      const stop = await source();
+      this.stop = this.over ? null : stop; // a short one may have ended by now
     });
   }
 

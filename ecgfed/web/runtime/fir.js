@@ -83,7 +83,30 @@ export function inner(signal, taps) {
   const half = taps.length >> 1;
   const out = new Float64Array(Math.max(signal.length - 2 * half, 0));
   const centre = taps[half];
-  for (let i = 0; i < out.length; i += 1) {
+  const fours = out.length - (out.length % 4);
+  for (let i = 0; i < fours; i += 4) {
+    let [one, two, three, four] = [0, 0, 0, 0];
+    let [a, b, c] = [signal[i], signal[i + 1], signal[i + 2]]; // samples on the left move up as they go on, on the right down
+    let [x, y, z] = [signal[i + 2 * half + 1], signal[i + 2 * half + 2], signal[i + 2 * half + 3]];
+    for (let k = 0, low = i + 3, high = i + 2 * half; k < half; k += 1, low += 1, high -= 1) {
+      const [tap, d, w] = [taps[k], signal[low], signal[high]];
+      one += tap * (a + w);
+      two += tap * (b + x);
+      three += tap * (c + y);
+      four += tap * (d + z);
+      a = b;
+      b = c;
+      c = d;
+      z = y;
+      y = x;
+      x = w;
+    }
+    out[i] = one + centre * signal[i + half];
+    out[i + 1] = two + centre * signal[i + half + 1];
+    out[i + 2] = three + centre * signal[i + half + 2];
+    out[i + 3] = four + centre * signal[i + half + 3];
+  }
+  for (let i = fours; i < out.length; i += 1) {
     let sum = 0;
     for (let k = 0, low = i, high = i + 2 * half; k < half; k += 1, low += 1, high -= 1) {
       sum += taps[k] * (signal[low] + signal[high]);

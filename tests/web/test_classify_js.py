@@ -1,0 +1,184 @@
+"""Bundles, classification and streams of the JavaScript runtime in Node, beside Python's own."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import write_record
+from node_runtime import Refused, in_node, own
+from spoiled_signals import spoiled
+
+import ecgfed
+from ecgfed.device import open_bundle
+from ecgfed.device.canonical import digest_of
+from ecgfed.record.opening import open_recording
+
+pytestmark = pytest.mark.browser
+MODEL = Path(ecgfed.__file__).parent / "model"
+RUNNER = ("onnxruntime-node",)
+
+
+def told_of(path: Path) -> dict[str, Any]:
+    """Return a recording as JavaScript takes it."""
+    recording = open_recording(path, (), every_lead=True)
+    return {
+        "name": recording.name,
+        "fsHz": recording.fs_hz,
+        "leads": list(recording.leads),
+        "signalsMv": np.asarray(recording.signals_mv),
+    }
+
+
+def same_beats(found: list[dict[str, Any]], python: Any) -> None:
+    """Compare beats of JavaScript with a prediction of Python."""
+    assert [one["sample"] for one in found] == python.sample.tolist()
+    assert [one["class"] for one in found] == list(python.names)
+    assert [one["symbol"] for one in found] == [one["symbol"] for one in python.beats()]
+    assert [one["flags"] for one in found] == python.flags.tolist()
+    assert [one["poorQuality"] for one in found] == list(python.poor)
+    assert [one["far"] for one in found] == python.far.tolist()
+    assert [one["uncertain"] for one in found] == python.uncertain.tolist()
+    probability = np.stack([one["probabilities"] for one in found])
+    assert np.abs(probability - python.probability).max() < 1e-4
+
+
+@pytest.fixture(scope="module")
+def personal(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle with a model for each of the four synthetic patients."""
+    out = tmp_path_factory.mktemp("personal") / "bundle"
+    ecgfed.export(fedavg_run, out)
+    return out
+
+
+def test_the_model_in_the_package_answers_as_python(tmp_path: Path) -> None:
+    records = [write_record(tmp_path, "a", "NNNNV" * 14, seed=1), write_record(tmp_path, "b", "NNA" * 20, fs_hz=250.0)]
+    jobs = [own("classified", {"bundle": str(MODEL)}, told_of(one), {}) for one in records]
+    for record, found in zip(records, in_node(*jobs, packages=RUNNER), strict=True):
+        same_beats(found, ecgfed.predict(record))
+
+
+def test_every_patients_model_answers_as_python(personal: Path, records: Path) -> None:
+    bundle = open_bundle(personal)
+    patients = [None, *bundle.patients]
+    record = records / "p1"
+    jobs = [own("classified", {"bundle": str(personal), "patient": one}, told_of(record), {}) for one in patients]
+    (about, *found) = in_node(own("opened", {"bundle": str(personal)}), *jobs, packages=RUNNER)
+    assert about["patients"] == list(bundle.patients)
+    assert (about["classes"], about["leads"]) == (list(bundle.classes), list(bundle.leads))
+    assert about["rrVersion"] == bundle.rr_version
+    for patient, one in zip(patients, found, strict=True):
+        same_beats(one, ecgfed.predict(personal, record, patient=patient, force=True))
+
+
+@pytest.mark.parametrize("rr_version", [1, 2])
+def test_a_stream_gives_the_beats_of_the_whole_to_the_last_bit(rr_version: int) -> None:
+    """However it is cut: with gaps, a flat line, a rail, a spike, noise and a jump of the baseline."""
+    sizes: list[list[int]] = [[90], [1, 13, 1000, 5000], [10**9]]
+    jobs = []
+    for fs_hz in (250.0, 360.0):
+        signals = spoiled(fs_hz, seed=9)
+        signals[:, : round(2 * fs_hz)] = np.nan
+        told = {"fsHz": fs_hz, "leads": ["MLII", "V1"], "signalsMv": signals}
+        how = {"lead": 0, "railsMv": [-6.0]}
+        jobs += [own("streamed", {"bundle": str(MODEL)}, told, how, one, rr_version) for one in sizes]
+    for found in in_node(*jobs, packages=RUNNER):
+        assert len(found["beats"]) == len(found["whole"]) > 50
+        for beat, whole in zip(found["beats"], found["whole"], strict=True):
+            assert beat["final"]
+            for name in ("sample", "flags", "poorQuality"):
+                assert beat[name] == whole[name]
+            assert np.array_equal(beat["windowMv"], whole["windowMv"])
+            assert np.array_equal(beat["rr"], whole["rr"])
+
+
+def test_a_stream_says_early_what_it_says_again_in_the_end(tmp_path: Path) -> None:
+    record = write_record(tmp_path, "early", "NNNNV" * 30, seed=2)
+    told, how = told_of(record), {"lead": 0, "early": True}
+    (found,) = in_node(own("streamed", {"bundle": str(MODEL)}, told, how, [90]), packages=RUNNER)
+    final = [one for one in found["beats"] if one["final"]]
+    early = {one["sample"]: one for one in found["beats"] if not one["final"]}
+    assert [one["class"] for one in final] == [one["class"] for one in found["whole"]]
+    assert len(early) >= len(final) - 10  # of the last seconds nothing is early
+    assert set(early) <= {one["sample"] for one in final}
+    same = np.mean([early[one["sample"]]["class"] == one["class"] for one in final if one["sample"] in early])
+    assert same > 0.9
+
+
+def test_a_zip_file_and_files_by_name_are_a_bundle_too(tmp_path: Path) -> None:
+    packed = shutil.make_archive(str(tmp_path / "bundle"), "zip", MODEL)
+    by_name = {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in MODEL.iterdir()}
+    in_folder = {f"some/folder/{name}": data for name, data in by_name.items()}
+    jobs = [own("opened", {"bundle": packed}), own("opened", {"files": by_name}), own("opened", {"files": in_folder})]
+    for found in in_node(*jobs, packages=RUNNER):
+        assert found["classes"] == ["N", "S", "V", "F", "Q"]
+
+
+def spoil_manifest(folder: Path, change: dict[str, Any], *, bound: bool) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text()) | change
+    if bound:
+        manifest["digest"] = digest_of(manifest, "digest")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def spoiled_bundles(folder: Path) -> dict[str, Path]:
+    """Return bundles that must not open, and what is said of each."""
+    made = {}
+
+    def copy(name: str, said: str) -> Path:
+        made[said] = folder / name
+        return Path(shutil.copytree(MODEL, folder / name))
+
+    spoil_manifest(copy("edited", "was changed (its digest"), {"method": "another"}, bound=False)
+    spoil_manifest(copy("filter", "FIR band-pass 0.5-40 Hz"), {"filter": "none"}, bound=True)
+    spoil_manifest(copy("version", "schema version 99"), {"schema_version": 99}, bound=True)
+    spoil_manifest(copy("classes", "classes in another order"), {"classes": ["V", "N", "S", "F", "Q"]}, bound=True)
+    spoil_manifest(copy("method", "says method"), {"method": "another"}, bound=True)
+    spoil_manifest(copy("inputs", "those of a net of ecgfed"), {"inputs": {"window": [1, 300]}}, bound=True)
+    data = bytearray((MODEL / "global.onnx").read_bytes())
+    data[5000] ^= 1
+    (copy("flipped", "was changed (its SHA-256") / "global.onnx").write_bytes(data)
+    (copy("missing", "does not exist") / "far.onnx").unlink()
+    (copy("text", "cannot be read as JSON") / "manifest.json").write_text("{")
+    manifest = json.loads((MODEL / "manifest.json").read_text())
+    outside = {**manifest["files"], "../outside.onnx": manifest["files"]["far.onnx"]}
+    spoil_manifest(copy("outside", "files that are not the bundle's"), {"files": outside}, bound=True)
+    return made
+
+
+def test_bundles_that_were_changed_are_refused_in_one_line(tmp_path: Path) -> None:
+    made = spoiled_bundles(tmp_path)
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(Path(shutil.make_archive(str(tmp_path / "whole"), "zip", MODEL)).read_bytes()[:-30])
+    made |= {"is no zip file": cut, "is no folder": tmp_path / "nowhere"}
+    found = in_node(*(own("opened", {"bundle": str(path)}) for path in made.values()), packages=RUNNER)
+    for said, one in zip(made, found, strict=True):
+        assert isinstance(one, Refused), said
+        assert said in one.line
+        assert "\n" not in one.line
+
+
+def test_what_cannot_be_classified_is_refused_in_one_line() -> None:
+    signal = spoiled(360.0, seed=2)
+    flat = np.zeros(3600)
+    asked: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "sampling frequency 50 Hz": ({"fsHz": 50, "leads": ["MLII"], "signalsMv": signal[:1]}, {}),
+        "has no lead MLII; it has V1": ({"fsHz": 360, "leads": ["V1"], "signalsMv": signal[:1]}, {}),
+        "is flat": ({"fsHz": 360, "leads": ["MLII", "V1"], "signalsMv": np.stack([flat, flat])}, {}),
+        "has no usable 3 s at a stretch (flat 10.0 s of 10.0 s)": (
+            {"fsHz": 360, "leads": ["MLII"], "signalsMv": flat[None]},
+            {},
+        ),
+        "lasts 1.0 s": ({"fsHz": 360, "leads": ["MLII"], "signalsMv": signal[:1, :360]}, {}),
+        "has no lead number 2": ({"fsHz": 360, "leads": ["MLII"], "signalsMv": signal[:1]}, {"lead": 2}),
+        "no patient 'x'": ({"fsHz": 360, "leads": ["MLII"], "signalsMv": signal[:1]}, {"patient": "x"}),
+    }
+    jobs = []
+    for recording, how in asked.values():
+        which = {"bundle": str(MODEL), "patient": how.pop("patient", None)}
+        jobs.append(own("classified", which, recording, how))
+    for said, one in zip(asked, in_node(*jobs, packages=RUNNER), strict=True):
+        assert isinstance(one, Refused), said
+        assert said in one.line

@@ -202,4 +202,23 @@ THROUGHPUT = [
     ),
 ]
 
-OF_BENCHMARKS: list[Figures] = [*CALIBRATION, *EC57, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]
+_RULE_COLUMNS = ("accepted", "mean_loss", "mean_agreement", "worst_agreement", "global_loss", "global_agreement")
+DEVICE = [
+    one
+    for page, names in (
+        ("benchmarks/device/README.md", ("`whole`", "`percentile` (the default)", "`least-squares`")),
+        ("docs/decisions/0047-int8.md", ("whole range", "between ten-thousandths", "least squares")),
+    )
+    for name, rule in zip(names, ("whole", "percentile", "least-squares"), strict=True)
+    for one in figures(
+        page,
+        "device/ranges.json",
+        {
+            f"| {name} | {{0}} | {' | '.join(['{4}'] * 5)} |": tuple(
+                ("rules", {"rule": rule}, column) for column in _RULE_COLUMNS
+            )
+        },
+    )
+]
+
+OF_BENCHMARKS: list[Figures] = [*CALIBRATION, *DEVICE, *EC57, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]

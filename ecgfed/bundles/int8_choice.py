@@ -49,7 +49,7 @@ class Int8Rule:
 
     loss: float = 0.01
     agreement: float = 0.99
-    ranges: str = "least-squares"
+    ranges: str = "percentile"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
-"""int8 forms of a bundle's graphs: weights as int8, and activations as int8 where a layer reads them.
+r"""int8 forms of a bundle's graphs: weights as int8, and activations as int8 where a layer reads them.
 
 A layer is a ``Conv``, ``Gemm`` or ``MatMul`` with weights of the net's own. Of each, with x what it reads:
 
 .. math::
-    q = \\operatorname{clip}(\\operatorname{round}(x / s_x) + z,\\ -128,\\ 127), \\qquad
-    y_o = s_x s_o \\sum (q - z)\\, w_o + b_o
+    q = \operatorname{clip}(\operatorname{round}(x / s_x) + z,\ -128,\ 127), \qquad
+    y_o = s_x s_o \sum (q - z)\, w_o + b_o
 
 with one scale s_x and zero point z for all of x, one scale s_o for each output channel, and int8 weights w between
 -127 and 127; ``round`` goes to the even number. The sum is a whole number below 2^24, so that int32 and float32 give

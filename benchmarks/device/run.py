@@ -1,0 +1,266 @@
+"""What a model costs on a device, in five forms: size, load, latency, throughput, a record from end to end, memory.
+
+    python benchmarks/device/run.py --source MITDB --work DIR [--tflite FILE [--litert PYTHON]] [--quick]
+
+The forms are ONNX in float and int8 (``onnxruntime``), the trained net in torch, plain and by ``torch.compile``, and a
+TFLite file of the same patient where one is named, run by ``ai-edge-litert`` in the environment of ``--litert``. Each
+lives in a process of its own, so that load time and peak memory are its own, on one thread. They are timed in turns, in
+an order drawn anew each turn, and compared with float ONNX of the same turn. A model is a patient's own: the record's.
+
+It reads any run with its bundle (``--run RUN --bundle BUNDLE``, exported with ``--int8``); where none is named it
+trains the 46 clients by record for ``--passes``. Every patient's int8 form is scored against the float one on test
+beats. ``--quick`` trains synthetic patients and takes few turns: it shows that all runs, and no figure of it is worth
+anything.
+"""
+
+import argparse
+import json
+import platform
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import ROOT, parser, prepared, print_table, save, script, trained
+from forms import agreed, by_patient, chain_bytes, logits_of, summary, test_rows
+
+import ecgfed
+from ecgfed.device.bundle import Bundle
+from ecgfed.errors import OptionError
+
+BATCH = 256
+#: turns; calls a turn of one beat, and of 256
+WHOLE, QUICK = (40, 100, 4), (2, 10, 2)
+FORMS = ("onnx", "int8", "eager", "compile", "tflite")
+WORKER = Path(__file__).with_name("worker.py")
+
+
+class Worker:
+    """One form in a process that answers line by line.
+
+    Args:
+        form: a name of ``FORMS``.
+        command: the interpreter and what the worker is given.
+        log: where what else it says is written.
+    """
+
+    def __init__(self, form: str, command: list[str], log: Path) -> None:
+        self.form, self.log = form, log
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT
+            )
+        self.about = self._answer()
+
+    def ask(self, **asked: Any) -> dict[str, Any]:
+        """Send a request and return the answer; raises OptionError where the process has died."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            last = self.log.read_text().strip().splitlines()[-1:]
+            raise OptionError(f"the form {self.form}", f"has failed: {' '.join(last)}", "an answer", f"see {self.log}")
+        return dict(json.loads(line))
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def model(given: argparse.Namespace) -> tuple[ecgfed.Run, Bundle]:
+    """Return the run and its bundle: those that are named, or ones made in ``--work``."""
+    if (given.run is None) != (given.bundle is None):
+        raise OptionError("--run and --bundle", "one of them alone", "both or neither")
+    if given.run is not None:
+        run, bundle = ecgfed.open_run(given.run), ecgfed.open_bundle(given.bundle)
+        if "int8" not in bundle.manifest:
+            raise OptionError("--bundle", f"{given.bundle} has no int8 forms", "one of 'ecgfed export --int8'")
+        return run, bundle
+    if given.quick:
+        options = {"verb": "prepare_demo", "patients": 3, "minutes": 2.0}
+        cohort = prepared_demo(given.work, options)
+        run = trained(cohort, given.work / "run", rounds=4, eval_every=0)
+    else:
+        run = trained(prepared(given.source, given.work, by="record"), given.work / "run", passes=given.passes)
+    if not (given.work / "bundle").is_dir():
+        ecgfed.export(run, given.work / "bundle", int8=True)
+    return run, ecgfed.open_bundle(given.work / "bundle")
+
+
+def prepared_demo(work: Path, options: dict[str, Any]) -> ecgfed.Cohort:
+    """Return the synthetic cohort in ``work``, made where it is not there yet."""
+    if not (work / "cohort").is_dir():
+        work.mkdir(parents=True, exist_ok=True)
+        return ecgfed.prepare_demo(work / "cohort", patients=options["patients"], minutes=options["minutes"])
+    return ecgfed.open_cohort(work / "cohort")
+
+
+def workers(given: argparse.Namespace, run: ecgfed.Run, bundle: Bundle, patient: str, beats: Path) -> list[Worker]:
+    """Start a process for each form."""
+    ours, python = [str(bundle.path.resolve()), patient], sys.executable
+    trained_one = [str(run.path.resolve()), patient]
+    commands = {"onnx": [python, ours], "int8": [python, ours], "eager": [python, trained_one]}
+    commands["compile"] = [python, trained_one]
+    if given.tflite is not None:
+        commands["tflite"] = [str(given.litert or python), [str(given.tflite.resolve())]]
+    started = []
+    for form, (interpreter, arguments) in commands.items():
+        if form in given.forms:
+            command = [str(interpreter), str(WORKER), form, *arguments, str(beats.resolve())]
+            started.append(Worker(form, command, given.work / f"{form}.log"))
+    return started
+
+
+def in_turns(
+    forms: list[Worker], turns: int, ask: Callable[[Worker], list[float]], seed: int
+) -> dict[str, list[list[float]]]:
+    """Return the seconds of each form's calls, a list a turn; the first turn warms up and is left out."""
+    order, found = random.Random(seed), {one.form: [] for one in forms}
+    for turn in range(turns + 1):
+        for one in order.sample(forms, len(forms)):
+            seconds = ask(one)
+            if turn:
+                found[one.form].append(seconds)
+    return found
+
+
+def ratio(ours: list[list[float]], theirs: list[list[float]]) -> float:
+    """Return how often faster than the others a form is: the median over turns of their medians' ratio."""
+    return statistics.median(statistics.median(b) / statistics.median(a) for a, b in zip(ours, theirs, strict=True))
+
+
+def timed(forms: list[Worker], given: argparse.Namespace, record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what each form costs in time."""
+    turns, single, many = QUICK if given.quick else WHOLE
+    one = in_turns(forms, turns, lambda form: form.ask(calls=single, beats=1)["seconds"], 1)
+    batch = in_turns(forms, turns, lambda form: form.ask(calls=many, beats=BATCH)["seconds"], 2)
+    reading = [form for form in forms if form.form != "tflite"]  # its environment reads no recording
+    whole = in_turns(reading, max(2, turns // 4), lambda form: [form.ask(**record)["seconds"]], 3)
+    found: dict[str, dict[str, Any]] = {}
+    for form in forms:
+        name = form.form
+        calls = np.concatenate(one[name])
+        found[name] = {
+            "ready_s": form.about["ready_s"],
+            "p50_us": float(np.quantile(calls, 0.5) * 1e6),
+            "p99_us": float(np.quantile(calls, 0.99) * 1e6),
+            "beats_per_s": BATCH / statistics.median(np.concatenate(batch[name])),
+            "record_s": statistics.median(np.concatenate(whole[name])) if name in whole else None,
+            "speed_one": ratio(one[name], one["onnx"]) if "onnx" in one else None,
+            "speed_batch": ratio(batch[name], batch["onnx"]) if "onnx" in batch else None,
+            "peak_mb": form.ask(peak=True)["peak_mb"],
+        }
+    return found
+
+
+def accuracy(forms: list[Worker], bundle: Bundle, cohort: ecgfed.Cohort, patient: str) -> dict[str, Any]:
+    """Compare what every form says of the patient's test beats with float ONNX."""
+    rows = test_rows(cohort, patient)
+    base = logits_of(bundle, cohort, patient, rows, int8=False)
+    found = {}
+    for form in forms:
+        found[form.form] = agreed(cohort.label[rows], base, np.array(form.ask(logits=True)["logits"], np.float32))
+    return found
+
+
+def size_of(form: str, given: argparse.Namespace, bundle: Bundle, patient: str) -> int | None:
+    """Return the bytes of what a form reads to answer for the patient; None of the torch forms, which read a run."""
+    if form == "tflite":
+        return int(given.tflite.stat().st_size)
+    return chain_bytes(bundle, patient, int8=form == "int8") if form in ("onnx", "int8") else None
+
+
+def arguments() -> argparse.Namespace:
+    made = parser(__doc__, __file__, required=False)
+    made.add_argument("--run", type=Path, help="a run; default: one is trained in --work")
+    made.add_argument("--bundle", type=Path, help="its bundle, exported with --int8")
+    made.add_argument("--passes", type=float, default=5.0)
+    made.add_argument("--record", default="208", help="the patient and record that is timed")
+    made.add_argument("--tflite", type=Path, help="the patient's model as a TFLite file")
+    made.add_argument("--litert", type=Path, help="a python with ai-edge-litert; default this one")
+    made.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    made.add_argument("--quick", action="store_true", help="synthetic patients, few turns: no figures")
+    return made.parse_args()
+
+
+def main() -> None:
+    given = arguments()
+    given.work.mkdir(parents=True, exist_ok=True)
+    run, bundle = model(given)
+    cohort = run.cohort()
+    patient = bundle.patients[0] if given.quick else given.record
+    if patient not in bundle.patients:
+        raise OptionError(
+            "--record", f"{patient!r} is no patient of the bundle", f"one of {', '.join(bundle.patients)}"
+        )
+    if not bundle.manifest["patients"][patient]["int8"]["accepted"]:
+        given.forms = [form for form in given.forms if form != "int8"]
+        print(f"no int8 form of {patient}: it {bundle.manifest['patients'][patient]['int8']['reason']}", flush=True)
+    source = given.work / "cohort-records" if given.quick else given.source
+    if source is None:
+        raise OptionError("--source", "is missing", f"the folder with record {patient}")
+    rows, beats = test_rows(cohort, patient), given.work / "beats.npz"
+    rr = {"rr": cohort.rr[rows]} if bundle.rr_version else {}
+    np.savez(beats, window=np.take(cohort.beats, rows, axis=0), **rr)
+    record = {
+        "record": str((source / patient).resolve()),
+        "leads": list(bundle.leads),
+        "rr_version": bundle.rr_version or 1,
+    }
+    forms = workers(given, run, bundle, patient, beats)
+    try:
+        same = accuracy(forms, bundle, cohort, patient)
+        costs = timed(forms, given, record)
+    finally:
+        for form in forms:
+            form.close()
+    table = {
+        name: {"bytes": size_of(name, given, bundle, patient), **cost, "on_test_beats": same[name]}
+        for name, cost in costs.items()
+    }
+    patients = by_patient(bundle, cohort)
+    about = {"machine": platform.machine(), "processor": processor(), "patient": patient, "rounds": run.plan.rounds}
+    save(given, {**about, "quick": given.quick, "forms": table, "int8": summary(patients), "patients": patients})
+    printed(table)
+
+
+def processor() -> str:
+    """Return what the processor calls itself."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def printed(table: dict[str, dict[str, Any]]) -> None:
+    """Print the table."""
+    columns = ("form", "bytes", "ready s", "p50 us", "p99 us", "beats/s", "record s", "peak MB", "speed 1", "speed 256")
+    keys = ("ready_s", "p50_us", "p99_us", "beats_per_s", "record_s", "peak_mb", "speed_one", "speed_batch")
+    rows = []
+    for name, row in table.items():
+        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in keys]
+        rows.append(
+            (
+                name,
+                "-" if row["bytes"] is None else f"{row['bytes']:,}",
+                *cells,
+                f"{row['on_test_beats']['agreement']:.4f}",
+            )
+        )
+    print_table((*columns, "same labels"), rows)
+
+
+if __name__ == "__main__":
+    script(main)

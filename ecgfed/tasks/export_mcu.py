@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.bundles.calibration import ACCURACY, validation_answers
-from ecgfed.bundles.export import PatientModel, write_bundle
+from ecgfed.bundles.calibration import ACCURACY
+from ecgfed.bundles.export import export_bundle
 from ecgfed.bundles.int8_choice import Int8Rule
 from ecgfed.bundles.int8_reading import layers_of, typical_shapes
-from ecgfed.bundles.parity import some_inputs, some_rows
-from ecgfed.bundles.training_facts import classes_of
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.device.bundle import Bundle, open_bundle
+from ecgfed.device.int8 import INT8
 from ecgfed.device.manifest import DIGEST
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.data import training_data
@@ -88,13 +87,14 @@ def export_mcu(
     of = cohort_of(opened, cohort)
     if patient is not None:
         of.client_by_id(patient)
+    params = _params(_answer(opened, of, patient, personal))  # what cannot be is refused before the work
+    rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
     with tempfile.TemporaryDirectory(prefix="ecgfed-mcu-") as folder:
-        rule = Int8Rule() if int8_loss is None else Int8Rule(loss=int8_loss)
-        bundle, answer = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule)
+        bundle = _bundle(opened, of, Path(folder) / "bundle", patient, personal, accuracy, rule, watch)
         classifier = bundle.classifier(patient, int8=True)
         model = make_model(
             opened.net.spec,
-            _params(answer),
+            params,
             layers_of(bundle, patient),
             bundle.classes,
             classifier.certainty,
@@ -117,27 +117,50 @@ def _check_options(personal: str | None, patient: str | None, accuracy: float, i
 
 
 def _bundle(
-    run: Run, cohort: Cohort, out: Path, patient: str | None, personal: str | None, accuracy: float, rule: Int8Rule
-) -> tuple[Bundle, Answer]:
-    """Write a bundle of the global model and at most one patient's; return it and the model that was asked for."""
-    state, how = run.state(), chosen_name(run, personal)
-    rr, leave_out = run.net.spec.rr, run.plan.leave_out
-    patients = []
+    run: Run,
+    cohort: Cohort,
+    out: Path,
+    patient: str | None,
+    personal: str | None,
+    accuracy: float,
+    rule: Int8Rule,
+    watch: Watch,
+) -> Bundle:
+    """Write the bundle that ``export(..., int8=True)`` writes: temperatures are fitted for all patients together."""
+    export_bundle(
+        run,
+        cohort,
+        run.state(),
+        out,
+        personal=personal,
+        global_only=patient is None,
+        accuracy=accuracy,
+        int8=rule,
+        progress=lambda done, total: watch.progress("patients", done, total),
+    )
+    bundle = open_bundle(out)
+    form = (bundle.manifest["global"] if patient is None else bundle.manifest["patients"][patient])[INT8]
+    if form["chain"] is None:
+        whose = "the global model" if patient is None else f"patient {patient!r}"
+        raise BundleError(
+            "--target mcu",
+            f"the int8 form of {whose} was refused: it {form['reason']:.200}",
+            "one that answers as the float model does",
+            "train longer, allow more by --int8-loss" + ("" if patient is None else ", or leave --patient out"),
+        )
+    return bundle
+
+
+def _answer(run: Run, cohort: Cohort, patient: str | None, personal: str | None) -> Answer:
+    """Return the model whose parameters are asked for."""
+    state = run.state()
     if patient is None:
         kept = (run.kept(state, client.index) for client in cohort.federation)
-        answer: Answer = run.method.global_answer(state.server, kept, "ensemble")
-        _params(answer)  # refuses an ensemble before the work
-    else:
-        client = cohort.client_by_id(patient)
-        made = PersonalAnswers(
-            run, state, personal_by_name(how), lambda: training_data(cohort, rr=rr, leave_out=leave_out)
-        ).of(client.index)
-        inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
-        classes, valid = classes_of(cohort, client, leave_out), validation_answers(run.net, cohort, client, made)
-        patients.append(PatientModel(client.id, client.patient, made, inputs, None, classes, valid))
-        answer = made
-    write_bundle(run, cohort, state, out, patients, None, personal=how, weights=False, accuracy=accuracy, int8=rule)
-    return open_bundle(out), answer
+        return run.method.global_answer(state.server, kept, "ensemble")
+    how = personal_by_name(chosen_name(run, personal))
+    rr, leave_out = run.net.spec.rr, run.plan.leave_out
+    answers = PersonalAnswers(run, state, how, lambda: training_data(cohort, rr=rr, leave_out=leave_out))
+    return answers.of(cohort.client_by_id(patient).index)
 
 
 def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:

@@ -49,9 +49,7 @@ class Federation:
 
 
 @pytest.fixture
-def federation(
-    parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Federation]:
+def federation(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Federation]:
     """Make a federation of three sites; its end is cut short unless ``end`` is asked for."""
 
     def make(method: str, *, end: bool = False, name: str = "", **asked: Any) -> Federation:

@@ -32,9 +32,7 @@ PROMISED = ("fedavg", "grp-fed", "scaffold", "fed-rod", "per-fedavg")
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two trees have the same leaves in the same order, bit for bit."""
     a, b = flatten(one), flatten(other)
-    return list(a) == list(b) and all(
-        a[path].dtype == b[path].dtype and torch.equal(a[path], b[path]) for path in a
-    )
+    return list(a) == list(b) and all(a[path].dtype == b[path].dtype and torch.equal(a[path], b[path]) for path in a)
 
 
 def check_same(federation: Any, method: str, alone: Any, **wish: Any) -> Any:
@@ -68,9 +66,7 @@ def test_bit_for_bit(method: str, federation: Callable[..., Any], alone: Callabl
 
 def test_some_patients_a_round(federation: Callable[..., Any], alone: Callable[..., Any]) -> None:
     """Rounds in which sites have one patient, several, or none."""
-    made, expected = check_same(
-        federation, "scaffold", alone, rounds=6, local_steps=1, clients_per_round=2, seed=3
-    )
+    made, expected = check_same(federation, "scaffold", alone, rounds=6, local_steps=1, clients_per_round=2, seed=3)
     asked = [(kind, node) for kind, node, _ in made.grid.sent if kind == "train"]
     assert len(asked) < 6 * 3
     kept = {client: tree for site in made.sites for client, tree in kept_at(site).items()}
@@ -89,7 +85,9 @@ def test_every_method_completes_with_the_same_numbers(
     check_same(federation, method, alone, **{"rounds": 4, "local_steps": 2, **ASKED.get(method, {})})
 
 
-def test_numbers_are_the_site_s_own_choice(parts: list[Path], cohort_of: Callable[[int], Cohort], tmp_path: Path) -> None:
+def test_numbers_are_the_site_s_own_choice(
+    parts: list[Path], cohort_of: Callable[[int], Cohort], tmp_path: Path
+) -> None:
     """Shuffled numbers move every patient's beats along, and say no id."""
     from ecgfed.federation.data import training_data
     from ecgfed.network.site_folder import make_site, open_site

@@ -59,7 +59,10 @@ class Control:
 
     def __init__(self, address: str, ca: Path) -> None:
         self._client = ControlHttpClient.from_server_address(
-            address, False, str(ca), [RuntimeVersionHttpInterceptor(component_name="flwr CLI")]
+            address,
+            False,
+            read_bounded(ca, 1 << 16, StorageError),
+            [RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
         )
 
     def __enter__(self) -> "Control":

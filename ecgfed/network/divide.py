@@ -1,6 +1,7 @@
 """One cohort as several, for a trial on one machine: each site holds its own patients' beats and nobody else's."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def blocks(clients: int, sites: int) -> list[range]:
     if not 1 <= sites <= clients:
         raise OptionError("--sites", f"{sites} for a cohort of {clients} patients", f"1 to {clients}")
     edges = [place * clients // sites for place in range(sites + 1)]
-    return [range(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+    return [range(start, stop) for start, stop in pairwise(edges)]
 
 
 def divide_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:

@@ -43,9 +43,12 @@ class FleetOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse with 403."""
-        if scope["type"] == "http" and not scope["path"].startswith(FLEET) and not _is_here(scope):
-            await PlainTextResponse("not from another machine", 403)(scope, receive, send)
-            return
+        if scope["type"] != "lifespan" and not _is_here(scope):
+            if scope["type"] != "http":
+                return
+            if not scope["path"].startswith(FLEET):
+                await PlainTextResponse("not from another machine", 403)(scope, receive, send)
+                return
         await self.app(scope, receive, send)
 
 

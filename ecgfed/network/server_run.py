@@ -67,7 +67,8 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         data = roster.data()
         who = ", ".join(f"{site.name}: {len(site.clients)}" for site in roster.sites)
         say(
-            f"{run.method.name}, {run.plan.rounds} rounds, {len(data.clients)} patients at {len(roster.sites)} sites ({who})"
+            f"{run.method.name}, {run.plan.rounds} rounds, "
+            f"{len(data.clients)} patients at {len(roster.sites)} sites ({who})"
         )
         if state.round:
             say(f"going on after round {state.round}")

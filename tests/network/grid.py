@@ -58,3 +58,8 @@ class GridHere:
 
     def pull_messages(self, message_ids: Sequence[str]) -> Sequence[Message]:
         return [self.replies.pop(one) for one in message_ids if one in self.replies]
+
+
+def bytes_of(content: RecordDict) -> bytes:
+    """Return a message's content as the bytes that go over the wire."""
+    return b"".join(one.deflate() for one in get_all_nested_objects(content).values())

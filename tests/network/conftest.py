@@ -1,0 +1,88 @@
+"""A small cohort, divided among three sites."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ecgfed
+from ecgfed.cohort.cohort import Cohort, open_cohort
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+NODES = (11, 12, 13)
+NAMES = {node: str(place + 1) for place, node in enumerate(NODES)}
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
+    """Seven synthetic patients: sites of two, two and three."""
+    return ecgfed.prepare_demo(tmp_path_factory.mktemp("whole") / "cohort", patients=7, minutes=1.5)
+
+
+@pytest.fixture(scope="session")
+def parts(whole: Cohort, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The cohort of each site."""
+    from ecgfed.network.divide import divide_cohort
+
+    folders = [tmp_path_factory.mktemp("parts") / "cohort" for _ in NODES]
+    divide_cohort(whole, folders)
+    return folders
+
+
+@dataclass
+class Federation:
+    """A server's folder, sites, and a grid between them."""
+
+    server: Path
+    sites: list[Path]
+    grid: Any
+    said: list[str]
+
+    def serve(self) -> Any:
+        from ecgfed.network.server_run import serve
+
+        return serve(self.server, self.grid, dict(NAMES), self.said.append)
+
+
+@pytest.fixture
+def federation(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Federation]:
+    """Make a federation of three sites; its end is cut short unless ``end`` is asked for."""
+
+    def make(method: str, *, end: bool = False, name: str = "", **asked: Any) -> Federation:
+        from grid import GridHere
+
+        from ecgfed.network import client_app
+        from ecgfed.network.server_folder import Asked, make_server
+        from ecgfed.network.site_end import EndScores
+        from ecgfed.network.site_folder import make_site
+
+        folder = tmp_path / (name or method)
+        make_server(folder / "server", Asked(3, method, **asked))
+        sites = [folder / f"site-{number}" for number in NAMES.values()]
+        for site, cohort in zip(sites, parts, strict=True):
+            make_site(site, cohort, "cohort")
+        if not end:  # scoring and exporting have tests of their own
+            monkeypatch.setattr(client_app, "end_run", lambda *_: EndScores(1, 0.5, 0.5))
+        return Federation(folder / "server", sites, GridHere(dict(zip(NODES, sites, strict=True))), [])
+
+    return make
+
+
+@pytest.fixture
+def alone(whole: Cohort, tmp_path: Path) -> Callable[..., Any]:
+    """Train on this machine alone, on the whole cohort."""
+
+    def train(method: str, **wish: Any) -> Any:
+        return ecgfed.train(whole, tmp_path / f"{method}-alone", method=method, engine="threads", eval_every=0, **wish)
+
+    return train
+
+
+@pytest.fixture
+def cohort_of(parts: list[Path]) -> Callable[[int], Cohort]:
+    """Open a site's cohort."""
+    return lambda place: open_cohort(parts[place])

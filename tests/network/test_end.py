@@ -1,0 +1,109 @@
+"""The end of a run: what each site gets answers as the whole run does, is scored and exported there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from needs import flower
+
+flower()
+
+import torch
+from test_same_numbers import ASKED
+
+import ecgfed
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.federation.train import initial_state
+from ecgfed.federation.trees import flatten
+from ecgfed.methods.registry import methods
+from ecgfed.network import leaves
+from ecgfed.network.orders import Order
+from ecgfed.network.roster import read_roster
+from ecgfed.network.server_run import order_for
+from ecgfed.network.site_end import write_result
+from ecgfed.network.site_folder import open_site
+from ecgfed.network.site_round import SiteRound
+from ecgfed.runs.run import open_run
+
+
+def result_at(made: Any, run: Any, place: int) -> Any:
+    """Make a site's run as the end of a run does, without scores and a bundle."""
+    roster = read_roster(made.server)
+    assert roster is not None
+    site = open_site(made.sites[place])
+    order = Order.from_text(order_for(run, roster, place).as_text())
+    part = SiteRound(site, order)
+    begun = flatten(initial_state(part.method, part.plan).server)
+    return open_run(write_result(site, part, {**begun, **leaves.delivered(run.method, run.state().server)}))
+
+
+def same_chain(one: Any, other: Any) -> bool:
+    """Whether two chains have the same parts with the same parameters."""
+    if [part.role for part in one.parts] != [part.role for part in other.parts]:
+        return False
+    pairs = [(a.params, b.params) for a, b in zip(one.parts, other.parts, strict=True)]
+    return all(a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", sorted(methods()))
+def test_answers_at_a_site_are_the_run_s(
+    method: str, federation: Callable[..., Any], alone: Callable[..., Any]
+) -> None:
+    """Every patient's own answer, and the global one where there is one, parameter by parameter."""
+    wish = {"rounds": 3, "local_steps": 1, **ASKED.get(method, {})}
+    made = federation(method, **wish)
+    run, one = made.serve(), alone(method, **wish)
+    state = one.state()
+    for place, first in enumerate((0, 2, 4)):
+        result = result_at(made, run, place)
+        there = result.state()
+        for index in there.kept:
+            mine = result.method.personal_answer(there.server, there.kept[index])
+            assert same_chain(mine, one.method.personal_answer(state.server, state.kept[first + index]))
+        if run.method.has_global_model:
+            assert same_chain(
+                result.method.global_answer(there.server, (), "ensemble"),
+                one.method.global_answer(state.server, (), "ensemble"),
+            )
+
+
+def test_scores_and_bundle_at_each_site(
+    federation: Callable[..., Any], alone: Callable[..., Any], cohort_of: Callable[[int], Cohort]
+) -> None:
+    """With a global and personal models: a site's scores are those of the whole run's models on its beats."""
+    wish: dict[str, Any] = {"rounds": 2, "local_steps": 2, "settings": {"personal_start": 0.0}}
+    made = federation("grp-fed", end=True, **wish)
+    made.serve()
+    one = alone("grp-fed", **wish)
+    expected = {row["client"]: row["personal_f1"] for row in ecgfed.evaluate(one).results[0]["per_patient"]}
+    for place, site in enumerate(made.sites):
+        result = open_run(site / "result")
+        scores = ecgfed.evaluate(result, local_models=False)
+        own = [row["client"] for row in scores.results[0]["per_patient"]]
+        assert own == [client.id for client in cohort_of(place).clients]
+        assert scores.T_p == pytest.approx(sum(expected[name] for name in own) / len(own))
+        (told,) = [
+            content.metric_records["reports"]
+            for kind, node, content in made.grid.came
+            if kind == "evaluate" and node == 11 + place
+        ]
+        assert dict(told) == {"patients": len(own), "T_g": scores.T_g, "T_p": scores.T_p}
+        bundle = ecgfed.open_bundle(site / "bundle")
+        assert set(bundle.patients) == set(own)
+
+
+def test_a_delivery_that_is_not_of_the_run(federation: Callable[..., Any]) -> None:
+    from ecgfed.network.errors import SiteError
+    from ecgfed.network.site_end import end_run
+
+    made = federation("fedavg", rounds=1, local_steps=1)
+    run = made.serve()
+    roster = read_roster(made.server)
+    assert roster is not None
+    site = open_site(made.sites[0])
+    part = SiteRound(site, order_for(run, roster, 0))
+    for spoilt in ({"model/other": torch.zeros(2)}, {"model/head.out.bias": torch.zeros(2)}):
+        with pytest.raises(SiteError, match="is not of the run's method and net"):
+            end_run(site, part, spoilt)
+    assert not (site.path / "result").exists()

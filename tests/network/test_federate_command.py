@@ -1,0 +1,209 @@
+"""``ecgfed federate``: one clear line for what cannot be, nothing written; and all of it in real processes."""
+
+import json
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needs import flower
+
+flower()
+
+from test_same_numbers import same
+
+from ecgfed.cohort.cohort import Cohort
+from ecgfed.runs.run import open_run
+
+
+def refused(said: Any, *parts: str) -> None:
+    assert said.code == 2, said.err
+    assert said.out == ""
+    (line,) = said.error_lines
+    assert line.startswith("ecgfed: ")
+    assert all(part in line for part in parts), line
+
+
+def test_prepare_server_and_site(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    server, site = tmp_path / "server", tmp_path / "site"
+    said = ecgfed("federate", "server", server, "--sites", 2, "--name", "fed.example.org", "--prepare")
+    assert said.code == 0
+    assert str(server / "tls" / "ca.crt") in said.out
+    said = ecgfed("federate", "site", site, "--cohort", parts[0], "--prepare", "--json")
+    assert json.loads(said.out)["public_key"] == str(site / "key.pub")
+    said = ecgfed("federate", "status", site, "--json")
+    assert json.loads(said.out)["patients"] == 2
+    said = ecgfed("federate", "status", server)
+    assert "2 sites, method grp-fed" in said.out
+
+
+@pytest.mark.parametrize(
+    ("options", "parts_of_line"),
+    [
+        (["--method", "nobody"], ["--method", "'nobody'"]),
+        (["--method", "mine.py:Method"], ["--method", "nobody's code"]),
+        (["--sites", 0], ["--sites", "1 to 10,000"]),
+        (["--rounds", 0], ["--rounds", "1 or more"]),
+        (["--rounds", 2, "--passes", 3], ["--rounds and --passes"]),
+        (["--set", "lr"], ["--set", "NAME=VALUE"]),
+        (["--set", "lr=much"], ["lr"]),
+        (["--set", "risk=meta-bsm"], ["--set risk", "beats would leave"]),
+        (["--name", "näm e", "--prepare"], ["--name", "host name"]),
+        ([], ["--keys", "was not given"]),
+        (["--keys", "nowhere"], ["--keys", "0 public keys"]),
+    ],
+)
+def test_a_server_that_cannot_be(
+    options: list[Any], parts_of_line: list[str], ecgfed: Callable[..., Any], tmp_path: Path
+) -> None:
+    refused(ecgfed("federate", "server", tmp_path / "server", *options), *parts_of_line)
+    left = [path for path in (tmp_path / "server").rglob("*") if path.is_file()] if "--name" not in options else []
+    assert not left
+
+
+def test_a_port_that_is_taken(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], "--prepare")
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+        said = ecgfed(
+            *("federate", "server", tmp_path / "server", "--sites", 1, "--keys", tmp_path / "site"),
+            *("--host", "127.0.0.1", "--port", port),
+        )
+    refused(said, "--port", f"127.0.0.1:{port}", "cannot be listened at")
+    assert not (tmp_path / "server").exists()
+
+
+def test_a_server_that_was_begun_otherwise(ecgfed: Callable[..., Any], tmp_path: Path) -> None:
+    ecgfed("federate", "server", tmp_path / "server", "--rounds", 3, "--prepare")
+    refused(ecgfed("federate", "server", tmp_path / "server", "--rounds", 4, "--prepare"), "--rounds", "3, as")
+
+
+@pytest.mark.parametrize(
+    ("options", "parts_of_line"),
+    [
+        ([], ["--server", "was not given"]),
+        (["--server", "host"], ["--ca", "was not given"]),
+        (["--server", "host", "--ca", "CA"], ["--server", "HOST:PORT"]),
+        (["--server", "host:99999", "--ca", "CA"], ["--server", "HOST:PORT"]),
+        (["--server", "host:9092", "--ca", "KEY"], ["--ca", "no certificate"]),
+        (["--server", "host:9092", "--ca", "CA", "--key", "CA"], ["--key", "no private key"]),
+        (["--numbers", "mine", "--prepare"], ["--numbers", "shuffled, cohort"]),
+    ],
+)
+def test_a_site_that_cannot_be(
+    options: list[str], parts_of_line: list[str], ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path
+) -> None:
+    from ecgfed.network.certificates import make_certificates
+
+    make_certificates(tmp_path / "tls", [])
+    places = {"CA": tmp_path / "tls" / "ca.crt", "KEY": tmp_path / "tls" / "server.key"}
+    given = [places.get(option, option) for option in options]
+    refused(ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], *given), *parts_of_line)
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_cohort_that_is_none(ecgfed: Callable[..., Any], tmp_path: Path) -> None:
+    refused(ecgfed("federate", "site", tmp_path / "site", "--cohort", tmp_path, "--prepare"), "cohort.json")
+    refused(ecgfed("federate", "try", tmp_path / "nowhere", "--out", tmp_path / "out"), "nowhere")
+    assert not (tmp_path / "out").exists()
+    refused(ecgfed("federate", "status", tmp_path), "no server's and no site's folder")
+
+
+def test_more_sites_than_patients(ecgfed: Callable[..., Any], whole: Cohort, tmp_path: Path) -> None:
+    said = ecgfed("federate", "try", whole.path, "--sites", 8, "--out", tmp_path / "out")
+    refused(said, "--sites", "8 for a cohort of 7 patients")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_site_folder_of_another_cohort(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], "--prepare")
+    said = ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[1], "--prepare")
+    refused(said, "--cohort", str(parts[0]))
+
+
+def test_a_divided_cohort_is_the_whole_one(whole: Cohort, cohort_of: Callable[[int], Cohort]) -> None:
+    import numpy as np
+
+    cohorts = [cohort_of(place) for place in range(3)]
+    assert [client.id for one in cohorts for client in one.clients] == [client.id for client in whole.clients]
+    for name in ("beats", "rr", "label", "sample", "split", "flags"):
+        assert (np.concatenate([one.arrays[name] for one in cohorts]) == whole.arrays[name]).all()
+    records = [one.meta["records"][number]["name"] for one in cohorts for number in one.record]
+    assert records == [whole.meta["records"][number]["name"] for number in whole.record]
+    counts = [sum(one.meta["class_counts"][name] for one in cohorts) for name in whole.classes]
+    assert counts == [whole.meta["class_counts"][name] for name in whole.classes]
+
+
+@pytest.mark.slow
+def test_real_processes(ecgfed: Callable[..., Any], whole: Cohort, alone: Callable[..., Any], tmp_path: Path) -> None:
+    """A SuperLink and three SuperNodes with TLS and keys end where one machine does, bit for bit."""
+    out = tmp_path / "out"
+    said = ecgfed(
+        *("federate", "try", whole.path, "--out", out, "--method", "scaffold", "--rounds", 3, "--local-steps", 2),
+        "--json",
+    )
+    assert said.code == 0, said.err
+    result = json.loads(said.out)
+    assert [site["patients"] for site in result["sites"]] == [2, 2, 3]
+    run, one = open_run(out / "server" / "run"), alone("scaffold", rounds=3, local_steps=2)
+    assert same(run.state().server, one.state().server)
+    assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
+    kept = one.state().kept
+    for place, first in enumerate((0, 2, 4)):
+        site = open_run(out / f"site-{place + 1}" / "result").state()
+        assert all(same(site.kept[index], kept[first + index]) for index in site.kept)
+        assert (out / f"site-{place + 1}" / "bundle" / "manifest.json").is_file()
+    status = json.loads(ecgfed("federate", "status", out / "server", "--json").out)
+    assert status["round"] == 3
+    assert {leaf["way"] for leaf in status["leaves"]} == {"down", "up", "end"}
+
+
+@pytest.mark.slow
+def test_a_key_that_nobody_knows_is_not_let_in(parts: list[Path], tmp_path: Path) -> None:
+    """The SuperLink refuses a SuperNode whose key was not registered, and one that trusts another authority."""
+    from ecgfed.network.certificates import make_certificates, make_site_key
+    from ecgfed.network.control import Control
+    from ecgfed.network.launch import (
+        LOG,
+        Address,
+        free_port,
+        server_flower,
+        site_flower,
+        start_superlink,
+        start_supernode,
+        stopping,
+        wait_listening,
+    )
+
+    make_certificates(tmp_path / "tls", [])
+    make_certificates(tmp_path / "other", [])
+    here = Address("127.0.0.1", free_port())
+    flower = server_flower(tmp_path / "server")
+    processes = [start_superlink(flower, tmp_path / "tls", here.host, here.port)]
+    with stopping(processes):
+        wait_listening(processes[0], here, tmp_path / "server" / LOG)
+        with Control(str(here), tmp_path / "tls" / "ca.crt") as control:
+            names = control.register([make_site_key(tmp_path / "known")])
+            assert list(names.values()) == ["known"]
+            assert control.register([tmp_path / "known.pub"]) == names
+            make_site_key(tmp_path / "stranger")
+            for name, ca in (("stranger", "tls"), ("known", "other")):
+                process = start_supernode(
+                    site_flower(tmp_path / f"site-{name}"), here, tmp_path / ca / "ca.crt", tmp_path / name
+                )
+                processes.append(process)
+                if name == "stranger":
+                    assert process.wait(120) != 0
+            assert control.online() == set()
+            stranger = httpx_status(here, tmp_path / "tls" / "ca.crt")
+            assert stranger != 200
+
+
+def httpx_status(here: Any, ca: Path) -> int:
+    """A message pulled without any key."""
+    import httpx
+
+    context = ssl.create_default_context(cafile=str(ca))
+    return httpx.post(f"https://{here}/v1/fleet/pull-messages", content=b"", verify=context).status_code

@@ -60,7 +60,6 @@ def export_command(
             quiet=quiet,
         )
         return
-    from ecgfed.tasks.export import export, int8_line
     from ecgfed.tasks.export import export, int8_line, tflite_line
 
     started = time.perf_counter()

@@ -107,8 +107,6 @@ class Bundle:
             raise BundleError(
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )
-        chain = int8_form(self.path, self.manifest, patient)["chain"] if int8 else entry["chain"]
-        graphs = [self.graph(name) for name in chain]
         if int8:
             chain = int8_form(self.path, self.manifest, patient)["chain"]
         graphs = [self._graph(name) for name in chain]

@@ -1,6 +1,5 @@
 """What a manifest says of int8 forms: which graphs they are, how they were judged, and who has none."""
 
-from collections.abc import Mapping
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -18,7 +18,6 @@ from ecgfed.device.classifier import INPUTS, input_of
 from ecgfed.device.container import Container
 from ecgfed.device.doubts import trained_on
 from ecgfed.device.facts import check_class_table
-from ecgfed.device.int8 import check_int8
 from ecgfed.device.int8 import INT8, chains_of, check_int8
 from ecgfed.device.preprocessing import difference, preprocessing_difference
 from ecgfed.errors import BundleError

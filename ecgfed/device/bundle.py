@@ -12,7 +12,7 @@ from ecgfed.device.certainty import Farness, certainty_in, far_rule_in
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.container import Container, container_of
 from ecgfed.device.doubts import TrainedOn, trained_on
-from ecgfed.device.facts import graph_facts
+from ecgfed.device.facts import facts_of
 from ecgfed.device.graph import MOST_FILE_BYTES, Graph, check_graph, graph_fault, outside_of
 from ecgfed.device.int8 import int8_form
 from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest, rr_version_in
@@ -138,6 +138,7 @@ class Bundle:
     def _graph(self, name: str) -> Graph:
         graph = check_graph(self.path / name, self.read(name))
         self._binding.check(name, graph.path, graph.metadata)
+        self._binding.check_facts(name, graph.path, facts_of(graph))
         return graph
 
     def verify(self) -> None:
@@ -150,8 +151,6 @@ class Bundle:
             data = self.read(name)
             if name.endswith(GRAPH):
                 self._binding.check(name, self.path / name, outside_of(self.path / name, data).metadata)
-                if self.manifest["schema_version"] > 1:
-                    self._binding.check_facts(name, self.path / name, graph_facts(self.path / name, data))
 
 
 def open_bundle(

@@ -1,13 +1,13 @@
 """What a manifest of version 2 says of each class in words, and of what each graph takes, gives and is made of."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ecgfed.beats.labels import BUILT_IN, LabelMap
-from ecgfed.device.graph import graph_fault, outside_of
-from ecgfed.device.onnx_file import ValueType, read_parts
+from ecgfed.device.graph import Graph, graph_fault, outside_of
+from ecgfed.device.onnx_file import ModelFile, ValueType, read_parts
 from ecgfed.device.protobuf import WireError
 from ecgfed.events.kinds import meaning_of
 
@@ -63,14 +63,21 @@ def graph_facts(path: Path, data: bytes) -> dict[str, Any]:
         parts = read_parts(model.graph)
     except WireError as problem:
         raise graph_fault(path, problem) from None
+    ops = dict(sorted(Counter(node.op for node in parts.nodes).items()))
+    return {"ops": ops, "graph": _outside(model, parts.inputs, parts.outputs)}
+
+
+def facts_of(graph: Graph) -> dict[str, Any]:
+    """Return versions, inputs and output of a graph that was checked, as ``graph_facts`` does."""
+    return _outside(outside_of(graph.path, graph.data), graph.inputs, (graph.output,))
+
+
+def _outside(model: ModelFile, inputs: Sequence[ValueType], outputs: Sequence[ValueType]) -> dict[str, Any]:
     return {
-        "ops": dict(sorted(Counter(node.op for node in parts.nodes).items())),
-        "graph": {
-            "ir_version": model.ir_version,
-            "opset": model.opset,
-            "inputs": [_value(entry) for entry in parts.inputs],
-            "outputs": [_value(entry) for entry in parts.outputs],
-        },
+        "ir_version": model.ir_version,
+        "opset": model.opset,
+        "inputs": [_value(entry) for entry in inputs],
+        "outputs": [_value(entry) for entry in outputs],
     }
 
 

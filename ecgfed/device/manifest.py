@@ -282,10 +282,9 @@ class Binding:
         self._check_bound(path, metadata)
 
     def check_facts(self, name: str, path: Path, found: Mapping[str, Any]) -> None:
-        """Compare what a graph takes, gives and is made of with what a manifest of version 2 says of it."""
+        """Compare a graph's versions, inputs and output with what a manifest of version 2 says of it."""
         if self.manifest["schema_version"] > 1:
-            about = self.manifest["files"][name]
-            differs = difference(found, {part: about.get(part) for part in found}, f"files.{name}")
+            differs = difference(found, self.manifest["files"][name].get("graph"), "graph")
             if differs is not None:
                 where, graph, said = differs
                 raise self._disagree(path, where, f"{graph!r}", f"{said!r}")

@@ -13,6 +13,7 @@ import pytest
 from support import Command, assert_refused, copied, exported, snapshot, traced_once  # noqa: F401
 
 from ecgfed.bundles.export import export_bundle
+from ecgfed.bundles.packing import replacing_bundle
 from ecgfed.device import open_bundle
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError, MissingExtraError, OptionError
@@ -84,6 +85,23 @@ def test_one_of_several_keys_is_enough(signed: Path, pair: KeyPair, tmp_path: Pa
     assert open_bundle(signed, trusted=[other.public, pair.public]).signature
     with pytest.raises(BundleError, match=rf"is signed by {pair.key}; expected {other.key}, of trusted"):
         open_bundle(signed, trusted=[other.public])
+
+
+def test_a_signed_bundle_in_one_file_says_the_same(signed: Path, pair: KeyPair, tmp_path: Path) -> None:
+    packed, other = tmp_path / "b.zip", new_key(tmp_path / "other")
+    with replacing_bundle(packed) as folder:
+        shutil.copytree(signed, folder, dirs_exist_ok=True)
+    for bundle in (signed, packed):
+        found = open_bundle(bundle, trusted=pair.public).signature
+        assert found is not None
+        assert found.as_json() == {"key": pair.key, "verified": True, "trusted": True}
+        with pytest.raises(BundleError, match=rf"is signed by {pair.key}"):
+            open_bundle(bundle, trusted=other.public)
+    (signed / "manifest.sig").write_bytes(b"\0" * 64)
+    with replacing_bundle(packed, overwrite=True) as folder:
+        shutil.copytree(signed, folder, dirs_exist_ok=True)
+    with pytest.raises(BundleError, match=r"b\.zip/manifest\.sig: is not the manifest's signature"):
+        open_bundle(packed)
 
 
 def test_an_unsigned_bundle_is_refused_where_one_asks_for_a_key(local_run: Path, pair: KeyPair) -> None:

@@ -157,7 +157,8 @@ def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> 
     from ecgfed.tasks.predict_given import card_of
 
     about = found.about
-    note(f"Record {about['record']}, lead {about['lead']}, {whose(about['patient'])}:", quiet=False)
+    model = whose(about["patient"]) + (f" in {about['precision']}" if "precision" in about else "")
+    note(f"Record {about['record']}, lead {about['lead']}, {model}:", quiet=False)
     doubtful = found.uncertain_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in found.counts.items() if count]
     console.print(table(["class", "beats", "uncertain"], rows))

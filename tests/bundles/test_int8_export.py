@@ -265,6 +265,8 @@ def test_the_commands(ecgfed: Command, fedavg_run: Path, made: Path, records: Pa
     found = ecgfed("predict", made, records / "p1", "--int8", "--patient", "p1", "--out", tmp_path / "i8", "--json")
     assert found.code == 0, found.err
     assert json.loads(found.out)["precision"] == "int8"
+    told = ecgfed("predict", made, records / "p1", "--int8", "--patient", "p1", "--out", tmp_path / "told")
+    assert "model of patient p1 in int8:" in told.out
     floats = ecgfed("predict", made, records / "p1", "--patient", "p1", "--out", tmp_path / "float", "--json")
     assert "precision" not in json.loads(floats.out)
     answers = [json.loads((tmp_path / where / "p1.json").read_text())["beats"] for where in ("i8", "float")]

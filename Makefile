@@ -5,6 +5,7 @@
 # make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
 # make newest   the same with the newest there are, in .venv-newest
 # make LOCKED=1 install   the very files of constraints/lock*.txt and no others, as CI does; make lock writes them anew
+# make tflite   the environment in .venv-tflite that converts graphs to TensorFlow Lite (export --tflite, and its tests)
 # make browser   Chromium (as root) and the npm packages of the browser tests
 # make mcu   gcc, clang, the cross compiler for ARM and QEMU (as root), for the tests of the C sources
 # make audit   the known vulnerabilities of what is installed
@@ -35,7 +36,7 @@ CASES ?= 2000
 SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
-.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu clean
+.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite clean
 
 install: $(INSTALLED)
 
@@ -95,6 +96,8 @@ lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header --all-extras \
 		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
 		-c constraints/versions.txt -c $(VENV)/torch-cpu.txt --no-emit-package torch -o constraints/lock.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --upgrade --no-header --prerelease allow \
+		--override constraints/tflite-override.txt -o constraints/lock-tflite.txt constraints/tflite.in
 
 audit: install
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
@@ -122,6 +125,13 @@ mcu:
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
 		fi
 
+# TensorFlow, onnx2tf and TensorFlow Lite for Microcontrollers: they want older packages than ours, so they are apart.
+tflite: .venv-tflite/installed
+.venv-tflite/installed: constraints/lock-tflite.txt
+	test -x .venv-tflite/bin/python || $(PYTHON) -m venv .venv-tflite
+	.venv-tflite/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf .import_linter_cache

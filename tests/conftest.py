@@ -18,7 +18,13 @@ os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal
 MITDB = "ECGFED_MITDB"
 CIFAR10 = "ECGFED_CIFAR10"
 #: marker of tests on real data, or with a browser -> the variable that says that (and where) it is there
-REAL_DATA = {"mitdb": MITDB, "cifar10": CIFAR10, "browser": "ECGFED_BROWSER", "mcu": "ECGFED_MCU"}
+REAL_DATA = {
+    "mitdb": MITDB,
+    "cifar10": CIFAR10,
+    "browser": "ECGFED_BROWSER",
+    "mcu": "ECGFED_MCU",
+    "tflite": "ECGFED_TFLITE",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

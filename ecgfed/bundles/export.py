@@ -231,7 +231,7 @@ def write_bundle(
         for name, certainty in certainties.items():
             chains[name]["certainty"] = certainty
         of_int8 = {} if forms is None else forms.said(chains, accuracy, everyone)
-        of_int8 |= {} if lite is None else lite.said(chains)
+        of_int8 |= {} if lite is None else lite.said(chains, accuracy, everyone)
         manifest = {
             **_about(run, cohort, state),
             BOUND: bound,

@@ -15,7 +15,7 @@ from onnx import numpy_helper, shape_inference
 
 #: What only gives a tensor another shape, its numbers in the same order.
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
-#: The version of the file format; ONNX Runtime 1.14 reads it (the tracer writes 10, which 1.18 began to).
+#: The version of the file format, which ONNX Runtime 1.16 reads; the tracer writes 10.
 IR_VERSION = 8
 #: The name of the first axis where it is open.
 BEATS = "beats"

@@ -21,7 +21,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from ecgfed.bundles.calibration import Answers, validation_rows
+from ecgfed.bundles.calibration import Answers, Calibration, validation_rows
 from ecgfed.bundles.graph_writer import GraphWriter
 from ecgfed.bundles.int8_choice import BEATS, BEATS_OF_ALL, NO_TRAINING, Int8Rule, calibration_rows, judgement
 from ecgfed.bundles.simplify import with_batch
@@ -176,6 +176,7 @@ class TfliteForms:
         python: see ``tflite_python``.
         waiting: name of the file -> what is to be made, whose it is, and what the float model says of the beats.
         entries: the field ``tflite`` of the manifest's entries: the global model's under None, patients' by id.
+        found: what the accepted files say of validation beats, likewise.
     """
 
     writer: GraphWriter
@@ -186,6 +187,7 @@ class TfliteForms:
     python: Path
     waiting: dict[str, tuple[Job, str | None, list[Answers]]] = field(default_factory=dict)
     entries: dict[str | None, dict[str, Any]] = field(default_factory=dict)
+    found: dict[str | None, Answers] = field(default_factory=dict)
 
     def add_everyone(self, chain: list[str], answer: Answer, floats: list[Answers]) -> None:
         """Take the global model; ``floats`` is what it says of validation beats, client after client."""
@@ -214,6 +216,12 @@ class TfliteForms:
             self.entries[whose] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
             return
         models = [onnx.load_model_from_string((self.writer.folder / one).read_bytes()) for one in chain]
+        try:
+            steps_of(models, chain[0])
+        except BundleError as problem:  # an ensemble, a kernel machine: others of the bundle may well be nets
+            reason = f"is no extractor and head of a net ({problem.found})"
+            self.entries[whose] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
+            return
         calibrate = self._feeds(calibration_rows(self.cohort.label, rows, most))
         self.waiting[name] = (Job(models, chain[0], calibrate, self._feeds(valid)), whose, floats)
 
@@ -221,11 +229,17 @@ class TfliteForms:
         feeds: dict[str, NDArray[Any]] = {self.net.input_name: np.take(self.cohort.examples, rows, axis=0)}
         return {**feeds, "rr": self.cohort.rr[rows]} if self.net.spec.rr else feeds
 
-    def said(self, patients: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def said(
+        self, patients: dict[str, dict[str, Any]], accuracy: float, everyone: dict[str, Any]
+    ) -> dict[str, dict[str, Any]]:
         """Convert and judge what waits, write what is accepted, and say so in the manifest's entries.
+
+        Temperatures and thresholds are fitted on what the accepted files themselves say, as for int8 forms.
 
         Args:
             patients: the patients' entries by id.
+            accuracy: as in ``Calibration``.
+            everyone: the float global model's certainty, for where the global model has no file.
 
         Returns:
             The field of the global one.
@@ -236,27 +250,36 @@ class TfliteForms:
         jobs = [job for job, _, _ in self.waiting.values()]
         made = tflite_of(jobs, self.python) if jobs else []
         for (name, (job, whose, floats)), one in zip(self.waiting.items(), made, strict=True):
-            self.entries[whose] = self._judged(name, job, floats, one)
+            self.entries[whose] = self._judged(name, whose, job, floats, one)
+        own = {name: answers for name, answers in self.found.items() if name is not None}
+        calibration = Calibration(accuracy, [self.found[None]] if None in self.found else [], own)
+        of_all = calibration.of_everyone() if None in self.found else everyone
+        if None in self.found:
+            self.entries[None]["certainty"] = of_all
+        for patient, certainty in calibration.of_patients(of_all).items():
+            self.entries[patient]["certainty"] = certainty
         for client, entry in self.entries.items():
             if client is not None:
                 patients[client][TFLITE] = entry
         return {TFLITE: self.entries[None]} if None in self.entries else {}
 
-    def _judged(self, name: str, job: Job, floats: list[Answers], made: Converted) -> dict[str, Any]:
+    def _judged(self, name: str, whose: str | None, job: Job, floats: list[Answers], made: Converted) -> dict[str, Any]:
         logits = np.concatenate([one.logits for one in floats])
         apart = float(np.abs(made.logits["float"] - logits).max() / max(1.0, np.abs(logits).max() / 100))
         if not apart <= FLOAT_TOLERANCE:
             found = f"TensorFlow Lite's float logits differ by {apart:.2g} from the graph's"
             raise BundleError(job.where, found, f"at most {FLOAT_TOLERANCE:g}", "nothing was exported; report this")
         label = np.concatenate([one.label for one in floats])
-        entry = judgement(floats, [Answers(made.logits["int8"], label)], self.rule)
+        answers = Answers(made.logits["int8"], label)
+        entry = judgement(floats, [answers], self.rule)
         micro = made.logits.get("micro")
-        labels = None if micro is None else float((micro.argmax(1) == made.logits["int8"].argmax(1)).mean())
-        about = {**made.said, "micro_agreement": labels, "float_logit_difference": apart}
+        of_micro = None if micro is None else float(np.abs(micro - made.logits["int8"]).max())
+        about = {**made.said, "micro_logit_difference": of_micro, "float_logit_difference": apart}
         if not entry["accepted"]:
             return {"file": None, **entry, **about}
         path = self.writer.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, made.data)
         self.writer.note(name, TFLITE)
+        self.found[whose] = answers
         return {"file": name, **entry, "bytes": len(made.data), **about}

@@ -16,7 +16,8 @@ from onnx import helper, numpy_helper
 from ecgfed.errors import BundleError
 
 #: What a graph with other operations is told.
-_ELSE = "a net's extractor and head: export with --personal method, or without --tflite"
+_NET = "a net's extractor and head"
+_ELSE = "export with --personal method, or without --tflite"
 
 
 @dataclass
@@ -76,7 +77,7 @@ class _Reader:
         return {output.name: self.named[output.name]}
 
     def _wrong(self, why: str) -> BundleError:
-        return BundleError(self.where, why, _ELSE)
+        return BundleError(self.where, why, _NET, _ELSE)
 
     def _in_front(self, node: onnx.NodeProto) -> bool:
         """Say whether a node only scales an input; its value is one more in front then."""

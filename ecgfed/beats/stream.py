@@ -42,6 +42,8 @@ STEP_S, QUALITY_STEPS = 0.25, 4
 EARLY_S = 4.0
 #: Beats that early features look back to.
 EARLY_HISTORY = 256
+#: No peak is found later than this after it (``qrs.DELAY_S``, and a step of the stream).
+DETECTED_WITHIN_S = 6.0
 #: How much is kept to tell whether an interval hides a beat, and for how long a gap has to last to be passed over.
 _KEPT_S, _DEAD_S, _LEAP_S = 30.0, 90.0, 600.0
 
@@ -245,10 +247,6 @@ class BeatStream:
         oldest = min(self._peaks, default=self._samples.stop - round(DETECTED_WITHIN_S * self.fs_hz))
         self._samples.forget(max(min(self._quality.needed, oldest - self._filtered.back), 0))
         self._quality.forget(min(oldest, self._quality.decided) - round(_KEPT_S * self.fs_hz))
-
-
-#: No peak is found later than this after it (``qrs.DELAY_S``, and a step of the stream).
-DETECTED_WITHIN_S = 6.0
 
 
 class _RrOne:

@@ -63,6 +63,10 @@ class StreamBeat:
     late_s: float
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
+
+
 class StreamClassifier:
     """Classifies the beats of a recording that comes sample by sample.
 
@@ -99,7 +103,7 @@ class StreamClassifier:
         check_fs(fs_hz, "fs_hz", f"{fs_hz!r:.40}", "say the recorder's own")
         if not fs_hz >= MIN_FS_HZ:
             raise RecordError("fs_hz", f"is {fs_hz:g}", f"{MIN_FS_HZ:g} Hz or more, to find beats")
-        if isinstance(leads, bool) or not 1 <= leads <= 256 or not 0 <= lead < leads:
+        if not (_is_count(leads) and _is_count(lead) and lead < leads):
             raise RecordError("lead", f"is {lead!r:.20} of {leads!r:.20}", "0 to one less than the number of leads")
         self.classifier, self.fs_hz, self.leads, self.lead = classifier, float(fs_hz), leads, lead
         self.rails_mv, self.early = tuple(map(float, rails_mv)), bool(early)
@@ -131,11 +135,11 @@ class StreamClassifier:
         samples = self._checked(samples_mv)
         found = []
         if at_sample is not None and at_sample != self.seen:
-            if isinstance(at_sample, bool) or at_sample < self.seen:
+            if not _is_count(at_sample) or at_sample < self.seen:
                 raise RecordError(
                     "at_sample",
                     f"is {at_sample!r:.40}, and {self.seen:,} samples have come",
-                    "a later one",
+                    f"a whole number, {self.seen:,} or more",
                     "begin another stream where the recorder's clock was set back",
                 )
             found = self.gap(at_sample - self.seen)
@@ -148,7 +152,7 @@ class StreamClassifier:
         Raises:
             RecordError: a negative number, or more than a week.
         """
-        if isinstance(samples, bool) or not 0 <= samples <= LONGEST_GAP_S * self.fs_hz:
+        if not _is_count(samples) or samples > LONGEST_GAP_S * self.fs_hz:
             raise RecordError("gap", f"of {samples!r:.40} samples", f"0 to {LONGEST_GAP_S / 86_400:g} days")
         found, left = [], int(samples)
         while left:

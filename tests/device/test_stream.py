@@ -201,6 +201,10 @@ def test_a_clock_that_jumps_ahead_is_a_gap_and_back_is_refused(classifier: Class
         stream.push(signal[:9], at_sample=7)
     with pytest.raises(RecordError, match="0 to 7 days"):
         stream.push(signal[:9], at_sample=10**12)
+    with pytest.raises(RecordError, match="a whole number"):
+        stream.push(signal[:9], at_sample=len(signal) + lost + 0.5)  # type: ignore[arg-type]
+    with pytest.raises(RecordError, match="gap: of -1 samples"):
+        stream.gap(-1)
     found += stream.finish()
     gap = np.full(lost, np.nan)
     check_same(found, whole_of(np.concatenate([signal[:half], gap, signal[half:]])[None], FS_HZ, 2), classifier)
@@ -259,6 +263,8 @@ def test_other_shapes_and_whole_numbers_are_refused_and_nothing_is_lost(
         ({"fs_hz": float("nan")}, "fs_hz"),
         ({"fs_hz": 360.0, "lead": 1}, "lead: is 1 of 1"),
         ({"fs_hz": 360.0, "leads": 0}, "lead: is 0 of 0"),
+        ({"fs_hz": 360.0, "lead": -1}, "lead: is -1 of 1"),
+        ({"fs_hz": 360.0, "leads": 1.0}, "lead: is 0 of 1.0"),
     ],
 )
 def test_what_no_stream_can_be_made_of_is_refused(

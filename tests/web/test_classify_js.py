@@ -87,7 +87,7 @@ def test_a_stream_gives_the_beats_of_the_whole_to_the_last_bit(rr_version: int) 
     for found in in_node(*jobs, packages=RUNNER):
         assert len(found["beats"]) == len(found["whole"]) > 50
         for beat, whole in zip(found["beats"], found["whole"], strict=True):
-            assert beat["final"]
+            assert beat["stage"] == "final"
             for name in ("sample", "flags", "poorQuality"):
                 assert beat[name] == whole[name]
             assert np.array_equal(beat["windowMv"], whole["windowMv"])
@@ -98,8 +98,8 @@ def test_a_stream_says_early_what_it_says_again_in_the_end(tmp_path: Path) -> No
     record = write_record(tmp_path, "early", "NNNNV" * 30, seed=2)
     told, how = told_of(record), {"lead": 0, "early": True}
     (found,) = in_node(own("streamed", {"bundle": str(MODEL)}, told, how, [90]), packages=RUNNER)
-    final = [one for one in found["beats"] if one["final"]]
-    early = {one["sample"]: one for one in found["beats"] if not one["final"]}
+    final = [one for one in found["beats"] if one["stage"] == "final"]
+    early = {one["sample"]: one for one in found["beats"] if one["stage"] == "early"}
     assert [one["class"] for one in final] == [one["class"] for one in found["whole"]]
     assert len(early) >= len(final) - 10  # of the last seconds nothing is early
     assert set(early) <= {one["sample"] for one in final}

@@ -11,14 +11,15 @@ export class Beats {
   /** @param {StreamBeat[]} fresh */
   add(fresh) {
     for (const beat of fresh) {
+      if (beat.stage === "withdrawn") {
+        this.all = this.all.filter((one) => one.sample !== beat.sample);
+        continue;
+      }
       let at = this.all.length;
       while (at > 0 && this.all[at - 1].sample >= beat.sample) at -= 1;
       const same = at < this.all.length && this.all[at].sample === beat.sample;
-      if (same && this.all[at].final) continue;
       this.all.splice(at, same ? 1 : 0, beat);
     }
-    const last = fresh.filter((one) => one.final).at(-1);
-    if (last) this.all = this.all.filter((one) => one.final || one.sample > last.sample); // no beat after all: a spike
   }
 
   /** Beats of each class, the most frequent first. @returns {{name: string, count: number, uncertain: number}[]} */
@@ -45,7 +46,7 @@ export class Beats {
   /** A table as `ecgfed predict` writes it. @param {number} fsHz */
   csv(fsHz) {
     const quoted = (/** @type {string} */ text) => (/[",\n\r]|^[=+\-@\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const rows = this.all.filter((one) => one.final).map((one) => [
+    const rows = this.all.filter((one) => one.stage === "final").map((one) => [
       one.sample, (one.sample / fsHz).toFixed(4), quoted(one.class), quoted(one.symbol), one.probability.toFixed(4), one.flags,
       one.poorQuality, Number(one.uncertain), Number(one.far),
     ]);

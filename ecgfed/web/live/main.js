@@ -136,7 +136,7 @@ class Page {
     const classifier = await this.classifier();
     const beats = await classifier.classify(this.recording, { lead: Number(element("lead").value) });
     this.forget();
-    this.beats.add(beats.map((/** @type {any} */ one) => ({ ...one, final: true })));
+    this.beats.add(beats.map((/** @type {any} */ one) => ({ ...one, stage: "final" })));
     this.usual = usualOf(this.beats.all);
     this.count();
     this.show();

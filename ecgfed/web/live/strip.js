@@ -10,7 +10,7 @@ const MOST_S = 10;
 
 /** What stands above a beat: its class, with three points while it may still change. @param {StreamBeat} beat */
 export function labelOf(beat) {
-  return beat.final ? beat.class : `${beat.class}\u2026`;
+  return beat.stage === "final" ? beat.class : `${beat.class}\u2026`;
 }
 
 /** The class that is written small: the one of most beats. @param {Iterable<StreamBeat>} beats */

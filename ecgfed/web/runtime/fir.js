@@ -85,11 +85,20 @@ export function inner(signal, taps) {
   const centre = taps[half];
   const fours = out.length - (out.length % 4);
   for (let i = 0; i < fours; i += 4) {
-    let [one, two, three, four] = [0, 0, 0, 0];
-    let [a, b, c] = [signal[i], signal[i + 1], signal[i + 2]]; // samples on the left move up as they go on, on the right down
-    let [x, y, z] = [signal[i + 2 * half + 1], signal[i + 2 * half + 2], signal[i + 2 * half + 3]];
+    let one = 0;
+    let two = 0;
+    let three = 0;
+    let four = 0;
+    let a = signal[i]; // samples on the left move up as they go on, on the right down
+    let b = signal[i + 1];
+    let c = signal[i + 2];
+    let x = signal[i + 2 * half + 1];
+    let y = signal[i + 2 * half + 2];
+    let z = signal[i + 2 * half + 3];
     for (let k = 0, low = i + 3, high = i + 2 * half; k < half; k += 1, low += 1, high -= 1) {
-      const [tap, d, w] = [taps[k], signal[low], signal[high]];
+      const tap = taps[k];
+      const d = signal[low];
+      const w = signal[high];
       one += tap * (a + w);
       two += tap * (b + x);
       three += tap * (c + y);

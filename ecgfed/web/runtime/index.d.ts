@@ -36,9 +36,12 @@ export interface Beat {
   far: boolean;
 }
 
-/** A beat of a stream; `final` false says what it would be if none followed, and a final one comes later. */
+/**
+ * A beat of a stream: `final`, what the whole recording gives; `early`, what it would be if none followed, and a final
+ * one comes later; or `withdrawn`: it was told early and is none.
+ */
 export interface StreamBeat extends Beat {
-  final: boolean;
+  stage: "early" | "final" | "withdrawn";
 }
 
 /** The part of onnxruntime-node and onnxruntime-web that is used. */
@@ -104,6 +107,8 @@ export class StreamClassifier {
   );
   /** Take the next samples, a row for each lead; return the beats that are decided now. */
   push(chunkMv: (Float64Array | number[])[]): Promise<StreamBeat[]>;
+  /** Say that so many samples were not recorded. */
+  gap(samples: number): Promise<StreamBeat[]>;
   /** End the stream; return the beats that are left. */
   finish(): Promise<StreamBeat[]>;
 }

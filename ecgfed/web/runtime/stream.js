@@ -21,6 +21,8 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
 const RR_BACK = 11;
 /** Stretches are kept for so long: no interval is longer than ten seconds. */
 const KEPT_S = 30;
+/** Samples of a gap that are passed at once. */
+const GAP_AT_ONCE = 1 << 16;
 
 /** Finds and classifies the beats of a stream; they do not depend on how the stream is cut into chunks. */
 export class StreamClassifier {
@@ -31,7 +33,7 @@ export class StreamClassifier {
    * @param {number} [options.leads] how many leads a chunk has
    * @param {number} [options.lead] the lead in use
    * @param {number[]} [options.railsMv] the values at which the converter ends; a stream does not know its own extremes
-   * @param {boolean} [options.early] also say at once what a beat would be if none followed, with `final: false`
+   * @param {boolean} [options.early] also say at once what a beat would be if none followed, with `stage: "early"`
    */
   constructor(classifier, { fsHz, leads = 1, lead = 0, railsMv = [], early = false }) {
     this.classifier = classifier;
@@ -46,7 +48,7 @@ export class StreamClassifier {
     this.step = Math.ceil(fsHz);
     /** Samples that do not fill a second yet. @type {Float64Array[]} */
     this.rest = Array.from({ length: leads }, () => new Float64Array(0));
-    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: boolean}[]} */
+    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: StreamBeat | null}[]} */
     this.found = [];
     /** Beats whose RR features are not known yet. @type {Waiting[]} */
     this.waiting = [];
@@ -85,6 +87,21 @@ export class StreamClassifier {
     });
   }
 
+  /**
+   * Say that so many samples were not recorded; return what `push` does.
+   * @param {number} samples
+   * @returns {Promise<StreamBeat[]>}
+   */
+  async gap(samples) {
+    if (!Number.isSafeInteger(samples) || samples < 0) throw new RangeError(`a gap of ${samples} samples; expected 0 or more`);
+    const beats = [];
+    for (let left = samples; left > 0; left -= GAP_AT_ONCE) {
+      const row = new Float64Array(Math.min(left, GAP_AT_ONCE)).fill(NaN);
+      beats.push(...(await this.push(this.rest.map(() => row))));
+    }
+    return beats;
+  }
+
   /** End the stream; return the beats that are left. @returns {Promise<StreamBeat[]>} */
   finish() {
     return this.inTurn(async () => {
@@ -115,7 +132,7 @@ export class StreamClassifier {
     if (ended) this.band.finish();
     this.quality.look(ended);
     this.samples.forget(this.quality.needed);
-    for (const peak of peaks) this.found.push({ peak, cut: null, told: false });
+    for (const peak of peaks) this.found.push({ peak, cut: null, told: null });
     for (const one of this.found) one.cut ??= this.band.window(one.peak);
     const beats = await this.decided(ended);
     if (this.early && !ended) beats.push(...(await this.soon()));
@@ -125,23 +142,28 @@ export class StreamClassifier {
 
   /** @param {boolean} ended @returns {Promise<StreamBeat[]>} */
   async decided(ended) {
+    /** @type {StreamBeat[]} */
+    const withdrawn = [];
     while (this.found.length) {
-      const { peak, cut } = this.found[0];
+      const { peak, cut, told } = this.found[0];
       if (cut === null || (!ended && this.quality.decided < windowSpan(this.fsHz, peak)[1])) break;
       this.found.shift();
       if (!this.quality.spans(["spike"]).inside(peak)) this.add(this.judged(peak, cut, this.before));
+      else if (told) withdrawn.push({ ...told, stage: "withdrawn" });
     }
     const ready = this.withFeatures(ended);
     const answers = await this.classifier.answers(ready.map((one) => one.windowMv), ready.map((one) => /** @type {Float32Array} */ (one.rr)));
-    return answers.map((answer, i) => ({ ...this.beat(ready[i], answer), final: true }));
+    return [...answers.map((answer, i) => this.beat(ready[i], answer, "final")), ...withdrawn];
   }
 
   /**
    * @param {Waiting} one
    * @param {import("./classifier.js").Answer} answer
+   * @param {StreamBeat["stage"]} stage
+   * @returns {StreamBeat}
    */
-  beat(one, answer) {
-    return this.classifier.beat(one.sample, this.fsHz, one.flags, one.poor, answer);
+  beat(one, answer, stage) {
+    return { ...this.classifier.beat(one.sample, this.fsHz, one.flags, one.poor, answer), stage };
   }
 
   /**
@@ -195,21 +217,19 @@ export class StreamClassifier {
   /** What the beats that were found since would be if none followed. @returns {Promise<StreamBeat[]>} */
   async soon() {
     const fresh = this.found.filter((one) => one.cut !== null);
-    if (fresh.every((one) => one.told)) return [];
+    if (fresh.every((one) => one.told !== null)) return [];
     const spikes = this.quality.spans(["spike"]);
     let before = this.before;
-    /** @type {(Waiting & {told: boolean})[]} */
-    const beats = [];
-    for (const one of fresh) {
-      if (one.cut === null || spikes.inside(one.peak)) continue;
-      beats.push({ ...this.judged(one.peak, one.cut, before), told: one.told });
+    const known = fresh.filter((one) => !spikes.inside(one.peak));
+    const beats = known.map((one) => {
+      const beat = this.judged(one.peak, /** @type {NonNullable<typeof one.cut>} */ (one.cut), before);
       before = one.peak;
-    }
-    for (const one of fresh) one.told = true;
+      return beat;
+    });
     const features = this.earlyFeatures(beats);
-    const wanted = beats.map((_, i) => i).filter((i) => !beats[i].told);
+    const wanted = known.map((_, i) => i).filter((i) => known[i].told === null);
     const answers = await this.classifier.answers(wanted.map((i) => beats[i].windowMv), wanted.map((i) => features[i]));
-    return answers.map((answer, i) => ({ ...this.beat(beats[wanted[i]], answer), final: false }));
+    return answers.map((answer, i) => (known[wanted[i]].told = this.beat(beats[wanted[i]], answer, "early")));
   }
 
   /** @param {Waiting[]} beats @returns {Float32Array[]} */

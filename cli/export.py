@@ -33,6 +33,9 @@ def export_command(
     ] = None,
     target: Annotated[str, typer.Option(help="'bundle', or 'mcu': C sources of one model in int8.")] = "bundle",
     patient: Annotated[str | None, typer.Option(help="With --target mcu: whose model; default the global one.")] = None,
+    fs_hz: Annotated[
+        int | None, typer.Option("--fs", help="With --target mcu: samples a second of the device; default 360.")
+    ] = None,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -40,13 +43,13 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
-    if target != "bundle" or patient is not None:
+    if target != "bundle" or patient is not None or fs_hz is not None:
         export_for_target(
             run_path,
             out,
             target=target,
             refused={"--global-only": global_only, "--sign": sign is not None, "--global": protocol != "ensemble"},
-            given=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, overwrite, method),
+            given=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, fs_hz, overwrite, method),
             json_output=json_output,
             quiet=quiet,
         )

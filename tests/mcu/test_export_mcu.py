@@ -95,7 +95,7 @@ def test_no_double_and_no_allocation(sources: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_written(sources: Path) -> None:
-    made = {"ecgfed_qrs_weights.h", "ecgfed_taps.h", "model.h", "golden.h", "README.md"}
+    made = {"ecgfed_qrs_weights.h", "ecgfed_taps.h", "ecgfed_rate_taps.h", "model.h", "golden.h", "README.md"}
     assert set(snapshot(sources)) == {*WRITTEN, *made}
     assert "the global model" in (sources / "README.md").read_text("utf-8")
 
@@ -123,6 +123,8 @@ def test_a_patients_own_model(mcu_run: Path, ecgfed: Run, tmp_path: Path) -> Non
         (("--target", "mcu", "--global-only"), ("--global-only", "leave --global-only out")),
         (("--target", "mcu", "--sign", "key.pem"), ("--sign",)),
         (("--target", "mcu", "--accuracy", "2"), ("--accuracy",)),
+        (("--target", "mcu", "--fs", "257"), ("--fs", "125, 250 or 500")),
+        (("--fs", "250"), ("--fs", "--target mcu")),
     ],
 )
 def test_what_is_refused(

@@ -95,5 +95,5 @@ def test_the_same_beats_at_another_rate(sources: Path, program: Path, tmp_path: 
 
 @pytest.mark.parametrize("fs_hz", [99, 2001, 257, 0, -360, True, 250.0, "250"])
 def test_rates_that_are_refused(fs_hz: object) -> None:
-    with pytest.raises(OptionError, match="--fs"):
+    with pytest.raises(OptionError, match="fs_hz"):
         check_rate(fs_hz)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ One ECG lead in, beats with their class out, in C99: no allocation, no operating
 
 ```sh
 make test                            # the self-test against Python's answers; builds ./example too
-seq 4000 | awk '{{print 0}}' | ./example  # millivolts at {fs_hz} a second, one a line; beats come out
+./example < example.txt              # millivolts at {fs_hz} a second, one a line; beats come out
 make size CROSS=arm-none-eabi- FLAGS="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os"
 ```
 
@@ -36,7 +36,8 @@ these very files. Never compile with `-ffast-math`.
 - Samples are millivolts of {leads}{rate}.
 - A beat comes at most 4.7 s after its R peak{wait}.
 - More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
-- One state serves one recording at a time; a push may answer a beat, which takes the longest.
+- One state serves one recording at a time. A push that answers a beat takes the longest, millions of instructions:
+  push from a task, not from the interrupt that reads the samples.
 - Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`.
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ecgfed.files import replacing_folder, write_text
 from ecgfed.mcu.detector import qrs_weights_header, taps_header
-from ecgfed.mcu.golden import Golden, golden_header
+from ecgfed.mcu.golden import Golden, example_lines, golden_header
 from ecgfed.mcu.model import McuModel, model_header
 from ecgfed.mcu.rate import rate_header
 from ecgfed.mcu.readme import readme
@@ -32,6 +32,7 @@ def mcu_files(model: McuModel, golden: Golden, fs_hz: int) -> dict[str, str]:
         "ecgfed_rate_taps.h": rate_header(fs_hz),
         "model.h": model_header(model),
         "golden.h": golden_header(golden),
+        "example.txt": example_lines(fs_hz),
         "README.md": readme(model, fs_hz),
     }
 

@@ -42,6 +42,9 @@ def export_command(
     tflite: Annotated[
         bool, typer.Option("--tflite", help="Also every model as TensorFlow Lite in int8; needs 'make tflite'.")
     ] = False,
+    fs_hz: Annotated[
+        int | None, typer.Option("--fs", help="With --target mcu: samples a second of the device; default 360.")
+    ] = None,
     method: MethodOption = None,
     sign: SignOption = None,
     overwrite: OverwriteOption = False,
@@ -49,13 +52,13 @@ def export_command(
     quiet: QuietOption = False,
 ) -> None:
     """Export a run as ONNX: the global model, each patient's, and a manifest; checked against the trained model."""
-    if target != "bundle" or patient is not None:
+    if target != "bundle" or patient is not None or fs_hz is not None:
         export_for_target(
             run_path,
             out,
             target=target,
             refused={"--global-only": global_only, "--sign": sign is not None, "--global": protocol != "ensemble"},
-            given=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, overwrite, method),
+            given=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, fs_hz, overwrite, method),
             json_output=json_output,
             quiet=quiet,
         )

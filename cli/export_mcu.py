@@ -22,6 +22,7 @@ class McuOptions:
     personal: str | None
     accuracy: float
     int8_loss: float | None
+    fs_hz: int | None
     overwrite: bool
     method: str | None
 
@@ -40,7 +41,9 @@ def export_for_target(
     if target not in TARGETS:
         raise OptionError("--target", f"{target!r:.40}", f"one of {', '.join(TARGETS)}")
     if target == "bundle":
-        raise OptionError("--patient", "given for a bundle, which holds every patient", "--target mcu", "leave it out")
+        option, value = ("--fs", given.fs_hz) if given.patient is None else ("--patient", given.patient)
+        found = f"{value!r:.40} for a bundle, which holds every patient and takes any rate"
+        raise OptionError(option, found, "--target mcu", "leave it out")
     for option, there in refused.items():
         if there:
             raise OptionError(option, "given with --target mcu", "one of them", f"leave {option} out")
@@ -56,6 +59,7 @@ def export_for_target(
             personal=given.personal,
             accuracy=given.accuracy,
             int8_loss=given.int8_loss,
+            fs_hz=360 if given.fs_hz is None else given.fs_hz,
             overwrite=given.overwrite,
             method=given.method,
             watch=watch,

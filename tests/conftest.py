@@ -17,7 +17,7 @@ os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal
 
 MITDB = "ECGFED_MITDB"
 CIFAR10 = "ECGFED_CIFAR10"
-#: marker of tests on real data, or with a browser -> the variable that says that (and where) it is there
+#: marker of tests on real data, with a browser or with compilers -> the variable that says that (and where) it is there
 REAL_DATA = {
     "mitdb": MITDB,
     "cifar10": CIFAR10,
@@ -41,20 +41,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Where the real recordings, images or a browser are, a test on them that skips has failed."""
+    """Where all is there that a test asks for (recordings, images, a browser, compilers), a skip is a failure."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
-    no_browser = item.get_closest_marker("browser") and not os.environ.get(REAL_DATA["browser"])
+    wanted = [variable for marker, variable in REAL_DATA.items() if item.get_closest_marker(marker)]
+    all_there = bool(wanted) and all(os.environ.get(variable) for variable in wanted)
     slow_off = item.get_closest_marker("slow") and call.when == "setup" and "slow: run" in str(report.longrepr)
-    for marker, variable in REAL_DATA.items():
-        if (
-            report.skipped
-            and item.get_closest_marker(marker)
-            and os.environ.get(variable)
-            and not (slow_off or no_browser)
-        ):
-            report.outcome = "failed"
-            report.longrepr = f"{item.nodeid} skipped although {variable} is set: {report.longrepr}"
+    if report.skipped and all_there and not slow_off:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} skipped although {' and '.join(wanted)} is set: {report.longrepr}"
 
 
 @pytest.fixture(scope="session")

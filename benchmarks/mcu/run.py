@@ -30,7 +30,7 @@ from ecgfed.record.reader import read_recording
 from ecgfed.signal.qrs import detect_qrs
 from ecgfed.tasks.export_mcu import McuExport, export_mcu
 
-SOURCES = ("ecgfed.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c")
+SOURCES = ("ecgfed.c", "ecgfed_qrs.c", "ecgfed_qrs_net.c", "ecgfed_net.c", "ecgfed_rate.c")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 TESTS = common.ROOT / "tests" / "mcu"

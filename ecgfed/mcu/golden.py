@@ -44,9 +44,9 @@ class Golden:
     probability: NDArray[np.float32]
 
 
-def golden_signal_uv() -> NDArray[np.int16]:
-    """Make up twelve seconds of a lead; nobody's, and the same everywhere."""
-    time_s = np.arange(round(LENGTH_S * FS_HZ)) / FS_HZ
+def golden_signal_uv(fs_hz: float = FS_HZ) -> NDArray[np.int16]:
+    """Make up twelve seconds of a lead in whole microvolts; nobody's, and the same everywhere."""
+    time_s = np.arange(round(LENGTH_S * fs_hz)) / fs_hz
     signal_mv = _WANDER_MV * np.sin(2 * np.pi * _WANDER_HZ * time_s)
     for at_s, kind in BEATS:
         waves = _WAVES["V"] if kind == "V" else _WAVES["N"][kind == "A" :]
@@ -65,6 +65,11 @@ def make_golden(classifier: Classifier) -> Golden:
     ordered = np.sort(found.probability, axis=1)
     clear = ordered[:, -1] - ordered[:, -2] > MARGIN if ordered.shape[1] > 1 else np.ones(len(peaks), np.bool_)
     return Golden(signal_uv, peaks, np.where(clear, found.label, -1), ordered[:, -1].astype(np.float32))
+
+
+def example_lines(fs_hz: float) -> str:
+    """Return ``example.txt``: the recording at a device's rate in millivolts, one a line."""
+    return "".join(f"{value / 1000:.3f}\n" for value in golden_signal_uv(fs_hz).tolist())
 
 
 def golden_header(golden: Golden) -> str:

@@ -14,7 +14,7 @@ One ECG lead in, beats with their class out, in C99: no allocation, no operating
 
 ```sh
 make test                            # the self-test against Python's answers; builds ./example too
-seq 4000 | awk '{{print 0}}' | ./example  # millivolts at 360 a second, one a line; beats come out
+./example < example.txt              # millivolts at {fs_hz} a second, one a line; beats come out
 make size CROSS=arm-none-eabi- FLAGS="-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Os"
 ```
 
@@ -33,12 +33,20 @@ ecgfed_push(&state, samples_mv, count);         /* from where samples arrive; NA
 Flash, RAM, stack and multiplications on a Cortex-M4, measured: docs/microcontroller.md of ecgfed. `make size` measures
 these very files. Never compile with `-ffast-math`.
 
-- Samples are millivolts of {leads} at 360 a second; another rate has to be resampled first.
+- Samples are millivolts of {leads}{rate}.
 - A beat comes at most 4.7 s after its R peak{wait}.
 - More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
-- One state serves one recording at a time; a push may answer a beat, which takes the longest.
+- One state serves one recording at a time. A push that answers a beat takes the longest, millions of instructions:
+  push from a task, not from the interrupt that reads the samples.
 - Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`.
 """
+
+
+_AT_360 = " at 360 a second; for another rate, export with `--fs`"
+_OTHER_RATE = (
+    " at {fs_hz} a second: push them with `ecgfed_rate_push`, which brings them to the 360 that\n"
+    "  `ecgfed_push` takes and beats are numbered in; `ecgfed_rate_sample` gives the device's own number"
+)
 
 
 def _plain(text: str) -> str:
@@ -46,7 +54,7 @@ def _plain(text: str) -> str:
     return "".join(one if one.isalnum() or one in " .,:;/+-()=%" else "_" for one in text)
 
 
-def readme(model: McuModel) -> str:
+def readme(model: McuModel, fs_hz: int) -> str:
     """Return the text; what others named stands in it as plain words."""
     about = {name: _plain(value) for name, value in model.about.items()}
     taps = (len(band_pass_taps(FS_HZ)) // 2 + 1) * np.dtype(np.float32).itemsize
@@ -65,6 +73,8 @@ def readme(model: McuModel) -> str:
     return _TEXT.format(
         title=f"ecgfed on a microcontroller: {about.get('model', 'a model')}",
         table="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
+        fs_hz=fs_hz,
+        rate=_AT_360 if fs_hz == FS_HZ else _OTHER_RATE.format(fs_hz=fs_hz),
         leads=about.get("lead", "the lead it was trained on"),
         wait=", and once the next R peak is known" if model.spec.rr else "",
     )

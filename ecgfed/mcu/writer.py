@@ -5,15 +5,17 @@ from pathlib import Path
 
 from ecgfed.files import replacing_folder, write_text
 from ecgfed.mcu.detector import qrs_weights_header, taps_header
-from ecgfed.mcu.golden import Golden, golden_header
+from ecgfed.mcu.golden import Golden, example_lines, golden_header
 from ecgfed.mcu.model import McuModel, model_header
+from ecgfed.mcu.rate import rate_header
 from ecgfed.mcu.readme import readme
 
 #: The sources that are the same for every model.
 SOURCES = (
-    "ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c", "ecgfed_net.h",
-    "ecgfed_net.c", "ecgfed_golden.h", "ecgfed_golden.c", "golden_test.c", "example_main.c", "Makefile",
-)  # fmt: skip
+    *("ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c"),
+    *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
+    *("golden_test.c", "example_main.c", "Makefile"),
+)
 
 
 def source(name: str) -> str:
@@ -21,26 +23,35 @@ def source(name: str) -> str:
     return files("ecgfed.mcu").joinpath("c", name).read_text("utf-8")
 
 
-def mcu_files(model: McuModel, golden: Golden) -> dict[str, str]:
+def mcu_files(model: McuModel, golden: Golden, fs_hz: int) -> dict[str, str]:
     """Return every file of a folder of C sources, by name."""
     return {
         **{name: source(name) for name in SOURCES},
         "ecgfed_qrs_weights.h": qrs_weights_header(),
         "ecgfed_taps.h": taps_header(),
+        "ecgfed_rate_taps.h": rate_header(fs_hz),
         "model.h": model_header(model),
         "golden.h": golden_header(golden),
-        "README.md": readme(model),
+        "example.txt": example_lines(fs_hz),
+        "README.md": readme(model, fs_hz),
     }
 
 
-def write_mcu(out: Path, model: McuModel, golden: Golden, *, overwrite: bool = False) -> None:
+def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
     """Write the folder; until all of it is there, nothing is.
+
+    Args:
+        out: the folder to make.
+        model: the model.
+        golden: the self-test, of that model.
+        fs_hz: the device's samples a second.
+        overwrite: replace ``out`` where it exists.
 
     Raises:
         OptionError: ``out`` is taken.
         StorageError: it cannot be written; what was there is as it was.
     """
-    contents = mcu_files(model, golden)
+    contents = mcu_files(model, golden, fs_hz)
     with replacing_folder(out, overwrite=overwrite) as folder:
         for name, text in contents.items():
             write_text(folder / name, text)

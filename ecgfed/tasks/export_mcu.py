@@ -20,6 +20,7 @@ from ecgfed.federation.data import training_data
 from ecgfed.files import check_new_folder
 from ecgfed.mcu.golden import make_golden
 from ecgfed.mcu.model import McuModel, check_spec, make_model, typical_of
+from ecgfed.mcu.rate import check_rate
 from ecgfed.mcu.writer import write_mcu
 from ecgfed.methods.answers import Answer, Ensemble
 from ecgfed.personal.apply import PersonalAnswers, chosen_name
@@ -57,6 +58,7 @@ def export_mcu(
     personal: str | None = None,
     accuracy: float = ACCURACY,
     int8_loss: float | None = None,
+    fs_hz: int = 360,
     overwrite: bool = False,
     method: Passed = None,
     watch: Watch = NOBODY,
@@ -73,6 +75,7 @@ def export_mcu(
         personal: the personal answers, as ``export`` takes it.
         accuracy: as ``export`` takes it.
         int8_loss: as ``export`` takes it.
+        fs_hz: the device's samples a second, a whole number; C brings them to 360.
         overwrite: replace ``out`` where it exists.
         method: the run's own method, where it is somebody's own.
         watch: told of the progress.
@@ -81,6 +84,7 @@ def export_mcu(
         EcgfedError: in one line, what cannot be used: a net that C does not run, an int8 form that was refused.
     """
     _check_options(personal, patient, accuracy, int8_loss)
+    check_rate(fs_hz)
     check_new_folder(Path(out), overwrite=overwrite)
     opened = one_run(run, method, watch)
     check_spec(opened.net.spec)
@@ -101,7 +105,7 @@ def export_mcu(
             typical_of(typical_shapes(bundle)),
             _about(bundle, patient),
         )
-        write_mcu(Path(out), model, make_golden(classifier), overwrite=overwrite)
+        write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)
     return McuExport(Path(out), model, tuple(sorted(path.name for path in Path(out).iterdir())))
 
 

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ecgfed.h"
+#include "ecgfed_rate.h"
 
 static ecgfed_state state;
+static ecgfed_rate rate;
 static int full;
 
 static void on_beat(void *user, const ecgfed_beat *beat)
@@ -38,13 +39,14 @@ int main(int count, char **given)
     }
     full = count > 3 && atoi(given[3]);
     ecgfed_init(&state, on_beat, NULL);
+    ecgfed_rate_init(&rate, &state);
     for (long long i = 0; count > 4 && i < atoll(given[4]); i++) {
         ecgfed_push_uv(&state, 0, 1);
     }
     while ((found = fread(mv, sizeof *mv, chunk, file)) > 0) {
-        ecgfed_push(&state, mv, found);
+        ecgfed_rate_push(&rate, mv, found);
     }
-    ecgfed_finish(&state);
+    ecgfed_rate_finish(&rate);
     printf("classes");
     for (int i = 0; i < ecgfed_net.classes; i++) {
         printf(" %s", ecgfed_class_names[i]);

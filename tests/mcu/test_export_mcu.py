@@ -11,7 +11,7 @@ from mcu_sources import CORTEX_M4, HERE, SANITIZED, SOURCES, STRICT, build, tool
 from support import Said, assert_refused, snapshot
 
 from ecgfed.mcu.c_text import c_array, c_comment, c_float, c_string
-from ecgfed.mcu.golden import BEATS, golden_signal_uv
+from ecgfed.mcu.golden import BEATS
 from ecgfed.mcu.writer import SOURCES as WRITTEN
 from ecgfed.tasks.export_mcu import export_mcu
 
@@ -51,7 +51,7 @@ def test_make_builds_and_the_example_reads_lines(sources: Path, tmp_path: Path) 
     for name, data in snapshot(sources).items():
         (folder / name).write_bytes(data)
     subprocess.run([tool("make"), "-s", "test"], cwd=folder, check=True, capture_output=True)
-    lines = "\n".join(f"{value / 1000:.3f}" for value in golden_signal_uv().tolist())
+    lines = (folder / "example.txt").read_text("ascii")
     done = subprocess.run([str(folder / "example")], input=lines, capture_output=True, text=True, check=True)
     head, *beats = done.stdout.splitlines()
     assert head == "seconds,class,probability,uncertain"
@@ -95,7 +95,15 @@ def test_no_double_and_no_allocation(sources: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_written(sources: Path) -> None:
-    made = {"ecgfed_qrs_weights.h", "ecgfed_taps.h", "model.h", "golden.h", "README.md"}
+    made = {
+        "ecgfed_qrs_weights.h",
+        "ecgfed_taps.h",
+        "ecgfed_rate_taps.h",
+        "model.h",
+        "golden.h",
+        "example.txt",
+        "README.md",
+    }
     assert set(snapshot(sources)) == {*WRITTEN, *made}
     assert "the global model" in (sources / "README.md").read_text("utf-8")
 
@@ -123,6 +131,8 @@ def test_a_patients_own_model(mcu_run: Path, ecgfed: Run, tmp_path: Path) -> Non
         (("--target", "mcu", "--global-only"), ("--global-only", "leave --global-only out")),
         (("--target", "mcu", "--sign", "key.pem"), ("--sign",)),
         (("--target", "mcu", "--accuracy", "2"), ("--accuracy",)),
+        (("--target", "mcu", "--fs", "257"), ("--fs", "125, 250 or 500")),
+        (("--fs", "250"), ("--fs", "--target mcu")),
     ],
 )
 def test_what_is_refused(

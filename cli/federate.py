@@ -140,7 +140,7 @@ def status_command(
     json_output: JsonOption = False,
 ) -> None:
     """Say how a server or a site stands, from its folder: rounds, sites, what travels."""
-    _require("torch")
+    _require()
     from ecgfed.network.status import status_of
 
     status = status_of(folder)
@@ -205,8 +205,8 @@ def try_command(
     )
 
 
-def _require(*packages: str) -> None:
-    for package in packages or ("torch", "flwr"):
+def _require() -> None:
+    for package in ("flwr", "torch"):
         require(package, "ecgfed federate")
 
 

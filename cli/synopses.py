@@ -22,17 +22,6 @@ SYNOPSES = {
     "train": ("Train one method on a cohort.", "ecgfed train cohort --method grp-fed --out run"),
     "evaluate": ("Score a run: for everybody, for each patient and class.", "ecgfed evaluate run --split valid"),
     "export": ("Export a run as ONNX models for a device.", "ecgfed export run --out bundle"),
-    "federate": ("Train across hospitals, on Flower.", ""),
-    "federate try": ("Try a federation on this machine.", "ecgfed federate try cohort --out federation"),
-    "federate server": (
-        "Run a federation's server.",
-        "ecgfed federate server federation --sites 3 --keys keys --name fed.example.org",
-    ),
-    "federate site": (
-        "Run a site: it dials the server and trains.",
-        "ecgfed federate site site --cohort cohort --server fed.example.org:9092 --ca ca.crt",
-    ),
-    "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),
     "personalize": (
         "Make a patient's own model, from a few labels or a run.",
         "ecgfed personalize mitdb/208 --labels 208-labels.csv --out bundle",
@@ -51,6 +40,17 @@ SYNOPSES = {
         "Compare runs: settings, scores, classes, patients.",
         "ecgfed runs compare runs/fedavg runs/grp-fed",
     ),
+    "federate": ("Train across hospitals, on Flower.", ""),
+    "federate try": ("Try a federation on this machine.", "ecgfed federate try cohort --out federation"),
+    "federate server": (
+        "Run a federation's server.",
+        "ecgfed federate server federation --keys keys --name fed.example.org",
+    ),
+    "federate site": (
+        "Run a site: it dials the server and trains.",
+        "ecgfed federate site north --cohort cohort --prepare",
+    ),
+    "federate status": ("Say how a server or a site stands.", "ecgfed federate status federation"),
     "keys": ("Make keys to sign bundles with, and show them.", ""),
     "keys new": ("Make a key: one file to sign with, one to give away.", "ecgfed keys new clinic"),
     "keys show": ("Show a key's fingerprint, to compare it.", "ecgfed keys show clinic.pub.pem"),

@@ -1,9 +1,10 @@
 """Asking the SuperLink on this machine: sites' keys, who is connected, starting a run and how it stands."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.serde import fab_to_proto
@@ -73,10 +74,8 @@ class Control:
 
     def _nodes(self) -> dict[bytes, tuple[int, str]]:
         """Nodes that are registered: public key -> node and status."""
-        try:
+        with _asking("does not answer"):
             found = self._client.ListNodes(ListNodesRequest())
-        except httpx.HTTPError as problem:
-            raise NetworkError("Flower", f"does not answer ({problem!s:.200})") from problem
         return {
             bytes(node.public_key): (int(node.node_id), str(node.status))
             for node in found.nodes_info
@@ -100,15 +99,13 @@ class Control:
         if len(wanted) != len(keys):
             raise OptionError("--keys", "two files hold the same key", "a key of its own for each site")
         there = self._nodes()
-        try:
+        with _asking("did not take a key"):
             for key, (node, _) in there.items():
                 if key not in wanted:  # a site that is not of this federation any more
                     self._client.UnregisterNode(UnregisterNodeRequest(node_id=node))
             for key in wanted:
                 if key not in there:
                     self._client.RegisterNode(RegisterNodeRequest(public_key=key))
-        except httpx.HTTPError as problem:
-            raise NetworkError("Flower", f"did not take a key ({problem!s:.200})") from problem
         there = self._nodes()
         return {there[key][0]: file.name.removesuffix(".pub") for key, file in wanted.items()}
 
@@ -132,21 +129,29 @@ class Control:
         write_text(folder / "pyproject.toml", _APP)
         content = build_fab_from_disk(folder)
         fab = Fab(hashlib.sha256(content).hexdigest(), content, {})
-        try:
+        with _asking("did not take the run"):
             for number, run in self._client.ListRuns(ListRunsRequest()).run_dict.items():
                 if str(run.status.status) != "finished":  # of a server that was killed
                     self._client.StopRun(StopRunRequest(run_id=number))
             return int(self._client.StartRun(StartRunRequest(fab=fab_to_proto(fab))).run_id)
-        except httpx.HTTPError as problem:
-            raise NetworkError("Flower", f"did not take the run ({problem!s:.200})") from problem
 
     def is_over(self, run: int) -> bool:
         """Return whether a run has ended, however; a SuperLink that does not answer says nothing."""
         try:
-            found = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
-        except httpx.HTTPError:
+            with _asking("does not answer"):
+                found = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
+        except NetworkError:
             return False
         return run in found and str(found[run].status.status) == "finished"
+
+
+@contextmanager
+def _asking(what: str) -> Iterator[None]:
+    """Say in one line what Flower's client raises, which is its HTTP library's."""
+    try:
+        yield
+    except Exception as problem:
+        raise NetworkError("Flower", f"{what} ({type(problem).__name__}: {problem!s:.200})") from problem
 
 
 def _bytes_of(file: Path) -> bytes:

@@ -13,15 +13,11 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-
-from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ecgfed.network.programs import SITE
 from ecgfed.network.warm import Warm, wait_for_messages
@@ -29,6 +25,13 @@ from ecgfed.network.warm import Warm, wait_for_messages
 #: What a site may ask of the SuperLink; everything else is for its own machine.
 FLEET = "/v1/fleet/"
 _PR_SET_PDEATHSIG = 1
+
+
+#: As ASGI has them.
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class FleetOnly:
@@ -47,7 +50,8 @@ class FleetOnly:
             if scope["type"] != "http":
                 return
             if not scope["path"].startswith(FLEET):
-                await PlainTextResponse("not from another machine", 403)(scope, receive, send)
+                await send({"type": "http.response.start", "status": 403, "headers": [(b"content-length", b"0")]})
+                await send({"type": "http.response.body", "body": b""})
                 return
         await self.app(scope, receive, send)
 
@@ -64,7 +68,7 @@ def _superlink() -> None:
     from flwr.superlink import extensions
     from flwr.superlink.cli import flower_superlink
 
-    extensions.get_middleware = lambda: (Middleware(FleetOnly),)
+    extensions.get_middleware = lambda: ((FleetOnly, (), {}),)  # as Starlette's Middleware is taken apart
     flower_superlink()
 
 

@@ -283,6 +283,7 @@ NEEDS = {
     "export": ("train", "export", OLD / "run", "--out", "out"),
     "personalize": ("train", "personalize", OLD / "run", "--record", "demo01.csv", "--out", "out"),
     "methods": ("train", "methods"),
+    "federate": ("flower", "federate", "status", "server"),
     "keys": ("sign", "keys", "new", "mine"),
     "predict --trusted": (
         "sign",

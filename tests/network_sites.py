@@ -1,6 +1,5 @@
-"""A small cohort, divided among three sites."""
+"""A small cohort, divided among three sites: fixtures of ``tests/network``, which ``conftest.py`` takes from here."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,6 @@ import pytest
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort, open_cohort
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 NODES = (11, 12, 13)
 NAMES = {node: str(place + 1) for place, node in enumerate(NODES)}

@@ -20,6 +20,8 @@ MIT_BIH = {
     "20(3):45-50 (May-June 2001). Goldberger AL, et al. PhysioBank, PhysioToolkit, and PhysioNet. Circulation "
     "101(23):e215-e220 (2000).",
 }
+#: What Markdown acts on inside a line: everywhere, between words alone, and where an address would become a link.
+_MARKS = re.compile(r"[\\`*{}\[\]#+!|~$^@\"]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=\S)|\.(?=[A-Za-z])")
 #: What data of each kind of cohort is under; others' licences only their makers know.
 DATA: dict[str, Mapping[str, str]] = {
     "mitbih": MIT_BIH,
@@ -79,9 +81,9 @@ def card_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(text: object) -> str:
-    """Return text of a stranger as Markdown and HTML that shows it and does nothing else, on one line."""
+    """Return text of a stranger as Markdown and HTML that shows it and does nothing else, inside a line."""
     shown = safe_text(str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]()#+!|~$^=:@.\"])", r"\\\1", shown)
+    return _MARKS.sub(lambda found: f"\\{found[0]}", shown)
 
 
 def listed(lines: Iterable[str]) -> str:
@@ -98,7 +100,7 @@ def data_line(data: Mapping[str, Any]) -> str:
     """Return where the data are from and their licence, as Markdown."""
     where = f"[{data['name']}]({data['url']}) (doi:{data['doi']})" if "url" in data else plain(data["name"])
     said = f" {data['attribution']}" if "attribution" in data else ""
-    return f"{where}. Licence: {data['licence']}.{said}"
+    return f"Data: {where}. Licence: {data['licence']}.{said}"
 
 
 def _count(value: object) -> str:
@@ -125,8 +127,8 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",
-        f"{plain(recipe['method'])}, {_count(recipe['rounds'])} rounds; {settings or 'no settings'}. It holds the "
-        f"global model ({plain(card['models']['protocol'])}) and those of {card['models']['patients']:,} patients "
+        f"Method {plain(recipe['method'])}, {_count(recipe['rounds'])} rounds; {settings or 'no settings'}. It holds "
+        f"the global model ({plain(card['models']['protocol'])}) and those of {card['models']['patients']:,} patients "
         f"(made by: {plain(recipe['personal'])}).",
         "## Classes, and the global model's scores on the test split",
         _classes(card["classes"]),

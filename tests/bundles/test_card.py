@@ -74,6 +74,8 @@ def test_text_of_strangers_is_text(fedavg_run: Path, where: str) -> None:
 
 
 def test_plain_by_hand() -> None:
-    assert plain("a_b|c\n<d>") == r"a\_b\|c &lt;d&gt;"
-    assert plain("premature (atrial)") == r"premature \(atrial\)"
+    assert plain("a_b|c\n<d>") == r"a_b\|c &lt;d&gt;"
+    assert plain("_a_ 0.1.0 www.x") == r"\_a\_ 0.1.0 www\.x"
+    assert plain("at 10: http://x") == r"at 10: http\://x"
+    assert plain("premature (atrial)") == "premature (atrial)"
     assert plain("\x1b[2J") == r"\\x1b\[2J"

@@ -63,6 +63,7 @@ BREAKS = [
     ("pydicom", "ecgfed/record/reader.py", LAZY.format("pydicom")),
     ("wfdb", "ecgfed/cohort/build.py", LAZY.format("wfdb")),
     ("onnx", "ecgfed/evaluation/predict.py", "import onnx.helper"),
+    ("tensorflow", "ecgfed/bundles/tflite.py", LAZY.format("tensorflow")),
     ("onnxruntime", "ecgfed/bundles/graphs.py", LAZY.format("onnxruntime")),
     ("detectors", "ecgfed/signal/quality.py", LAZY.format("neurokit2")),
     ("detectors", "ecgfed/beats/extract.py", LAZY.format("sleepecg")),

@@ -12,6 +12,7 @@ from ecgfed.bundles.export import PatientModel
 from ecgfed.bundles.graph_writer import GraphWriter
 from ecgfed.bundles.packing import check_new_bundle, replacing_bundle
 from ecgfed.bundles.parity import Parity, parity_inputs
+from ecgfed.bundles.tflite import TFLITE
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.certainty import UNSAID, certainty_in
 from ecgfed.device.graph import outside_of
@@ -131,6 +132,8 @@ def _copied(bundle: Bundle, folder: Path, patient: str) -> dict[str, dict[str, A
     used = {name for entry in (manifest["global"], *others) for chain in chains_of(entry) for name in chain}
     replaced = chains_of(manifest["patients"].get(patient, {"chain": ()}))
     gone = {name for chain in replaced for name in chain} - used
+    lite = manifest["patients"].get(patient, {}).get(TFLITE)
+    gone |= {lite["file"]} if isinstance(lite, dict) and isinstance(lite.get("file"), str) else set()
     gone |= {manifest[field] for field in FILES if field in manifest}  # made anew, and written again
     kept = {name: about for name, about in manifest["files"].items() if name not in gone}
     for name in kept:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 #: What a TensorFlow Lite for Microcontrollers interpreter is given to work in, at first and at most.
 ARENA_BYTES, MOST_ARENA_BYTES = 32 << 10, 8 << 20
@@ -24,6 +23,8 @@ ARENA_BYTES, MOST_ARENA_BYTES = 32 << 10, 8 << 20
 
 def _conv(values: list[Any], step: dict[str, Any], weight: np.ndarray) -> Any:
     """A convolution over time; values (1, 1, T, Cin), weight (Cout, Cin, 1, kernel) as ONNX has it."""
+    import tensorflow as tf
+
     before, after, stride = step["pads"][1], step["pads"][3], step["strides"][1]
     kernel = np.ascontiguousarray(weight.transpose(2, 3, 1, 0))
     length, size = values[0].shape[2], kernel.shape[1]
@@ -36,6 +37,8 @@ def _conv(values: list[Any], step: dict[str, Any], weight: np.ndarray) -> Any:
 
 def _group(values: list[Any], step: dict[str, Any]) -> Any:
     """Zero mean and unit deviation of each group of channels; values (1, 1, T, C), channels of a group side by side."""
+    import tensorflow as tf
+
     (value,) = values
     _, _, length, channels = value.shape
     grouped = tf.reshape(value, [1, length, step["groups"], channels // step["groups"]])
@@ -46,6 +49,8 @@ def _group(values: list[Any], step: dict[str, Any]) -> Any:
 
 def _made(steps: list[dict[str, Any]], weights: dict[str, np.ndarray], values: dict[str, Any]) -> Any:
     """Follow the steps from the inputs' values; return the last one's."""
+    import tensorflow as tf
+
     result = None
     for step in steps:
         given = [values[name] for name in step["inputs"]]
@@ -72,6 +77,8 @@ def _made(steps: list[dict[str, Any]], weights: dict[str, np.ndarray], values: d
 
 def _converted(job: dict[str, Any], held: dict[str, np.ndarray], *, int8: bool) -> bytes:
     """Return the net as a TensorFlow Lite file; in int8 its inputs and its output are int8 too."""
+    import tensorflow as tf
+
     names = list(job["inputs"])
     shapes = [tf.TensorSpec(job["inputs"][name], tf.float32, name=name) for name in names]
     net = tf.function(
@@ -109,6 +116,8 @@ def _answers(data: bytes, job: dict[str, Any], held: dict[str, np.ndarray]) -> t
 
     With the reference kernels, which are what TensorFlow Lite for Microcontrollers runs.
     """
+    import tensorflow as tf
+
     kind = tf.lite.experimental.OpResolverType.BUILTIN_REF
     interpreter = tf.lite.Interpreter(model_content=data, experimental_op_resolver_type=kind)
     interpreter.allocate_tensors()
@@ -177,6 +186,8 @@ def _fits(interpreter: Callable[[int], Any], size: int) -> bool:
 
 def main(folder: Path) -> None:
     """Do the job in a folder."""
+    import tensorflow as tf
+
     job = json.loads((folder / "job.json").read_text())
     with np.load(folder / "job.npz", allow_pickle=False) as file:
         held = {name: file[name] for name in file.files}

@@ -17,7 +17,9 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCK, TORCH, AUDIT = (ROOT / "constraints" / name for name in ("lock.txt", "lock-cpu.txt", "lock-audit.txt"))
+LOCK, TORCH, AUDIT, TFLITE = (
+    ROOT / "constraints" / name for name in ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt")
+)
 #: Where CI and the developers run.
 HERE = {"sys_platform": "linux", "platform_machine": "x86_64", "platform_python_implementation": "CPython"}
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -46,7 +48,7 @@ def versions(python: str) -> dict[str, str]:
     return {name: given[0] for name, given in found.items()}
 
 
-@pytest.mark.parametrize("file", [LOCK, TORCH, AUDIT], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [LOCK, TORCH, AUDIT, TFLITE], ids=lambda file: file.name)
 def test_every_package_has_one_version_and_its_digests(file: Path) -> None:
     for one, digests in locked(file):
         assert re.fullmatch(r"==[^=,<>]+", str(one.specifier)), one

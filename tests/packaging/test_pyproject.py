@@ -19,6 +19,11 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FOLDERS = {"ecgfed": ROOT / "ecgfed", "ecgfed_cli": ROOT / "cli"}
 
 
+#: Packages of an environment of their own, as code imports them and as they are installed: one file needs them.
+APART = {"tensorflow": "tensorflow-cpu", "tflite_micro": "tflite-micro"}
+APART_FILE = FOLDERS["ecgfed"] / "bundles" / "tflite_convert.py"
+
+
 def names(requirements: list[str]) -> set[str]:
     """Return the names of some requirements, those of the extra ``ecgfed[...]`` left out."""
     return {re.split(r"[^\w-]", one, maxsplit=1)[0] for one in requirements} - {"ecgfed"}
@@ -26,13 +31,17 @@ def names(requirements: list[str]) -> set[str]:
 
 def imported(folder: Path) -> set[str]:
     """Return the top-level packages that any file below a folder imports, inside functions too."""
+    return set().union(*map(imported_by, folder.rglob("*.py")))
+
+
+def imported_by(file: Path) -> set[str]:
+    """Return the top-level packages that a file imports."""
     found: set[str] = set()
-    for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Import):
-                found.update(alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                found.add((node.module or "").partition(".")[0])
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").partition(".")[0])
     return found
 
 
@@ -49,9 +58,18 @@ def test_every_folder_is_a_package_that_is_installed() -> None:
 def test_what_is_imported_is_asked_for() -> None:
     base = names(PROJECT["dependencies"])
     used = set().union(*map(imported, FOLDERS.values())) - set(sys.stdlib_module_names) - set(FOLDERS)
-    assert used <= base | set(EXTRA_OF), "a package that neither the base nor an extra brings"
+    assert used - set(APART) <= base | set(EXTRA_OF), "a package that neither the base nor an extra brings"
     assert base <= used, "a dependency that nothing imports"
     assert used.isdisjoint(names(EXTRAS["dev"]))
+
+
+def test_one_file_alone_imports_what_lies_apart_and_the_lock_brings_it() -> None:
+    for folder in FOLDERS.values():
+        for file in folder.rglob("*.py"):
+            here = imported_by(file)
+            assert here & set(APART) == (set(APART) if file == APART_FILE else set()), file
+    asked = (ROOT / "constraints" / "tflite.in").read_text().splitlines()
+    assert set(APART.values()) <= {line.partition("==")[0] for line in asked}
 
 
 @pytest.mark.parametrize("package", EXTRA_OF)

@@ -108,7 +108,7 @@ def same(one: list[StreamBeat], other: list[StreamBeat]) -> bool:
     return repr(bits(one)) == repr(bits(other))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     fs_hz=st.sampled_from([100.0, 128.0, 250.0, 257.3, 360.0, 500.0, 1000 / 3]),
     seed=st.integers(0, 2**16),
@@ -134,7 +134,7 @@ def test_any_chunking_gives_the_whole_recordings_answers(
     assert same(found, again)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     fs_hz=st.sampled_from([100.0, 200.0, 257.3, 360.0, 1000 / 3]),
     seed=st.integers(0, 2**16),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import parser, remembered, save, script
+from common import parser, remembered, save, script, table
 
 import ecgfed
 from ecgfed.beats.stream import BeatStream
@@ -136,6 +136,21 @@ def of_hours(classifier: Classifier, hours: int) -> dict[str, Any]:
     }
 
 
+def rows_of(records: dict[str, dict[str, Any]]) -> str:
+    """Return the table of the README."""
+    columns = ("record", "beats", "other peaks or classes than `predict`", "probability apart")
+    columns += ("early: median, most (s)", "final, version 1", "final, version 2", "early class not the final one")
+    columns += ("... of those that were sure",)
+    rows = []
+    for name, one in records.items():
+        late = [f"{one[key]['median_s']}, {one[key]['most_s']}" for key in ("early", "final_version_1", "final")]
+        other = f"{one['early_other_label']:,} of {one['told_early']:,}"
+        sure = f"{one['early_sure_other_label']:,} of {one['early_sure']:,}"
+        same = "none" if one["same_peaks"] and not one["other_labels"] else f"{one['other_labels']} classes"
+        rows.append((name, f"{one['beats']:,}", same, f"{one['probability_apart']:.1g}", *late, other, sure))
+    return "\n".join(table(columns, rows))
+
+
 def main() -> None:
     """Measure what ``--work`` does not hold yet."""
     asking = parser(__doc__ or "", __file__)
@@ -152,6 +167,7 @@ def main() -> None:
         records[name] = remembered(kept, name, lambda name=name: of_record(classifier, asked.source, name))
         print(name, records[name], flush=True)
     save(asked, {**results, "records": records})
+    print(rows_of(records))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """A stream's final answers are what the whole recording gives, however its samples come."""
 
+import importlib.util
+import json
+import sys
 import tracemalloc
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -105,7 +108,7 @@ def same(one: list[StreamBeat], other: list[StreamBeat]) -> bool:
     return repr(bits(one)) == repr(bits(other))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     fs_hz=st.sampled_from([100.0, 128.0, 250.0, 257.3, 360.0, 500.0, 1000 / 3]),
     seed=st.integers(0, 2**16),
@@ -131,7 +134,7 @@ def test_any_chunking_gives_the_whole_recordings_answers(
     assert same(found, again)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     fs_hz=st.sampled_from([100.0, 200.0, 257.3, 360.0, 1000 / 3]),
     seed=st.integers(0, 2**16),
@@ -305,3 +308,21 @@ def test_real_records(mitdb: Path, classifier: Classifier, name: str) -> None:
     stream = StreamClassifier(classifier, recording.fs_hz, leads=2, lead=lead, rails_mv=rails_mv)
     found = streamed(stream, recording.signals_mv, [3601, 17])
     check_same(found, cut_beats(recording, BeatOptions(("MLII",))), classifier)
+
+
+def test_the_benchmarks_table_is_made_of_its_results() -> None:
+    folder = Path(__file__).parents[2] / "benchmarks" / "stream"
+    spec = importlib.util.spec_from_file_location("stream_run", folder / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    path = sys.path.copy()
+    spec.loader.exec_module(module)
+    sys.path[:] = path
+    records = json.loads((folder / "results.json").read_text())["records"]
+    assert module.rows_of(records) in (folder / "README.md").read_text()
+    for one in records.values():
+        assert one["same_peaks"]
+        assert one["other_labels"] == 0
+        assert one["probability_apart"] <= WITHIN
+        assert one["early"]["most_s"] <= LATENCY["early_at_most_s"]

@@ -109,6 +109,14 @@ const OWN = {
     for (const chunk of chunksOf(recording.signalsMv, sizes)) beats.push(...(await stream.push(chunk)));
     return { whole, beats: [...beats, ...(await stream.finish())] };
   },
+  async with_gap(which, signals, fsHz, start, samples, said) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    const stream = new StreamClassifier(classifier, { fsHz, leads: signals.length });
+    const before = await stream.push(signals.map((row) => row.subarray(0, start)));
+    const between = said ? await stream.gap(samples) : await stream.push(signals.map((row) => row.subarray(start, start + samples)));
+    const after = await stream.push(signals.map((row) => row.subarray(start + samples)));
+    return [...before, ...between, ...after, ...(await stream.finish())].map((beat) => [beat.sample, beat.class, beat.flags]);
+  },
   async readAt(path, how) {
     return (await load("node.js")).readRecordingAt(path, how);
   },

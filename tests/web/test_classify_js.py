@@ -19,6 +19,7 @@ from ecgfed.record.opening import open_recording
 pytestmark = pytest.mark.browser
 MODEL = Path(ecgfed.__file__).parent / "model"
 RUNNER = ("onnxruntime-node",)
+STAGES = ("early", "final", "withdrawn")
 
 
 def told_of(path: Path) -> dict[str, Any]:
@@ -105,6 +106,26 @@ def test_a_stream_says_early_what_it_says_again_in_the_end(tmp_path: Path) -> No
     assert set(early) <= {one["sample"] for one in final}
     same = np.mean([early[one["sample"]]["class"] == one["class"] for one in final if one["sample"] in early])
     assert same > 0.9
+
+
+def test_what_was_told_early_is_told_again_or_withdrawn_among_spikes() -> None:
+    signals = spoiled(360.0, seed=5)
+    told = {"fsHz": 360.0, "leads": ["MLII", "V1"], "signalsMv": signals}
+    how = {"lead": 0, "railsMv": [-6.0], "early": True}
+    (found,) = in_node(own("streamed", {"bundle": str(MODEL)}, told, how, [500]), packages=RUNNER)
+    of = {stage: {one["sample"] for one in found["beats"] if one["stage"] == stage} for stage in STAGES}
+    assert of["final"] == {one["sample"] for one in found["whole"]}
+    assert of["early"] <= of["final"] | of["withdrawn"]
+    assert of["withdrawn"] <= of["early"] - of["final"]
+
+
+def test_a_gap_that_is_told_is_a_gap_that_came() -> None:
+    signals = spoiled(360.0, seed=6)[:, : 40 * 360]
+    signals[:, 15 * 360 : 20 * 360] = np.nan
+    jobs = [own("with_gap", {"bundle": str(MODEL)}, signals, 360.0, 15 * 360, 5 * 360, said) for said in (False, True)]
+    one, other = in_node(*jobs, packages=RUNNER)
+    assert len(one) > 30
+    assert one == other
 
 
 def test_a_zip_file_and_files_by_name_are_a_bundle_too(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from figure_ways import (
 )
 from figures import Figures, figures
 from figures_of_calibration import CALIBRATION
+from figures_of_mcu import MCU
 
 EC57_CELLS = "{2} / {2} | {1} / {1} | {1} / {1} | {1} / {1} | {1} / {1}, {1} / {1}"
 
@@ -221,4 +222,4 @@ DEVICE = [
     )
 ]
 
-OF_BENCHMARKS: list[Figures] = [*CALIBRATION, *DEVICE, *EC57, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]
+OF_BENCHMARKS: list[Figures] = [*CALIBRATION, *DEVICE, *EC57, *MCU, *NEWCOMERS, *QRS, *SCALE, *THROUGHPUT]

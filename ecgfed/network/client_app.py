@@ -24,6 +24,8 @@ from ecgfed.network.site_round import SiteRound
 from ecgfed.text import safe_text
 
 LOG = "log.txt"
+#: A site that was killed may hold its folder a moment longer than it lives.
+HELD_S = 5.0
 
 app = ClientApp()
 
@@ -37,7 +39,7 @@ def answered(folder: Path, content: RecordDict, answer: Callable[[Site, RecordDi
         answer: what is done.
     """
     try:
-        with locked(folder):
+        with locked(folder, wait_s=HELD_S):
             return answer(open_site(folder), content)
     except SiteError as problem:
         refused = problem

@@ -103,27 +103,6 @@ class Flower:
                 start_new_session=True,
             )
 
-    def ask(self, *arguments: str) -> str:
-        """Run ``flwr`` and return what it prints.
-
-        Raises:
-            NetworkError: it failed.
-        """
-        found = subprocess.run(
-            [str(self.home.resolve() / "bin" / "flwr"), *arguments],
-            capture_output=True,
-            text=True,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if found.returncode:
-            said = " ".join((found.stderr or found.stdout).split())
-            raise NetworkError(
-                f"flwr {' '.join(arguments[:2])}", f"failed ({said:.300})", action=f"see {self.folder / LOG}"
-            )
-        return found.stdout
-
 
 @contextlib.contextmanager
 def stopping(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:

@@ -108,6 +108,7 @@ def _answer_warm() -> None:
 
 def _warm() -> None:
     def run(arguments: list[str]) -> None:
+        _end_with_the_parent()
         sys.argv = ["flwr-clientapp", *arguments]
         _clientapp()
 
@@ -141,12 +142,6 @@ def _serverapp() -> None:
     flwr_serverapp()
 
 
-def _flwr() -> None:
-    from flwr.cli.app import app
-
-    app()
-
-
 def _nothing(*_: object, **__: object) -> None:
     return
 
@@ -157,7 +152,6 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     "flower-superexec": _superexec,
     "flwr-clientapp": _clientapp,
     "flwr-serverapp": _serverapp,
-    "flwr": _flwr,
     "warm": _warm,
 }
 
@@ -176,8 +170,7 @@ def main(arguments: list[str]) -> int:
         print(f"ecgfed: {' '.join(arguments[:1])}: is not run here", file=sys.stderr)
         return 1
     sys.argv = arguments
-    if arguments[0] in ("flower-superlink", "flower-supernode", "warm"):
-        _end_with_the_parent()
+    _end_with_the_parent()
     program()
     return 0
 

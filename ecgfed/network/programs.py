@@ -9,7 +9,7 @@ from ecgfed.network.private import write_private
 #: Environment variables that name a site's and a server's folder.
 SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
 #: What ``ecgfed.network.processes`` runs.
-RUN = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp", "flwr")
+RUN = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp")
 #: Programs that would run a stranger's code, or that nobody needs here.
 REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
 

@@ -21,6 +21,9 @@ from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
 
+#: A server that was killed may hold its folder a moment longer than it lives.
+HELD_S = 30.0
+
 
 class SaveFirst(SaveCheckpoint):
     """Saves every round before the next one begins: a site must never be two rounds ahead of the server."""
@@ -59,7 +62,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         NetworkError: a site refused or failed; every finished round is saved.
         EcgfedError: the folder, or what was asked for, cannot be used.
     """
-    with locked(folder):
+    with locked(folder, wait_s=HELD_S):
         asked = read_asked(folder)
         roster = _roster(folder, asked, grid, names)
         run = server_run(folder, asked, roster)

@@ -1,9 +1,9 @@
 """``ecgfed federate``: the same training across sites, on Flower."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from .complete import method_names
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
 from .stop import graceful_stop
 from .watch import watching
+
+if TYPE_CHECKING:
+    from ecgfed.tasks.watch import Watch
 
 app = typer.Typer(
     help="The same training across hospitals, on Flower: recordings stay where they are.", no_args_is_help=True
@@ -66,19 +69,21 @@ def server_command(
     """Run a federation's server until its run is over; the same command goes on with one that was stopped."""
     _require()
     from ecgfed.network.federate import Listening, prepare_server, run_server
+    from ecgfed.network.server_folder import Asked
 
-    given = {
-        "method": method,
-        "rounds": rounds,
-        "passes": passes,
-        "local_epochs": local_epochs,
-        "local_steps": local_steps,
-        "clients_per_round": clients_per_round,
-        "batch_size": batch_size,
-        "seed": seed,
-        "rr": rr,
-    }
-    asked = _asked(sites, set_, given)
+    asked = Asked(
+        sites=sites,
+        settings=_settings_of(set_),
+        method=method,
+        rounds=rounds,
+        passes=passes,
+        local_epochs=local_epochs,
+        local_steps=local_steps,
+        clients_per_round=clients_per_round,
+        batch_size=batch_size,
+        seed=seed,
+        rr=rr,
+    )
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
         ca = prepare_server(folder, asked, listening)
@@ -183,18 +188,20 @@ def try_command(
     """Try a federation on this machine: certificates, keys, sites, a run, scores and a bundle at each site."""
     _require()
     from ecgfed.network.federate import try_federation
+    from ecgfed.network.server_folder import Asked
 
-    given = {
-        "method": method,
-        "rounds": rounds,
-        "local_epochs": local_epochs,
-        "local_steps": local_steps,
-        "clients_per_round": clients_per_round,
-        "batch_size": batch_size,
-        "seed": seed,
-        "rr": rr,
-    }
-    asked = _asked(sites, set_, given)
+    asked = Asked(
+        sites=sites,
+        settings=_settings_of(set_),
+        method=method,
+        rounds=rounds,
+        local_epochs=local_epochs,
+        local_steps=local_steps,
+        clients_per_round=clients_per_round,
+        batch_size=batch_size,
+        seed=seed,
+        rr=rr,
+    )
     _run(
         lambda watch, asked_to_stop: try_federation(
             cohort, out, asked, overwrite=overwrite, watch=watch, should_stop=asked_to_stop
@@ -210,16 +217,14 @@ def _require() -> None:
         require(package, "ecgfed federate")
 
 
-def _asked(sites: int, pairs: list[str] | None, given: dict[str, Any]) -> Any:
-    from ecgfed.network.server_folder import Asked
-
+def _settings_of(pairs: list[str] | None) -> dict[str, str]:
     from .train import _settings
 
-    return Asked(sites=sites, settings=_settings(pairs or []), **given)
+    return _settings(pairs or [])
 
 
 def _run(
-    work: Callable[[Any, Callable[[], bool]], dict[str, Any]], folder: Path, *, json_output: bool, quiet: bool
+    work: Callable[["Watch", Callable[[], bool]], Mapping[str, object]], folder: Path, *, json_output: bool, quiet: bool
 ) -> None:
     """Run a server, tell the result, and how to go on where it was stopped."""
     started = time.perf_counter()

@@ -241,6 +241,12 @@ ELSEWHERE = (
         ("docs/decisions/0039-what-an-answer-is-worth.md", row, "printed, not kept in a file")
         for row in ("| | negative log-likelihood", "| threshold | accuracy", "| score | white noise")
     ),
+    ("docs/stream.md", "| reason | what is compared |", "the bounds were chosen on these records"),
+    ("docs/graphs.md", "| | bytes | arena | same labels |", "printed by the export, not kept in a file"),
+    *(
+        ("docs/decisions/0046-graphs-others-can-take.md", row, "printed, not kept in a file")
+        for row in ("| GroupNorm as |", "| | bytes | arena of TFLite Micro |")
+    ),
     ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
     (
         "docs/decisions/0041-stacks-of-clients-on-a-cpu.md",

@@ -5,6 +5,7 @@ beat after beat and writes FOLDER/found.npy. ``tflite_peer.py look FILE`` prints
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -18,14 +19,14 @@ def converted(folder: Path) -> None:
     with np.load(folder / "feeds.npz", allow_pickle=False) as file:
         feeds = {name: file[name] for name in file.files}
     sizes = [f"{name}:1,{','.join(map(str, value.shape[1:]))}" for name, value in feeds.items()]
-    own = [[name, str(folder / "beat.npy")] for name, value in feeds.items() if value.ndim == 4]
-    for name, _ in own:  # without it onnx2tf fetches pictures from the network
-        np.save(folder / "beat.npy", np.moveaxis(feeds[name][:1], 1, -1))
+    os.chdir(folder)
+    if any(value.ndim == 4 for value in feeds.values()):  # without this file onnx2tf fetches it from the network
+        pictures = np.random.default_rng(0).random((20, 128, 128, 3), np.float32)
+        np.save(folder / "calibration_image_sample_data_20x128x128x3_float32.npy", pictures)
     onnx2tf.convert(
         input_onnx_file_path=str(folder / "graph.onnx"),
         output_folder_path=str(folder / "made"),
         overwrite_input_shape=sizes,
-        custom_input_op_name_np_data_path=own or None,
         non_verbose=True,
     )
     interpreter = tf.lite.Interpreter(str(folder / "made" / "graph_float32.tflite"))

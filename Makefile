@@ -7,6 +7,7 @@
 # make LOCKED=1 install   the very files of constraints/lock*.txt and no others, as CI does; make lock writes them anew
 # make tflite   the environment in .venv-tflite that converts graphs to TensorFlow Lite (export --tflite, and its tests)
 # make browser   Chromium (as root) and the npm packages of the browser tests
+# make flower   an environment in .venv-flower with Flower, for `ecgfed federate` and its tests
 # make mcu   gcc, clang, the cross compiler for ARM and QEMU (as root), for the tests of the C sources
 # make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
@@ -36,7 +37,7 @@ CASES ?= 2000
 SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
-.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite clean
+.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower clean
 
 install: $(INSTALLED)
 
@@ -93,11 +94,28 @@ oldest newest: install
 # and torch, of which no CPU build for every Python is at hand, stands in constraints/lock-cpu.txt by hand.
 lock: install
 	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt > $(VENV)/torch-cpu.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header --all-extras \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header --extra all --extra dev \
 		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
 		-c constraints/versions.txt -c $(VENV)/torch-cpu.txt --no-emit-package torch -o constraints/lock.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --upgrade --no-header --prerelease allow \
 		--override constraints/tflite-override.txt -o constraints/lock-tflite.txt constraints/tflite.in
+
+# Flower asks for older versions of typer and rich than everybody else gets: an environment and a lock of its own.
+lock-flower: install
+	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt > $(VENV)/versions-flower.txt
+	grep -vE '^(typer|rich|uv)==' constraints/versions.txt | cat - constraints/flower.in >> $(VENV)/versions-flower.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header \
+		--extra records --extra train --extra sign --extra dev --extra flower \
+		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
+		-c $(VENV)/versions-flower.txt --no-emit-package torch -o constraints/lock-flower.txt pyproject.toml
+
+flower: .venv-flower/installed
+.venv-flower/installed: pyproject.toml constraints/lock-flower.txt constraints/lock-cpu.txt
+	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --require-hashes \
+		-r constraints/lock-flower.txt -r constraints/lock-cpu.txt
+	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
 
 audit: install
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
@@ -133,5 +151,5 @@ tflite: .venv-tflite/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite .venv-flower build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf .import_linter_cache

@@ -17,8 +17,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCK, TORCH, AUDIT, TFLITE = (
-    ROOT / "constraints" / name for name in ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt")
+LOCK, TORCH, AUDIT, TFLITE, FLOWER = (
+    ROOT / "constraints" / name for name in ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt", "lock-flower.txt")
 )
 #: Where CI and the developers run.
 HERE = {"sys_platform": "linux", "platform_machine": "x86_64", "platform_python_implementation": "CPython"}
@@ -48,7 +48,7 @@ def versions(python: str) -> dict[str, str]:
     return {name: given[0] for name, given in found.items()}
 
 
-@pytest.mark.parametrize("file", [LOCK, TORCH, AUDIT, TFLITE], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [LOCK, TORCH, AUDIT, TFLITE, FLOWER], ids=lambda file: file.name)
 def test_every_package_has_one_version_and_its_digests(file: Path) -> None:
     for one, digests in locked(file):
         assert re.fullmatch(r"==[^=,<>]+", str(one.specifier)), one
@@ -69,7 +69,7 @@ def test_what_is_asked_for_is_locked_at_the_version_that_is_tested(python: str) 
     groups = PROJECT["optional-dependencies"]
     for line in (
         *PROJECT["dependencies"],
-        *(line for name, lines in groups.items() if name != "all" for line in lines),
+        *(line for name, lines in groups.items() if name not in ("all", "flower") for line in lines),
     ):
         asked = Requirement(line)
         assert have[canonicalize_name(asked.name)] in SpecifierSet(str(asked.specifier)), line

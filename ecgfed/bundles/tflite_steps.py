@@ -68,6 +68,8 @@ class _Reader:
 
     def read(self, *, first: bool) -> dict[str, str]:
         """Add the graph's steps; return its output's name among the steps, under its own."""
+        if first and not {entry.name for entry in self.graph.input} <= {"window", "rr"}:
+            raise self._wrong(f"takes {', '.join(entry.name for entry in self.graph.input)}")
         for node in self.graph.node:
             if not (first and self._in_front(node)):
                 self._step(node)

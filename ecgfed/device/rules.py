@@ -19,7 +19,9 @@ LEAD = (
 )
 GAPS = (
     "Samples that are missing, NaN or infinite are bridged by a straight line between the samples on both sides, "
-    "before the filter; at an end the nearest sample is held; a lead without a sample is 0 mV. A stretch is lost where "
+    "before the filter; at an end the nearest sample is held; a lead without a sample is 0 mV. A gap of more than "
+    "round(10 fs_hz) samples is no line: it holds the sample before it, and in its last floor(round(10 fs_hz) / 2) "
+    "samples the one behind it. A stretch is lost where "
     "the lead shows no signal for one of the reasons: gap, flat, rail, spike (docs/bundle-format.md)."
 )
 TAPS = (

@@ -102,9 +102,9 @@ def bridged(
 ) -> NDArray[np.float64]:
     """Bridge what is missing of a signal, or of a part of it, to the same bits.
 
-    A gap of up to ``longest`` samples is a straight line between its neighbours. A longer one has the value before it
-    for the first ``longest // 2`` samples and the value behind it from there on: nothing before it waits for its end,
-    and nothing behind it depends on when it began. A gap at an end of the signal holds its one neighbour.
+    A gap of up to ``longest`` samples is a straight line between its neighbours. A longer one holds the value before
+    it, and for its last ``longest // 2`` samples the value behind it: nothing waits longer for its end than that, and
+    nothing near one end of it depends on the other. A gap at an end of the signal holds its one neighbour.
 
     Args:
         signal: (samples,) millivolt, changed and returned.
@@ -127,7 +127,7 @@ def bridged(
     at, values = at[order], values[order]
     if longest is not None:
         long = np.flatnonzero(np.diff(at) - 1 > longest)
-        middle = at[long] + 1 + longest // 2
+        middle = at[long + 1] - longest // 2
         at = np.insert(at, np.repeat(long + 1, 2), np.stack([middle - 1, middle], axis=1).ravel())
         ends = np.stack([values[long], values[long + 1]], axis=1).ravel()
         values = np.insert(values, np.repeat(long + 1, 2), ends)

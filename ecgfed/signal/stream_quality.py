@@ -182,11 +182,11 @@ def last_valid(values: Floats, missing: Mask, first: int, before: tuple[int, flo
 def _bridged_until(missing: Mask, sure: int, longest: int, first: int, before: tuple[int, float] | None) -> int:
     """Return until where a bridged signal is known, where it is known up to ``sure`` what is missing.
 
-    A gap that has not ended and may yet be short is not known; of a long one nothing beside it depends on its end.
+    A gap that has not ended and may yet be short is not known; of a long one all but its last five seconds is.
     """
     part = missing[: max(sure - first, 0)]
     if not len(part) or not part[-1]:
         return sure
     valid = np.flatnonzero(~part)
     begin = first + int(valid[-1]) + 1 if len(valid) else before[0] + 1 if before else 0
-    return sure if sure - begin > longest else max(begin, first)
+    return sure - longest // 2 if sure - begin > longest else max(begin, first)

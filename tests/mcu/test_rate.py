@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mcu_sources import HERE, SANITIZED, STRICT, build, run_c, tool
 from numpy.typing import NDArray
-from test_stream import a_minute
+from test_c_stream import a_minute
 
 from ecgfed.errors import OptionError
 from ecgfed.mcu.rate import check_rate, rate_header

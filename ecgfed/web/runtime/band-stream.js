@@ -20,7 +20,7 @@ export class BandStream {
     this.bridged = new Samples();
     this.filtered = new Samples();
     this.pending = 0; // samples of a gap that are not bridged yet
-    this.holding = false; // the gap's first half holds the value before it
+    this.holding = false; // a long gap holds the value before it, but for its last seconds
     /** @type {number | null} */
     this.last = null;
     this.ended = false;
@@ -46,11 +46,11 @@ export class BandStream {
 
   missing() {
     this.pending += 1;
-    if (this.last === null || this.holding || this.pending <= this.longest) return;
+    if (this.last === null || (!this.holding && this.pending <= this.longest)) return;
     this.holding = true;
     const half = Math.floor(this.longest / 2);
-    this.constant(this.last, half);
-    this.pending -= half;
+    this.constant(this.last, this.pending - half);
+    this.pending = half;
   }
 
   /** @param {number} value */

@@ -36,7 +36,7 @@ export function bridgeSamples(fsHz) {
 
 /**
  * Bridge what is missing. A gap of up to `longest` samples is a straight line between its neighbours. A longer one has
- * the value before it for the first half of `longest`, and the value behind it from there on. A gap at an end holds its
+ * the value before it, and for its last samples, half of `longest`, the value behind it. A gap at an end holds its
  * one neighbour; a signal with no valid sample becomes zeros.
  * @param {ArrayLike<number>} signalMv (samples,) millivolt, NaN where there is no sample
  * @param {number} longest of a straight line, in samples
@@ -71,7 +71,7 @@ function bridge(out, from, after, before, longest) {
   if (before === null) {
     out.fill(out[after], from, after);
   } else if (after - before.at - 1 > longest) {
-    const middle = Math.max(before.at + 1 + Math.floor(longest / 2), from);
+    const middle = Math.max(after - Math.floor(longest / 2), from);
     out.fill(before.value, from, middle);
     out.fill(out[after], middle, after);
   } else {

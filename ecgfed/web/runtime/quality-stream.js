@@ -113,7 +113,7 @@ export class QualityStream {
     if (!part.length || !part[part.length - 1]) return sure;
     const valid = part.lastIndexOf(0);
     const begin = valid >= 0 ? first + valid + 1 : before ? before.at + 1 : 0;
-    return sure - begin > longest ? sure : Math.max(begin, first);
+    return sure - begin > longest ? sure - Math.floor(longest / 2) : Math.max(begin, first);
   }
 
   /**

@@ -125,11 +125,11 @@ def test_what_is_given_stays_as_it_was() -> None:
         band_pass_taps(360.0)[0] = 1.0
 
 
-def test_a_long_gap_holds_the_value_before_it_and_from_its_middle_on_the_one_behind() -> None:
-    """So that nothing before it waits for its end, and nothing behind it asks when it began."""
+def test_a_long_gap_holds_the_value_before_it_and_in_its_last_seconds_the_one_behind() -> None:
+    """So that nothing waits long for its end."""
     signal = np.array([2.0, *[np.nan] * 4, 4.0, *[np.nan] * 5, 9.0, np.nan])
     filled, _ = fill_gaps(signal, 4)
-    assert filled.tolist() == pytest.approx([2, 2.4, 2.8, 3.2, 3.6, 4, 4, 4, 9, 9, 9, 9, 9])
+    assert filled.tolist() == pytest.approx([2, 2.4, 2.8, 3.2, 3.6, 4, 4, 4, 4, 9, 9, 9, 9])
     assert fill_gaps(signal)[0].tolist()[6:11] == pytest.approx([4 + 5 * part / 6 for part in range(1, 6)])
 
 

@@ -17,9 +17,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-LOCK, TORCH, AUDIT, TFLITE, FLOWER = (
-    ROOT / "constraints" / name for name in ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt", "lock-flower.txt")
-)
+NAMES = ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt", "lock-flower.txt")
+LOCK, TORCH, AUDIT, TFLITE, FLOWER = (ROOT / "constraints" / name for name in NAMES)
 #: Where CI and the developers run.
 HERE = {"sys_platform": "linux", "platform_machine": "x86_64", "platform_python_implementation": "CPython"}
 PYTHONS = ("3.11", "3.12", "3.13")

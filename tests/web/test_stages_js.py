@@ -50,7 +50,7 @@ def test_gaps_are_bridged_alike(seed: int) -> None:
 
 
 def test_a_long_gap_is_held_on_both_sides() -> None:
-    """Beyond ten seconds nothing waits for its end: the value before it, and for its last five seconds the one behind it."""
+    """Beyond ten seconds nothing waits for its end: the value before it, in its last five seconds the one behind it."""
     signal = np.concatenate([[1.0, 2.0], np.full(100, np.nan), [8.0, 9.0]])
     (found,) = in_node(of("filters.js", "fillGaps", signal, 40))
     assert np.array_equal(found, np.concatenate([[1.0], np.full(81, 2.0), np.full(21, 8.0), [9.0]]))

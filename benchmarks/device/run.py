@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, parser, prepared, print_table, save, script, trained
+from common import ROOT, parser, prepared, save, script, trained
 from forms import agreed, by_patient, chain_bytes, logits_of, summary, test_rows
 
 import ecgfed
@@ -38,6 +38,13 @@ BATCH = 256
 #: turns; calls a turn of one beat, and of 256
 WHOLE, QUICK = (40, 100, 4), (2, 10, 2)
 FORMS = ("onnx", "int8", "eager", "compile", "tflite")
+NAMES = {
+    "onnx": "ONNX Runtime, float",
+    "int8": "ONNX Runtime, int8",
+    "eager": "torch",
+    "compile": "`torch.compile`",
+    "tflite": "TensorFlow Lite, int8",
+}
 WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -177,6 +184,37 @@ def accuracy(forms: list[Worker], bundle: Bundle, cohort: ecgfed.Cohort, patient
     return found
 
 
+def of_all(given: argparse.Namespace, run: ecgfed.Run, bundle: Bundle, form: str) -> list[dict[str, Any]]:
+    """Compare what the torch or the TFLite form of every patient's model says of its test beats with float ONNX.
+
+    Raises:
+        OptionError: a form's process has died.
+    """
+    cohort, rows = run.cohort(), []
+    for patient in bundle.patients:
+        some, beats = test_rows(cohort, patient), given.work / "beats-of-one.npz"
+        file = tflite_file(argparse.Namespace(tflite=None, litert=given.litert), bundle, patient)
+        if not len(some) or (form == "tflite" and file is None):
+            continue
+        write_beats(beats, bundle, cohort, some)
+        python = given.litert or sys.executable if form == "tflite" else sys.executable
+        what = [str(file)] if form == "tflite" else [str(run.path.resolve()), patient]
+        worker = Worker(form, [str(python), str(WORKER), form, *what, str(beats.resolve())], given.work / "one.log")
+        try:
+            found = np.array(worker.ask(logits=True)["logits"], np.float32)
+        finally:
+            worker.close()
+        base = logits_of(bundle, cohort, patient, some, int8=False)
+        rows.append({"client": patient, "accepted": True, **agreed(cohort.label[some], base, found)})
+    return rows
+
+
+def write_beats(file: Path, bundle: Bundle, cohort: ecgfed.Cohort, rows: np.ndarray) -> None:
+    """Write what a form's process reads: windows, RR features, and what TFLite leaves to whoever runs it."""
+    rr = {"rr": cohort.rr[rows]} if bundle.rr_version else {}
+    np.savez(file, window=np.take(cohort.beats, rows, axis=0), **rr, **in_front(bundle.rr_version))
+
+
 def tflite_file(given: argparse.Namespace, bundle: Bundle, patient: str) -> Path | None:
     """Return the patient's TFLite file: the one that is named, or where a python for it is, the bundle's own."""
     said = bundle.manifest["patients"].get(patient, {}).get("tflite") or {}
@@ -237,8 +275,7 @@ def main() -> None:
     if source is None:
         raise OptionError("--source", "is missing", f"the folder with record {patient}")
     rows, beats = test_rows(cohort, patient), given.work / "beats.npz"
-    rr = {"rr": cohort.rr[rows]} if bundle.rr_version else {}
-    np.savez(beats, window=np.take(cohort.beats, rows, axis=0), **rr, **in_front(bundle.rr_version))
+    write_beats(beats, bundle, cohort, rows)
     record = {
         "record": str((source / patient).resolve()),
         "leads": list(bundle.leads),
@@ -256,9 +293,20 @@ def main() -> None:
         for name, cost in costs.items()
     }
     patients = by_patient(bundle, cohort)
+    others = {form: of_all(given, run, bundle, form) for form in ("eager", "tflite") if form in table}
     about = {"machine": platform.machine(), "processor": processor(), "patient": patient, "rounds": run.plan.rounds}
-    save(given, {**about, "quick": given.quick, "forms": table, "int8": summary(patients), "patients": patients})
-    printed(table)
+    save(
+        given,
+        {
+            **about,
+            "quick": given.quick,
+            "forms": table,
+            "int8": summary(patients),
+            "patients": patients,
+            "others": others,
+        },
+    )
+    print(costs_table(table))
 
 
 def processor() -> str:
@@ -267,22 +315,44 @@ def processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
-def printed(table: dict[str, dict[str, Any]]) -> None:
-    """Print the table."""
-    columns = ("form", "bytes", "ready s", "p50 us", "p99 us", "beats/s", "record s", "peak MB", "speed 1", "speed 256")
+def costs_table(table: dict[str, dict[str, Any]]) -> str:
+    """Return the README's table of what each form costs."""
+    columns = "form | bytes | ready (s) | p50 (us) | p99 (us) | beats a second | record (s) | peak (MB)"
+    head = f"| {columns} | speed, single beats | speed, {BATCH} beats | same labels |"
     keys = ("ready_s", "p50_us", "p99_us", "beats_per_s", "record_s", "peak_mb", "speed_one", "speed_batch")
-    rows = []
+    rows = [head, "| " + "--- | " * (head.count("|") - 1)]
     for name, row in table.items():
-        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in keys]
+        cells = ["-" if row[key] is None else short(row[key]) for key in keys]
+        size = "-" if row["bytes"] is None else f"{row['bytes']:,}"
+        rows.append(f"| {' | '.join([NAMES[name], size, *cells, percent(row['on_test_beats']['agreement'])])} |")
+    return "\n".join(row.strip() for row in rows)
+
+
+def all_table(results: dict[str, Any]) -> str:
+    """Return the README's table of what each form says of the test beats of all patients."""
+    columns = "T_p in float, in this form | same labels | least of one patient | largest logit difference"
+    rows = [f"| form | patients | test beats | {columns} |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    forms = {"int8": [row for row in results["patients"] if row["client"]], **results["others"]}
+    for name, found in forms.items():
+        own = [row for row in found if row["accepted"]]
+        beats = sum(row["beats"] for row in own)
+        same = sum(row["agreement"] * row["beats"] for row in own) / beats
+        both = [statistics.fmean(row[key] for row in own) for key in ("macro_f1_float", "macro_f1")]
+        least, apart = min(row["agreement"] for row in own), max(row["max_logit_difference"] for row in own)
+        scores = ", ".join(f"{one:.3f}" for one in both)
         rows.append(
-            (
-                name,
-                "-" if row["bytes"] is None else f"{row['bytes']:,}",
-                *cells,
-                f"{row['on_test_beats']['agreement']:.4f}",
-            )
+            f"| {NAMES[name]} | {len(own)} | {beats:,} | {scores} | {percent(same)} | {percent(least)} | {apart:.2g} |"
         )
-    print_table((*columns, "same labels"), rows)
+    return "\n".join(rows)
+
+
+def short(value: float) -> str:
+    """Three figures, and whole numbers with commas."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
 
 
 if __name__ == "__main__":

@@ -35,12 +35,20 @@ def onnx_form(bundle: str, patient: str, *, int8: bool) -> Logits:
     return open_bundle(Path(bundle)).classifier(patient, int8=int8).logits
 
 
+class Never:
+    """A mark that is never set."""
+
+    def get(self) -> bool:
+        return False
+
+
 def torch_form(folder: str, client: str, *, compiled: bool) -> Logits:
     import torch
 
     import ecgfed
     from ecgfed.evaluation.predict import chain_logits
     from ecgfed.federation.data import training_data
+    from ecgfed.nets import layers
     from ecgfed.nets.net import Inputs
     from ecgfed.personal.apply import PersonalAnswers, chosen_name
     from ecgfed.personal.registry import personal_by_name
@@ -54,7 +62,10 @@ def torch_form(folder: str, client: str, *, compiled: bool) -> Logits:
     def forward(window: torch.Tensor, rr: torch.Tensor | None) -> torch.Tensor:
         return chain_logits(run.net, chain, Inputs(window, rr))
 
-    call = torch.compile(forward, dynamic=False) if compiled else forward
+    call = forward
+    if compiled:  # in one graph: a mark of a thread that is asked for would break it into pieces
+        layers._MAPPED = layers._EXPORTED = Never()
+        call = torch.compile(forward, dynamic=False, fullgraph=True)
 
     def logits(window: Any, rr: Any) -> Any:
         with torch.inference_mode():

@@ -1,6 +1,7 @@
 """What the benchmarks of device and width count themselves: multiplications, sums over patients, ratios of turns."""
 
 import importlib.util
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -98,3 +99,13 @@ def test_a_batch_is_whole_and_its_filling_is_cut_off(script: Callable[[str], Mod
     found = worker.in_batches(logits, window, None)
     assert sizes == [256, 256]
     np.testing.assert_array_equal(found, window[:, 0, :2])
+
+
+@pytest.mark.parametrize("table", ["costs_table", "all_table"])
+def test_the_tables_of_the_page_are_those_of_the_results(script: Callable[[str], ModuleType], table: str) -> None:
+    page = (ROOT / "device" / "README.md").read_text("utf-8")
+    results = json.loads((ROOT / "device" / "results.json").read_text())
+    assert not results["quick"]
+    given = results["forms"] if table == "costs_table" else results
+    begin, end = f"<!-- written by {table} -->\n", f"\n<!-- end of what {table} writes -->"
+    assert page.split(begin)[1].split(end)[0] == getattr(script("device/run"), table)(given)

@@ -51,6 +51,7 @@ def _register() -> None:
     from . import (
         convert,
         detect,
+        doctor,
         ec57,
         evaluate,
         export,
@@ -80,6 +81,7 @@ def _register() -> None:
     app.command("inspect")(inspect.inspect_command)
     app.command("convert")(convert.convert_command)
     app.command("methods")(methods.methods_command)
+    app.command("doctor")(doctor.doctor_command)
     app.add_typer(federate.app, name="federate")
     app.add_typer(runs.app, name="runs")
     app.add_typer(keys.app, name="keys")

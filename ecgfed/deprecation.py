@@ -1,0 +1,91 @@
+"""What is kept for a while although it is to go: one warning that says since when, what instead, and until when."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class EcgfedDeprecation(FutureWarning):
+    """A warning of something that a later version of ecgfed will not have; shown to users, not to developers alone."""
+
+
+@dataclass(frozen=True)
+class Deprecated:
+    """What is to go.
+
+    Attributes:
+        what: its name, as a user writes it.
+        since: the version that deprecated it, ``0.2``.
+        removed: the first version without it.
+        instead: what to use.
+    """
+
+    what: str
+    since: str
+    removed: str
+    instead: str
+
+    def __str__(self) -> str:
+        until = f"deprecated since ecgfed {self.since} and goes with {self.removed}"
+        return f"{self.what} is {until}: use {self.instead} instead"
+
+
+#: All that is deprecated now. A test holds it against the version: what should be gone has to go.
+REGISTER: list[Deprecated] = []
+
+
+def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Mark a function: calling it warns once for each place that calls it, and its docstring says so.
+
+    Args:
+        since: the version that deprecates it, ``0.2``.
+        removed: the first version without it: two minor versions later at least.
+        instead: what to use.
+
+    Raises:
+        ValueError: versions that are none, or less than two minor versions between them.
+
+    Example:
+        >>> @deprecated("0.2", "0.4", "ecgfed.predict")
+        ... def classify(record):
+        ...     "Classify a recording."
+        >>> print(classify.__doc__)
+        Classify a recording.
+        <BLANKLINE>
+        Deprecated since 0.2: use ecgfed.predict instead. It goes with 0.4.
+    """
+    if _minor(removed) < _minor(since) + 2:
+        raise ValueError(f"removed={removed!r} is less than two minor versions after since={since!r}")
+
+    def mark(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        about = Deprecated(f"{function.__module__}.{function.__qualname__}", since, removed, instead)
+        REGISTER.append(about)
+
+        @functools.wraps(function)
+        def warned(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            warnings.warn(str(about), EcgfedDeprecation, stacklevel=2)
+            return function(*args, **kwargs)
+
+        note = f"Deprecated since {since}: use {instead} instead. It goes with {removed}."
+        warned.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{note}".lstrip()
+        return warned
+
+    return mark
+
+
+def overdue(version: str) -> list[Deprecated]:
+    """Return what should be gone in a version, ``0.4.0``."""
+    return [one for one in REGISTER if _minor(one.removed) <= _minor(version)]
+
+
+def _minor(version: str) -> int:
+    """Return major times a thousand plus minor of ``0.2`` or ``0.2.1``; raises ValueError for anything else."""
+    parts = version.split(".")
+    if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
+        raise ValueError(f"{version!r} is no version such as 0.2 or 0.2.1")
+    return int(parts[0]) * 1000 + int(parts[1])

@@ -1,0 +1,101 @@
+"""What a public host reads (.github, CITATION.cff, pre-commit), as far as it can be checked without one."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def loaded(path: Path) -> dict[Any, Any]:
+    found = yaml.safe_load(path.read_text("utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_is_bounded_and_trusts_little(path: Path) -> None:
+    assert path.read_text("utf-8").startswith("# Not yet run")
+    workflow = loaded(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow[True]  # YAML 1.1 reads the key "on" as true
+    for job in workflow["jobs"].values():
+        assert 0 < job["timeout-minutes"] <= 90
+        assert re.fullmatch(r"(ubuntu|macos|windows)-[\d.]+|\$\{\{ matrix\.os \}\}", job["runs-on"])
+        for step in job["steps"]:
+            assert len({"run", "uses"} & set(step)) == 1
+            assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step.get("uses", "a/b@v1"))
+
+
+def test_a_workflow_asks_for_targets_that_there_are() -> None:
+    said = "\n".join(path.read_text("utf-8") for path in WORKFLOWS)
+    targets = set(re.findall(r"^([a-z-]+)(?= [a-z-]+:|:)", MAKEFILE, re.MULTILINE)) | {"oldest", "newest"}
+    asked = re.findall(r"run: make (?:LOCKED=1 )?([a-z]+)", said)
+    assert asked == ["test"]
+    assert set(asked) <= targets
+    versions = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["bounds"]["strategy"]["matrix"]["versions"]
+    assert set(versions) <= targets
+
+
+def test_every_python_and_system_we_support_is_tried() -> None:
+    matrix = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["systems"]["strategy"]["matrix"]
+    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    assert PROJECT["requires-python"] == f">={matrix['python'][0]}"
+    assert matrix["python"] == ["3.11", "3.12", "3.13"]
+
+
+def test_a_release_is_published_without_a_secret() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    assert "secrets." not in text
+    assert loaded(ROOT / ".github" / "workflows" / "release.yml")["jobs"]["publish"]["permissions"] == {
+        "id-token": "write"
+    }
+    (pattern,) = re.findall(r'grep -Fx "(.*)" ecgfed/__init__.py', text)
+    wanted = pattern.replace("\\", "").replace("${GITHUB_REF_NAME#v}", "0.0.1")
+    assert re.sub(r"\d+\.\d+\.\d+", "0.0.1", wanted) == wanted
+    assert re.search(
+        r'^__version__ = "\d+\.\d+\.\d+"$', (ROOT / "ecgfed" / "__init__.py").read_text("utf-8"), re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_an_issue_form_is_one(path: Path) -> None:
+    """https://docs.github.com/en/communities/using-templates-to-encourage-useful-issues-and-pull-requests"""
+    form = loaded(path)
+    assert form["name"]
+    assert form["description"]
+    ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+    assert len(ids) == len(set(ids)) >= 2
+    for part in form["body"]:
+        assert part["type"] in ("markdown", "textarea", "input", "dropdown", "checkboxes")
+        assert part["attributes"]["value" if part["type"] == "markdown" else "label"]
+    if path.stem == "bug":
+        assert "ecgfed doctor --json" in [part["attributes"].get("label") for part in form["body"]]
+
+
+def test_pre_commit_runs_what_make_lint_runs() -> None:
+    (repo,) = loaded(ROOT / ".pre-commit-config.yaml")["repos"]
+    assert repo["repo"] == "local"  # the very tools of the lock, nothing fetched
+    hooks = {hook["entry"].replace(" --force-exclude", "").removeprefix(".venv/bin/") for hook in repo["hooks"]}
+    recipe = re.findall(r"^\t\$\(BIN\)/(ruff .*|lint-imports.*|mypy .*)$", MAKEFILE, re.MULTILINE)
+    made = {line.removesuffix(" .").replace(" --check", "") for line in recipe if "--fix" not in line}
+    assert hooks == made
+
+
+def test_the_citation_says_what_the_project_says() -> None:
+    """https://github.com/citation-file-format/citation-file-format, version 1.2.0: what is required."""
+    cited = loaded(ROOT / "CITATION.cff")
+    assert cited["cff-version"] == "1.2.0"
+    assert all(cited[field] for field in ("message", "title", "authors"))
+    assert cited["license"] == PROJECT["license"]
+    assert cited["references"][0]["url"] in PROJECT["urls"].values()
+    for one in cited["references"]:
+        assert all(one[field] for field in ("authors", "title", "type"))

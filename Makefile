@@ -134,7 +134,7 @@ browser:
 
 # What the tests of the C sources need: from Debian where this is root and they are missing.
 mcu:
-	@missing=""; command -v gcc >/dev/null || missing="gcc libc6-dev"; command -v make >/dev/null || missing="$$missing make"; \
+	@missing=""; command -v gcc >/dev/null && command -v g++ >/dev/null || missing="gcc g++ libc6-dev"; command -v make >/dev/null || missing="$$missing make"; \
 		command -v clang >/dev/null || missing="$$missing clang"; \
 		command -v arm-none-eabi-gcc >/dev/null || missing="$$missing gcc-arm-none-eabi libnewlib-arm-none-eabi"; \
 		command -v qemu-system-arm >/dev/null || missing="$$missing qemu-system-arm"; \

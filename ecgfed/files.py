@@ -19,9 +19,16 @@ from ecgfed.durable import exchange, hidden, make_folder, remove_empty, sync_fil
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.gate import MAX_JSON_BYTES, check_links, parse_json, read_bounded
 from ecgfed.locks import INSIDE, locked
+from ecgfed.text import shortened
 
 _PARTIAL = ".partial"
 _TEMPORARY = re.compile(r"\.\d+-[0-9a-f]{8}\..*\.partial", re.DOTALL)
+#: What lies in a folder that a command of ours made, and may replace: a bundle, a cohort, a run or runs of several
+#: seeds, scores, C sources, a federation, records.
+MADE = (
+    *("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "ecgfed.h", "server/server.json"),
+    "*.hea",
+)
 #: How long one process waits for another one that writes the same file.
 _WAIT_S = 30.0
 #: Folders that are being made and are not there yet: they are forced to the disk whole, not file by file.
@@ -223,14 +230,33 @@ def read_folder_document(
     return dict(document)
 
 
-def check_new_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> None:
-    """Refuse a folder that is taken before the work for it, as ``replacing_folder`` does; raises OptionError."""
+def check_new_folder(
+    path: Path, *, overwrite: bool = False, option: str = "--out", proofs: Sequence[str] = MADE
+) -> None:
+    """Refuse a folder that is taken before the work for it, as ``replacing_folder`` does; raises OptionError.
+
+    Args:
+        path: the folder to make.
+        overwrite: one that is there may be replaced, if one of ``proofs`` lies in it.
+        option: the option to name in the error.
+        proofs: patterns of files by which a folder is known to be one of ours.
+    """
     if path.exists() and not path.is_dir():
         raise OptionError(option, f"{path} is a file", "a folder to create")
     if path.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
     if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
         raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
+    if overwrite and path.is_dir() and not _is_ours(path, proofs):
+        names = shortened(", ".join(sorted(one.name for one in path.iterdir() if not is_temporary(one))), 60)
+        found = f"{path} holds {names}, which no command of ecgfed wrote"
+        raise OptionError(option, found, "a new folder, or one to replace", "choose another; nothing was removed")
+
+
+def _is_ours(path: Path, proofs: Sequence[str]) -> bool:
+    """Say whether a folder is empty, or holds what shows that a command made it."""
+    empty = all(map(is_temporary, path.iterdir()))
+    return empty or any(True for proof in proofs for _ in path.glob(proof))
 
 
 def check_free(
@@ -320,7 +346,9 @@ def swap(new: Path, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--out") -> Iterator[Path]:
+def replacing_folder(
+    path: Path, *, overwrite: bool = False, option: str = "--out", proofs: Sequence[str] = MADE
+) -> Iterator[Path]:
     """Yield a temporary folder beside ``path``; it takes the place of ``path``, durably, when the block ends well.
 
     Until then nobody else can: the folder is locked.
@@ -329,19 +357,22 @@ def replacing_folder(path: Path, *, overwrite: bool = False, option: str = "--ou
         path: the folder to make; it must not exist, or be empty, unless ``overwrite``.
         overwrite: replace what is there, at the very end.
         option: the option to name in the error.
+        proofs: see ``check_new_folder``.
 
     Raises:
         OptionError: when ``path`` is taken.
         StorageError: when somebody else writes there, or the operating system refuses to; ``path`` is as it was before.
     """
-    check_new_folder(path, overwrite=overwrite, option=option)
+    check_new_folder(path, overwrite=overwrite, option=option, proofs=proofs)
     real = path.resolve()
     partial = _temporary(real)
     with contextlib.ExitStack() as stack:
         if stack.enter_context(locked(path)):
             put_back_held(path, "")
             _clear_leftovers(real)
-        check_new_folder(path, overwrite=overwrite, option=option)  # somebody may have made it before we had the lock
+        check_new_folder(
+            path, overwrite=overwrite, option=option, proofs=proofs
+        )  # somebody may have made it before we had the lock
         stack.callback(remove, partial)
         try:
             make_folder(partial)

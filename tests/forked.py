@@ -75,7 +75,7 @@ def _call(name: str, options: dict[str, Any]) -> None:
     if options.pop("no_exchange", False):
         durable._renameat2 = lambda *_: 38  # ENOSYS
     if name == "make":  # a folder of which every file tells whose it is
-        with replacing_folder(Path(options["out"]), overwrite=options.get("overwrite", False)) as folder:
+        with replacing_folder(Path(options["out"]), overwrite=options.get("overwrite", False), proofs=("*",)) as folder:
             for number in range(20):
                 (folder / f"{number}.txt").write_text(options["mark"])
         return

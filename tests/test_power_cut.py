@@ -117,7 +117,7 @@ def test_the_disk_would_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def make(path: Path, mark: str, **more: bool) -> None:
     """Make a folder of two files and a folder, one of which tells whether it is whole."""
-    with files.replacing_folder(path, **more) as partial:
+    with files.replacing_folder(path, proofs=("a.json",), **more) as partial:
         files.write_text(partial / "a.json", json.dumps(mark))
         (partial / "deeper").mkdir()
         for number in range(3):

@@ -18,7 +18,7 @@ def half_written(path: Path, error: Exception) -> None:
 
 
 def half_made(path: Path) -> None:
-    with files.replacing_folder(path, overwrite=True) as partial:
+    with files.replacing_folder(path, overwrite=True, proofs=("a",)) as partial:
         (partial / "b").write_text("2")
         raise KeyError("stop")
 
@@ -80,11 +80,23 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [entry.name for entry in path.iterdir()] == ["a"]
     with pytest.raises(KeyError, match="stop"):
         half_made(path)
-    with files.replacing_folder(path, overwrite=True) as partial:
+    with files.replacing_folder(path, overwrite=True, proofs=("a",)) as partial:
         (partial / "c").write_text("3")
         assert (path / "a").exists()
     assert [entry.name for entry in path.iterdir()] == ["c"]
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
+    """A slip of the finger in ``--out`` costs nobody a folder of their own, ``--overwrite`` or not."""
+    (tmp_path / "thesis" / "data").mkdir(parents=True)
+    (tmp_path / "thesis" / "chapter.tex").write_text("mine")
+    with (
+        pytest.raises(OptionError, match=r"thesis holds chapter\.tex, data, which no command .* nothing was removed"),
+        files.replacing_folder(tmp_path / "thesis", overwrite=True),
+    ):
+        pytest.fail("must not come this far")
+    assert sorted(path.name for path in (tmp_path / "thesis").iterdir()) == ["chapter.tex", "data"]
 
 
 def test_an_empty_folder_may_be_filled_and_a_taken_one_not(tmp_path: Path) -> None:

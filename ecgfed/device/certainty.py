@@ -20,6 +20,8 @@ from ecgfed.device.int8 import INT8
 
 #: The role of the graph that measures how far a beat is from typical ones.
 FAR = "far"
+#: Bounds of what a manifest may say: beyond them float32 makes a certainty of everything, or of nothing.
+COLDEST, HOTTEST, FARTHEST = 0.001, 1000.0, 1e6
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def certainty_in(manifest: Mapping[str, Any], patient: str | None, *, int8: bool
         return UNSAID
     temperature, threshold = _number(said["temperature"], "temperature"), _number(said["threshold"], "threshold")
     accuracy = _number(rule["accuracy"], "accuracy")
-    if not 0 < temperature <= 1000 or not 0 <= threshold <= 1 or not 0 < accuracy <= 1:
+    if not COLDEST <= temperature <= HOTTEST or not 0 <= threshold <= 1 or not 0 < accuracy <= 1:
         raise ValueError("a certainty in its bounds")
     return Certainty(temperature, threshold, accuracy)
 
@@ -86,7 +88,11 @@ def far_rule_in(manifest: Mapping[str, Any]) -> FarRule | None:
     if said is None:
         return None
     name, threshold = said["graph"], _number(said["threshold"], "threshold")
-    if not isinstance(name, str) or manifest["files"].get(name, {}).get("role") != FAR or threshold < 0:
+    if (
+        not isinstance(name, str)
+        or manifest["files"].get(name, {}).get("role") != FAR
+        or not 0 <= threshold <= FARTHEST
+    ):
         raise ValueError("a graph of the bundle that says what is far")
     return FarRule(name, threshold)
 

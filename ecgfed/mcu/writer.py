@@ -3,12 +3,14 @@
 from importlib.resources import files
 from pathlib import Path
 
-from ecgfed.files import replacing_folder, write_text
+from ecgfed.errors import OptionError
+from ecgfed.files import check_new_folder, replacing_folder, write_text
 from ecgfed.mcu.detector import qrs_weights_header, taps_header
 from ecgfed.mcu.golden import Golden, example_lines, golden_header
 from ecgfed.mcu.model import McuModel, model_header
 from ecgfed.mcu.rate import rate_header
 from ecgfed.mcu.readme import readme
+from ecgfed.text import shortened
 
 #: The sources that are the same for every model.
 SOURCES = (
@@ -16,6 +18,21 @@ SOURCES = (
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
     *("golden_test.c", "example_main.c", "Makefile"),
 )
+
+#: What is made for a model, beside them.
+WRITTEN = (
+    "ecgfed_qrs_weights.h",
+    "ecgfed_taps.h",
+    "ecgfed_rate_taps.h",
+    "model.h",
+    "golden.h",
+    "example.txt",
+    "README.md",
+)
+#: What ``make`` builds among them.
+BUILT, BUILT_AS = ("example", "golden_test"), (".o",)
+#: An export that lies there and may be replaced.
+_PROOF = ("ecgfed.h",)
 
 
 def source(name: str) -> str:
@@ -37,6 +54,21 @@ def mcu_files(model: McuModel, golden: Golden, fs_hz: int) -> dict[str, str]:
     }
 
 
+def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder that is taken, or that holds more than an export and what ``make`` builds there.
+
+    Raises:
+        OptionError: in one line; nothing was removed.
+    """
+    if out.suffix.casefold() == ".zip":
+        raise OptionError("--out", f"{out}: C sources are a folder, no zip file", "a folder to create")
+    check_new_folder(out, overwrite=overwrite, proofs=_PROOF)
+    known = {*SOURCES, *WRITTEN, *BUILT}
+    if own := sorted(one.name for one in out.glob("*") if one.name not in known and one.suffix not in BUILT_AS):
+        found = f"{out} holds {shortened(', '.join(own), 60)}, which 'ecgfed export' did not write"
+        raise OptionError("--out", found, "sources alone", "choose another folder, or move your own files")
+
+
 def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
     """Write the folder; until all of it is there, nothing is.
 
@@ -52,6 +84,6 @@ def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwri
         StorageError: it cannot be written; what was there is as it was.
     """
     contents = mcu_files(model, golden, fs_hz)
-    with replacing_folder(out, overwrite=overwrite) as folder:
+    with replacing_folder(out, overwrite=overwrite, proofs=_PROOF) as folder:
         for name, text in contents.items():
             write_text(folder / name, text)

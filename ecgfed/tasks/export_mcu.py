@@ -17,11 +17,10 @@ from ecgfed.device.int8 import INT8
 from ecgfed.device.manifest import DIGEST
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.data import training_data
-from ecgfed.files import check_new_folder
 from ecgfed.mcu.golden import make_golden
 from ecgfed.mcu.model import McuModel, check_spec, make_model, typical_of
 from ecgfed.mcu.rate import check_rate
-from ecgfed.mcu.writer import write_mcu
+from ecgfed.mcu.writer import check_sources_folder, write_mcu
 from ecgfed.methods.answers import Answer, Ensemble
 from ecgfed.personal.apply import PersonalAnswers, chosen_name
 from ecgfed.personal.registry import personal_by_name
@@ -29,6 +28,9 @@ from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
+
+#: What the C sources run; a kernel machine or a gate needs the exponential of every kept beat's distance.
+RUN_IN_C = ("model", "extractor", "head")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def export_mcu(
     """
     _check_options(personal, patient, accuracy, int8_loss)
     check_rate(fs_hz)
-    check_new_folder(Path(out), overwrite=overwrite)
+    check_sources_folder(Path(out), overwrite=overwrite)
     opened = one_run(run, method, watch)
     check_spec(opened.net.spec)
     of = cohort_of(opened, cohort)
@@ -174,6 +176,13 @@ def _params(answer: Answer) -> dict[str, NDArray[np.float32]]:
             f"a global model that is an ensemble of {len(answer.members)} nets",
             "one net",
             "pass --patient ID for a patient's own, or train a method that has a global model",
+        )
+    if odd := [part.role for part in answer.parts if part.role not in RUN_IN_C]:
+        raise BundleError(
+            "--target mcu",
+            f"a model of other parts than a net's ({', '.join(odd)})",
+            "one extractor and one head",
+            "choose another --personal, or leave --patient out for the global model",
         )
     return {name: value.detach().numpy() for part in answer.parts for name, value in part.params.items()}
 

@@ -210,7 +210,7 @@ def test_a_build_stopped_half_way_leaves_nothing(records: Path, tmp_path: Path, 
 
 def test_a_failed_check_leaves_what_was_there(records: Path, cohort_path: Path, tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "mine.txt").write_text("mine")
+    (tmp_path / "c" / "cohort.json").write_text("mine")
 
     def refuse(counts: dict[str, int]) -> None:
         assert counts == open_cohort(cohort_path).meta["class_counts"]
@@ -221,7 +221,7 @@ def test_a_failed_check_leaves_what_was_there(records: Path, cohort_path: Path, 
             folder_sources(records), tmp_path / "c", DEFAULT, kind="folder", workers=1, overwrite=True, check=refuse
         )
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
-    assert (tmp_path / "c" / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "c" / "cohort.json").read_text() == "mine"
 
 
 def test_what_a_killed_build_left_is_cleared_away(records: Path, cohort_path: Path, tmp_path: Path) -> None:

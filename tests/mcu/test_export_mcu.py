@@ -133,6 +133,10 @@ def test_a_patients_own_model(mcu_run: Path, ecgfed: Run, tmp_path: Path) -> Non
         (("--target", "mcu", "--accuracy", "2"), ("--accuracy",)),
         (("--target", "mcu", "--fs", "257"), ("--fs", "125, 250 or 500")),
         (("--fs", "250"), ("--fs", "--target mcu")),
+        (("--target", "mcu", "--batch", "4"), ("--batch", "leave --batch out")),
+        (("--target", "mcu", "--tflite"), ("--tflite", "leave --tflite out")),
+        (("--target", "mcu", "--patient", "p1", "--personal", "kernel"), ("describer, kernel", "--personal")),
+        (("--target", "mcu", "--patient", "p1", "--personal", "gated"), ("describer, gated", "--personal")),
     ],
 )
 def test_what_is_refused(
@@ -159,6 +163,44 @@ def test_a_folder_that_is_taken_stays(mcu_run: Path, ecgfed: Run, tmp_path: Path
     (tmp_path / "mine.c").write_text("mine")
     assert_refused(ecgfed("export", mcu_run, "--target", "mcu", "--out", tmp_path), "--overwrite")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.c"]
+
+
+def test_a_folder_with_files_of_its_owner_is_not_written_over(mcu_run: Path, ecgfed: Run, tmp_path: Path) -> None:
+    own, out = tmp_path / "project", tmp_path / "firmware"
+    own.mkdir()
+    (own / "main.c").write_text("mine")
+    command = ("export", mcu_run, "--target", "mcu", "--overwrite", "--out")
+    assert_refused(ecgfed(*command, own), "main.c", "no command of ecgfed wrote")
+    export_mcu(mcu_run, out)
+    (out / "main.o").write_text("built")
+    assert ecgfed(*command, out).code == 0  # an export and what make built beside it
+    (out / "app.c").write_text("mine")
+    assert_refused(ecgfed(*command, out), "app.c", "move your own files")
+    assert (own / "main.c").read_text() == (out / "app.c").read_text() == "mine"
+    assert_refused(ecgfed(*command, tmp_path / "out.zip"), "out.zip", "a folder")
+
+
+@pytest.mark.mcu
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_program_in_another_language_links(sources: Path, tmp_path: Path, compiler: str) -> None:
+    """Arduino and TensorFlow Lite Micro are C++; the sources themselves are compiled as C."""
+    program = tmp_path / "main.cpp"
+    program.write_text(
+        '#include "ecgfed.h"\n#include "ecgfed_rate.h"\n#include "ecgfed_golden.h"\n'
+        "static ecgfed_state state;\n"
+        "int main() { return ecgfed_class_names[0][0] == 0 ? 2 : ecgfed_golden(&state); }\n",
+        "utf-8",
+    )
+    strict = [flag for flag in STRICT if not flag.startswith("-std")]
+    subprocess.run(
+        [tool(compiler), "-c", *strict, f"-I{sources}", "-o", str(tmp_path / "main.o"), str(program)], check=True
+    )
+    objects = [str(tmp_path / "main.o")]
+    for name in (*SOURCES, "ecgfed_golden.c"):
+        objects.append(str(tmp_path / f"{name}.o"))
+        subprocess.run([tool("gcc"), "-c", *STRICT, f"-I{sources}", "-o", objects[-1], str(sources / name)], check=True)
+    subprocess.run([tool("gcc"), "-o", str(tmp_path / "main"), *objects, "-lm"], check=True)
+    assert subprocess.run([str(tmp_path / "main")], check=False).returncode == 0
 
 
 HOSTILE = ['"; int x; "', "*/ int x; /*", "a\\", "??/", "%s%n", "new\nline", "é漢", "\x00nul", "1\\0012", "//", "‮rtl"]

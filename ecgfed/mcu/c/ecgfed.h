@@ -1,6 +1,6 @@
 /* ecgfed: samples of one ECG lead in, beats with their class out. Research use only, not for diagnosis.
  *
- *     static ecgfed_state state;                 // about 50 kB, the caller's; nothing is allocated
+ *     static ecgfed_state state;                 // 36 kB, the caller's; nothing is allocated
  *     ecgfed_init(&state, on_beat, NULL);
  *     ecgfed_push(&state, samples_mv, count);    // as they come, in any number, NAN where none was recorded
  *     ecgfed_finish(&state);                     // at the end of a recording
@@ -15,6 +15,10 @@
 
 #include "ecgfed_net.h"
 #include "ecgfed_qrs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define ECGFED_BRIDGE 14    /* so many missing samples in a row (40 ms) are bridged; more of them end a stretch */
 #define ECGFED_RING 2688    /* samples at 360 Hz that are kept: 7 s, and room to take in some more at a time */
@@ -73,5 +77,9 @@ void ecgfed_push(ecgfed_state *state, const float *mv, size_t count);
 void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing);
 /* End the recording: the last beats come. ecgfed_init begins the next one. */
 void ecgfed_finish(ecgfed_state *state);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

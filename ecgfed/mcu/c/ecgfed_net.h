@@ -9,6 +9,10 @@
 
 #include "model.h" /* sizes; the numbers themselves stand in ecgfed_net.c */
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ECGFED_WINDOW 256
 #define ECGFED_R_INDEX 100
 #define ECGFED_RR 4
@@ -70,5 +74,9 @@ int32_t ecgfed_net_far(ecgfed_net_work *work, const float *window_mv);
 
 /* The logits (classes) of a window of 256 samples in millivolt, filtered and not normalised, and its RR features. */
 void ecgfed_net_logits(ecgfed_net_work *work, const float *window_mv, const float *rr_s, float *logits);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

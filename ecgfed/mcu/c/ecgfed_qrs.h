@@ -8,6 +8,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ECGFED_FS_HZ 360
 #define ECGFED_RATE_HZ 200
 #define ECGFED_BLOCK 200         /* samples at 200 Hz whose levels are taken together: one second */
@@ -79,5 +83,9 @@ void ecgfed_qrs_begin(ecgfed_qrs *qrs);
 void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t uv, int32_t missing);
 /* End the stretch: the last peaks come. */
 void ecgfed_qrs_finish(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "ecgfed_qrs.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Levels of a second: level, median, highest, lowest fifth, level over thirty seconds, the second's own highest. */
 typedef struct {
     float value[6];
@@ -21,5 +25,9 @@ int32_t ecgfed_second_look(const ecgfed_candidate *all, int32_t count, int32_t w
 /* Third network: how likely an extremum is the R peak; shape and envelope stand at the extremum. */
 int32_t ecgfed_peak_score(const float *shape, const float *envelope, float own, int32_t offset, float height,
                           float highest, ecgfed_qrs_work *work);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 #include "ecgfed.h"
 #include "ecgfed_rate_taps.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct {
     ecgfed_state *state;
     float history[ECGFED_RATE_HISTORY];     /* the last samples, the newest at `newest` */
@@ -26,5 +30,9 @@ void ecgfed_rate_push(ecgfed_rate *rate, const float *mv, size_t count);
 void ecgfed_rate_finish(ecgfed_rate *rate);
 /* The device's sample that lies nearest to a sample at 360 Hz: of a beat's R peak, say. */
 int64_t ecgfed_rate_sample(int64_t at_360_hz);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

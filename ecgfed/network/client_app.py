@@ -77,8 +77,10 @@ def _round(site: Site, content: RecordDict) -> RecordDict:
 
 
 def _end(site: Site, content: RecordDict) -> RecordDict:
-    order, leaves = messages.read_end_request(content)
-    return messages.end_reply(end_run(site, SiteRound(site, order), leaves))
+    order, last, leaves = messages.read_end_request(content)
+    part = SiteRound(site, order)
+    part.settle(last)
+    return messages.end_reply(end_run(site, part, leaves))
 
 
 def _folder() -> Path:

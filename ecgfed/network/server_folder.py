@@ -4,6 +4,9 @@ server.json      what was asked for
 roster.json      the sites, once all have said hello
 run/             a run as ``ecgfed train`` makes it, but for what patients keep, which is at their sites
 leaves.json      every leaf of the messages: name, what it is, shape, bytes
+policy.json      how many sites a round needs and how long it waits for the others, as the server was last started
+left_out.json    the sites that the last incomplete round went on without, and why
+bound.json       how many bytes a site may send between two questions
 result.json      when the run is over: the sites' scores
 tls/, flower/    certificates and Flower's own files
 """
@@ -28,6 +31,7 @@ from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
 from ecgfed.network.roster import Roster
+from ecgfed.network.transport import PLAIN, check_transport
 from ecgfed.plugins import names_code
 from ecgfed.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.runs.document import SCHEMA_VERSION as RUN_SCHEMA
@@ -58,6 +62,7 @@ class Asked:
         norm: of the net.
         width: of the net.
         leave_out: as in ``TrainPlan``.
+        transport: how updates travel, one of ``TRANSPORTS``.
     """
 
     sites: int
@@ -75,11 +80,13 @@ class Asked:
     norm: str | None = None
     width: float = 1.0
     leave_out: str = "nothing"
+    transport: str = PLAIN
 
     def __post_init__(self) -> None:
         if names_code(self.method):
             found = f"{self.method!s:.100}: a site runs nobody's code but what is installed there"
             raise OptionError("--method", found, "a registered name", "install it at every site as a package")
+        check_transport(self.transport)
         if not 1 <= self.sites <= 10_000:
             raise OptionError("--sites", f"{self.sites}", "1 to 10,000")
         if self.rounds is not None and self.passes is not None:
@@ -90,6 +97,10 @@ class Asked:
         if self.passes is not None:
             check_passes(self.passes)
         self.plan(1, 16)
+
+    def options(self) -> dict[str, str]:
+        """Return what is done to updates beside the method, for orders: some of ``ecgfed.network.orders.OPTIONS``."""
+        return {} if self.transport == PLAIN else {"transport": self.transport}
 
     def plan(self, local_steps: int, batch_size: int) -> TrainPlan:
         """Return the plan, one round where nobody says how many; raises OptionError.
@@ -189,7 +200,7 @@ def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
     if not (folder / RUN_FILE).exists():
         method, plan = made(asked, roster)
         make_folder(folder)
-        write_json(folder / RUN_FILE, _document(method, plan, roster))
+        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **asked.options()})
     return open_run(folder)
 
 

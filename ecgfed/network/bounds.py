@@ -1,8 +1,8 @@
 """How much anybody may send to the server: what is longer is refused before it is held in memory.
 
-Flower cuts arrays into pieces of 5 MiB and sends each as a request of its own, which the SuperLink reads whole before it
-looks at who sent it. So a request has a length, at most ``MOST_REQUEST``; and what a site may send in all between two
-questions of the server is what its answer may have, which the server writes down before it asks.
+Flower cuts arrays into pieces of 5 MiB and sends each as a request of its own, which the SuperLink reads whole before
+it looks at who sent it. So a request has a length, at most ``MOST_REQUEST``; and what a site may send in all between
+two questions of the server is what its answer may have, which the server writes down before it asks.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The engine whose clients are elsewhere: a round's work goes out as messages, the results come back as replies.
 
-What ``ecgfed.federation.train`` does around it, and every method's hooks, are the same as on one machine. The clients of a
-site that gave no answer did not take part in the round.
+What ``ecgfed.federation.train`` does around it, and every method's hooks, are the same as on one machine. The clients
+of a site that gave no answer did not take part in the round.
 """
 
 from collections.abc import Callable, Mapping, Sequence

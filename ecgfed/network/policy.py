@@ -1,7 +1,8 @@
 """What a server does about a site that is away, slow, or sends what cannot be used.
 
-Without ``--min-sites`` every site counts: the server waits for one that is away, and ends where one refuses. With it a round goes on without some, and what is aggregated is what one machine would aggregate had their patients not
-taken part in that round.
+Without ``--min-sites`` every site counts: the server waits for one that is away, and ends where one refuses. With
+it a round goes on without some, and what is aggregated is what one machine would aggregate had their patients not taken
+part in that round.
 """
 
 import math

@@ -118,15 +118,15 @@ def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Ro
         raise NetworkError("the sites", f"are {len(names)} keys", f"{asked.sites}", "one key a site")
     rr = asked.rr is not False
     request = messages.hello_request(rr=rr, leave_out=asked.leave_out)
+    roster = None if before is None else before.with_nodes(names)
     # who is left out of the first hello would be left out of every number: the policy is for what comes later
     asking = Post(post.grid, names, say=post.say) if before is None else post
     answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), lambda _, content: read_hello_reply(content))
     told = list(answers.replies.items())
-    if before is None:
+    if roster is None:
         roster = roster_of(names, told)
         write_roster(folder, roster)
         return roster
-    roster = before.with_nodes(names)
     for node, hello in told:
         if not roster.agrees(node, hello):
             raise NetworkError(

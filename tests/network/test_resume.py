@@ -94,7 +94,7 @@ def test_damage_at_a_site_is_found(federation: Callable[..., Any]) -> None:
     with pytest.raises(KilledError):
         made.serve()
     del made.grid.push_messages
-    file = next(path for path in (made.sites[0] / "runs").glob("*/checkpoint/client*.safetensors"))
+    file = next(path for path in (made.sites[0] / "runs").glob("*/pending/checkpoint/client*.safetensors"))
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)

@@ -73,6 +73,9 @@ def server_command(
     rr: RrOption = None,
     set_: SetOption = None,
     transport: TransportOption = "plain",
+    eval_every: Annotated[
+        int, typer.Option(help="Have the sites score every n-th round on their validation beats; 0 is never.")
+    ] = 0,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -95,6 +98,7 @@ def server_command(
         seed=seed,
         rr=rr,
         transport=transport,
+        eval_every=eval_every,
     )
     policy = Policy(min_sites, wait)
     listening = Listening(host, port, tuple(name or ()))

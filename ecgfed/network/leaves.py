@@ -38,14 +38,14 @@ HELLO_UP = {
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
 }
-#: What a site says when the run is over.
+#: What a site says when the run is over, of its test beats, or on the way, of its validation beats.
 END_UP = {
     "patients": "how many of its patients were scored",
-    "T_g": "the global answer on the test beats of all its patients together, macro-F1",
-    "T_p": "each patient's own answer on that patient's test beats, macro-F1, mean",
+    "T_g": "the global answer on the beats of all its patients together, macro-F1",
+    "T_p": "each patient's own answer on that patient's beats, macro-F1, mean",
 }
 #: What the server says beside the leaves of the end.
-END_DOWN = {"order": "as in a round", "last": "as in a round"}
+END_DOWN = {"order": "as in a round", "last": "as in a round", "split": "test, or valid for scores on the way"}
 #: What the server says beside the trees of a round.
 ROUND_DOWN = {
     "order": "the run: method, settings, net, plan, names of the classes, number of the first patient",

@@ -155,19 +155,27 @@ def _reports(content: RecordDict, clients: int) -> list[dict[str, float]]:
     return rows
 
 
-def end_request(order: Order, last: int, leaves: Mapping[str, Any]) -> RecordDict:
-    """Return what the server delivers at the end; ``last`` is the site's last round that counts."""
-    return RecordDict({_SAY: ConfigRecord({"order": order.as_text(), "last": last}), _SHARED: record_of(leaves)})
+def end_request(order: Order, last: int, leaves: Mapping[str, Any], split: str = "test") -> RecordDict:
+    """Return what the server delivers at the end, or for scores on the way.
+
+    Args:
+        order: the run.
+        last: the site's last round that counts.
+        leaves: of the answer, by path.
+        split: ``test`` at the end; ``valid`` for scores alone.
+    """
+    say = ConfigRecord({"order": order.as_text(), "last": last, "split": split})
+    return RecordDict({_SAY: say, _SHARED: record_of(leaves)})
 
 
-def read_end_request(content: RecordDict) -> tuple[Order, int, dict[str, Any]]:
-    """Return the order, the site's last round that counts, and the leaves by path; raises SiteError."""
+def read_end_request(content: RecordDict) -> tuple[Order, int, str, dict[str, Any]]:
+    """Return the order, the site's last round that counts, the split, and the leaves by path; raises SiteError."""
     say = _say(content)
-    order, last = Order.from_text(str(say.get("order"))), say.get("last")
-    if not _is_whole(last, 0, 1 << 40):
-        raise SiteError("request", "the server's end", f"is after {last!r:.40}")
+    order, last, split = Order.from_text(str(say.get("order"))), say.get("last"), str(say.get("split"))
+    if not _is_whole(last, 0, 1 << 40) or split not in ("test", "valid"):
+        raise SiteError("request", "the server's end", f"is after {last!r:.40}, for the split {split:.40}")
     try:
-        return order, int(str(last)), dict(leaves_of(content.array_records[_SHARED]))
+        return order, int(str(last)), split, dict(leaves_of(content.array_records[_SHARED]))
     except (KeyError, NetworkError) as problem:
         raise SiteError("request", "the server's end", f"cannot be read ({problem!s:.200})") from problem
 

@@ -1,5 +1,6 @@
 """A federation's run at the server: hello, rounds, end; a checkpoint after every round, before the next one begins."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.files import read_json, write_json
+from ecgfed.files import append_line, read_json, write_json
 from ecgfed.locks import locked
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
@@ -17,9 +18,10 @@ from ecgfed.network.leaves import delivered, leaves_of_end
 from ecgfed.network.messages import read_end_reply, read_hello_reply
 from ecgfed.network.orders import Order
 from ecgfed.network.policy import read_policy
-from ecgfed.network.post import GridLike, Post
+from ecgfed.network.post import Answers, GridLike, Post
 from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
-from ecgfed.network.server_folder import LEAVES, RESULT, Asked, read_asked, server_run
+from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, read_asked, server_run
+from ecgfed.network.site_end import EndScores
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
@@ -49,6 +51,28 @@ class _NoteMissing(Callback):
         sites = self.engine.roster.sites
         if self.engine.left_out:
             outcome.record["left_out"] = {sites[place].name: why for place, why in sorted(self.engine.left_out.items())}
+
+
+class _Score(Callback):
+    """Has the sites score every n-th round on their validation beats; it stands behind what saves the round."""
+
+    def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
+        self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Learn of a finished round."""
+        number = outcome.state.round
+        if not self.every or number % self.every or outcome.last:
+            return
+        answers = _deliver(self.run, self.roster, outcome.state, self.engine, "valid")
+        names = {site.node: site.name for site in self.roster.sites}
+        sites = [
+            {"site": names[node], "patients": one.patients, "T_g": one.t_g, "T_p": one.t_p}
+            for node, one in answers.replies.items()
+        ]
+        append_line(self.folder / SCORES, json.dumps({"round": number, "split": "valid", "sites": sites}))
+        about = "; ".join(f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in sites)
+        self.engine.post.say(f"round {number} on each site's validation beats: {about}")
 
 
 class _Tell(Callback):
@@ -105,6 +129,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
             WriteHistory(run.path),
             SaveFirst(run.store),
             _Tell(folder, engine, run.plan.rounds, say),
+            _Score(folder, run, roster, engine, asked.eval_every),
         ]
         train(run.method, data, run.plan, engine, state, watching)
         _end(folder, run, roster, state, engine, say)
@@ -177,14 +202,8 @@ def _end(
     folder: Path, run: Run, roster: Roster, state: State, engine: NetworkEngine, say: Callable[[str], None]
 ) -> None:
     """Hand the trained answer to every site, and write down the scores; a site that is away gets it another time."""
-    leaves = delivered(run.method, state.server)
-    names = {site.node: site.name for site in roster.sites if site.node in engine.post.names}
-    contents = {
-        site.node: messages.end_request(engine.order(place), engine.last.get(place, 0), leaves)
-        for place, site in enumerate(roster.sites)
-        if site.node in names
-    }
-    answers = engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group="end")
+    answers = _deliver(run, roster, state, engine, "test")
+    names = {site.node: site.name for site in roster.sites}
     scores = _scores_before(folder)
     for node, one in answers.replies.items():
         scores[names[node]] = {"patients": one.patients, "T_g": one.t_g, "T_p": one.t_p}
@@ -198,6 +217,17 @@ def _end(
     missing = [site.name for site in roster.sites if site.name not in scores]
     more = {"missing": missing} if missing else {}
     write_json(folder / RESULT, {"method": run.method.name, "rounds": state.round, "sites": sites, **more})
+
+
+def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, split: str) -> Answers[EndScores]:
+    """Send every site the answer as it stands, to be scored on a split."""
+    leaves = delivered(run.method, state.server)
+    contents = {
+        site.node: messages.end_request(engine.order(place), engine.last.get(place, 0), leaves, split)
+        for place, site in enumerate(roster.sites)
+        if site.node in engine.post.names
+    }
+    return engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
 
 
 def _scores_before(folder: Path) -> dict[str, dict[str, Any]]:

@@ -399,8 +399,9 @@ def test_a_site_that_is_away_for_long_is_waited_for_once(
 def test_a_method_that_needs_everybody(method: str, federation: Callable[..., Any]) -> None:
     made = federation(method, rounds=1, local_steps=1, settings={"momentum": 0.0} if method == "afl" else {})
     write_policy(made.server, Policy(2, 0.0))
-    with pytest.raises(OptionError, match="--min-sites: 2 of 3; expected all sites"):
+    with pytest.raises(OptionError) as caught:
         made.serve()
+    assert caught.value.line.startswith("--min-sites: 2 of 3; expected all sites")
 
 
 @pytest.mark.parametrize(
@@ -414,8 +415,9 @@ def test_a_method_that_needs_everybody(method: str, federation: Callable[..., An
     ],
 )
 def test_policies_that_cannot_be(least: int | None, wait: float | None, found: str) -> None:
-    with pytest.raises(OptionError, match=found):
+    with pytest.raises(OptionError) as caught:
         Policy(least, wait).check(3, Needs())
+    assert caught.value.line.startswith(found)
 
 
 def test_a_policy_on_the_disk(tmp_path: Path) -> None:

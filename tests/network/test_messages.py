@@ -112,7 +112,7 @@ ORDER = Order("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0,
         ('{"classes->[', "lacks"),
         ('"options": {}->"options": {"transport": "fp8"}', "options that this version knows"),
         ('"options": {}->"options": {"noise": "1"}', "options that this version knows"),
-        ('"options": {}->"options": []', "lacks"),
+        ('"options": {}->"options": 3', "lacks"),
     ],
 )
 def test_an_order_that_cannot_be(change: str, found: str) -> None:

@@ -72,7 +72,7 @@ def test_a_run_with_smaller_updates(
     for path in (path for path in expected if path.startswith("model/")):
         way += float((expected[path] - start[path]).square().sum())
         far += float((expected[path] - found[path]).square().sum())
-    assert np.sqrt(far / way) < (0.01 if transport == "fp16" else 0.1)
+    assert np.sqrt(far / way) < (0.02 if transport == "fp16" else 0.25)
     again = federation(method, transport=transport, name="again", **wish).serve()
     assert same(again.state().server, run.state().server)
     up = [content for kind, _, content in made.grid.came if kind == "train"]
@@ -81,5 +81,6 @@ def test_a_run_with_smaller_updates(
 
 
 def test_a_transport_that_nobody_knows() -> None:
-    with pytest.raises(OptionError, match="--transport: 'fp8'; expected one of plain, fp16, int8"):
+    with pytest.raises(OptionError) as caught:
         Asked(2, "fedavg", transport="fp8")
+    assert caught.value.line == "--transport: 'fp8'; expected one of plain, fp16, int8"

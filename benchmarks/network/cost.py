@@ -191,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--source", type=Path, help="folder with the 48 MIT-BIH records; without it, no transport")
-    parser.add_argument("--sites", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--sites", type=int, nargs="*", default=[2, 4, 8])
     parser.add_argument("--passes", type=float, default=2.0)
     parser.add_argument("--results", type=Path, default=Path(__file__).with_name("cost.json"))
     given = parser.parse_args()

@@ -45,8 +45,8 @@ def loopback(results: dict[str, Any]) -> list[str]:
     columns = ("sites", "MB up", "MB down", "s a round", "times one machine", "server, MiB", "load before")
     seconds, patients = results["one_machine_seconds_per_round"], results["patients"]
     return [
-        f"GRP-FED, {patients} synthetic patients in all, everything on one machine of {results['cores']} cores; a round "
-        f"of one machine alone takes {seconds:.2f} s. MB a site and a round, the end's delivery shared among the rounds.",
+        f"GRP-FED, {patients} synthetic patients in all, everything on one machine of {results['cores']} cores; a "
+        f"round of one machine alone takes {seconds:.2f} s. MB a site and a round; the end's delivery counts in.",
         "",
         *common.table(columns, rows),
     ]

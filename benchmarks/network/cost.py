@@ -2,7 +2,7 @@
 
     python benchmarks/network/cost.py --work DIR --source MITDB
 
-*Loopback*: GRP-FED's five rounds on eight synthetic patients at 2, 4 and 8 sites, each in processes of its own with TLS
+*Loopback*: GRP-FED's three rounds on eight synthetic patients at 2, 4 and 8 sites, each in processes of its own with TLS
 and keys, beside the same rounds on one machine in the same script: bytes as Flower's SuperLink counts them (messages
 with headers, without TLS and HTTP's own), seconds a round, processor time and peak memory of the server's two programs.
 *Transport*: GRP-FED on MIT-BIH with updates sent plain, as fp16 and as int8, T_g and T_p on the validation split: what
@@ -38,7 +38,7 @@ from ecgfed.methods.base import Method
 from ecgfed.network.transport import TRANSPORTS, pack, unpack
 from ecgfed.runs.history import TIMING, read_lines
 
-PATIENTS, ROUNDS = 8, 5
+PATIENTS, ROUNDS = 8, 3
 HOSPITALS, EACH, DRAWN = 1000, 1000, 1000
 #: What a fast line carries, and what a large server holds: assumptions, not figures.
 LINE_BITS_S, MEMORY_BYTES = 1e9, 128 * 2**30

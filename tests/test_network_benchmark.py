@@ -38,7 +38,9 @@ def test_the_page_has_the_tables_of_the_files() -> None:
 def test_a_figure_that_changes_on_the_page_is_found() -> None:
     page = loaded("page")
     text = (ROOT / "docs" / "hospitals.md").read_text()
-    for part in page.PARTS:
+    measured = [part for part in page.PARTS if "Not measured yet" not in text.partition(f"page.py:{part} -->")[2][:40]]
+    assert "faults" in measured
+    for part in measured:
         begin = text.index(f"<!-- written by page.py:{part} -->")
         digit = next(at for at in range(begin + 60, len(text)) if text[at].isdigit())
         changed = text[:digit] + str((int(text[digit]) + 5) % 10) + text[digit + 1 :]

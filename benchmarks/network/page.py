@@ -103,12 +103,15 @@ PARTS = {
 def written(text: str) -> str:
     """Return the page with its tables as the results files have them."""
     for name, (file, lines) in PARTS.items():
-        results = json.loads((HERE / file).read_text())
+        results = json.loads((HERE / file).read_text()) if (HERE / file).is_file() else {}
         begin, end = f"<!-- written by page.py:{name} -->", f"<!-- end of what page.py:{name} writes -->"
         between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
         if len(between.findall(text)) != 1:
             raise SystemExit(f"{PAGE} lacks {begin}")
-        part = "\n".join([begin, "", *lines(results), "", end])
+        found = (
+            lines(results) if name in results else [f"Not measured yet (`python benchmarks/network/{file[:-5]}.py`)."]
+        )
+        part = "\n".join([begin, "", *found, "", end])
         text = between.sub(lambda _, part=part: part, text)
     return text
 

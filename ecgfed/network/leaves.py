@@ -26,6 +26,8 @@ ROUND_UP = {
     "clients": BESIDE["clients"],
     "examples": "how many beats it used in this round",
 }
+#: A SHA-256 as text.
+_RUN = torch.zeros(64, dtype=torch.uint8)
 #: With ``--transport`` other than ``plain``: up, of every leaf that was made smaller.
 SCALE = "the largest change in it"
 #: What a site says when the server asks who it is.
@@ -133,7 +135,10 @@ def leaves_of_round(
         *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in sent.items()),
         *(_leaf("up", f"scales/{path}", SCALE, torch.zeros(())) for path in smaller),
         *(_leaf("up", f"reports/{name}", reports[name], number) for name in losses),
-        *(_leaf("up", name, what, torch.zeros((), dtype=torch.int64)) for name, what in ROUND_UP.items()),
+        *(
+            _leaf("up", name, what, _RUN if name == "run" else torch.zeros((), dtype=torch.int64))
+            for name, what in ROUND_UP.items()
+        ),
     ]
 
 

@@ -3,8 +3,9 @@
     python benchmarks/network/cost.py --work DIR --source MITDB
 
 *Loopback*: GRP-FED's three rounds on eight synthetic patients at 2, 4 and 8 sites, each in processes of its own with
-TLS and keys, beside the same rounds on one machine in the same script: bytes as Flower's SuperLink counts them (messages
-with headers, without TLS and HTTP's own), seconds a round, processor time and peak memory of the server's two programs.
+TLS and keys, beside the same rounds on one machine in the same script: bytes as Flower's SuperLink counts them
+(messages with headers, without TLS and HTTP's own), seconds a round, processor time and peak memory of the server's two
+programs.
 *Transport*: GRP-FED on MIT-BIH with updates sent plain, as fp16 and as int8, T_g and T_p on the validation split: what
 a client returns is packed and unpacked as between a site and the server (tests/network/test_transport.py), in threads.
 *Scale*: arithmetic on these figures, no measurement: what the server would receive, hold and answer, and what gives way

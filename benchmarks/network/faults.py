@@ -118,9 +118,7 @@ def strangers(made: Loopback, report: Report) -> None:
         site_flower(made.folder / "site-of-stranger"), address, made.server / "tls" / "ca.crt", made.folder / "stranger"
     )
     code = process.wait(180)
-    report.add(
-        "a site whose key nobody knows", f"its SuperNode ends with code {code}", code != 0
-    )
+    report.add("a site whose key nobody knows", f"its SuperNode ends with code {code}", code != 0)
     process = start_supernode(
         site_flower(made.folder / "site-of-other"), address, made.folder / "other" / "ca.crt", made.folder / "stranger"
     )

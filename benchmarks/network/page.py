@@ -88,7 +88,7 @@ def scale(results: dict[str, Any]) -> list[str]:
         "",
         f"A site costs the SuperLink {found['superlink_cores_per_site'] * 1000:.1f} thousandths of a core (the slope "
         f"over {', '.join(str(one['sites']) for one in results['loopback'])} sites), so {found['hospitals']:,} sites "
-        f"{cores:.0f} cores; it is one process, which has one.",
+        f"{cores:.0f} cores. It is one process: at {found['sites_for_one_core']:.0f} sites one core is full.",
     ]
 
 

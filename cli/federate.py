@@ -38,6 +38,9 @@ RrOption = Annotated[bool | None, typer.Option("--rr/--no-rr", help="Feed RR int
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method; repeatable.")
 ]
+TransportOption = Annotated[
+    str, typer.Option(help="How updates travel up: plain, or smaller as fp16 or int8, which rounds them.")
+]
 
 
 @app.command("server")
@@ -53,6 +56,12 @@ def server_command(
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
     ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the certificates, and end.")] = False,
+    min_sites: Annotated[
+        int | None, typer.Option(help="Sites that are enough for a round; default all, which are waited for.")
+    ] = None,
+    wait: Annotated[
+        float | None, typer.Option(help="Seconds that a round waits for the other sites; default 300.")
+    ] = None,
     method: MethodOption = "grp-fed",
     rounds: RoundsOption = None,
     passes: PassesOption = None,
@@ -63,12 +72,17 @@ def server_command(
     seed: SeedOption = 0,
     rr: RrOption = None,
     set_: SetOption = None,
+    transport: TransportOption = "plain",
+    eval_every: Annotated[
+        int, typer.Option(help="Have the sites score every n-th round on their validation beats; 0 is never.")
+    ] = 0,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a federation's server until its run is over; the same command goes on with one that was stopped."""
     _require()
     from ecgfed.network.federate import Listening, prepare_server, run_server
+    from ecgfed.network.policy import Policy
     from ecgfed.network.server_folder import Asked
 
     asked = Asked(
@@ -83,7 +97,10 @@ def server_command(
         batch_size=batch_size,
         seed=seed,
         rr=rr,
+        transport=transport,
+        eval_every=eval_every,
     )
+    policy = Policy(min_sites, wait)
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
         ca = prepare_server(folder, asked, listening)
@@ -97,7 +114,9 @@ def server_command(
             "--keys", "was not given", "the folder with each site's public key", "or pass --prepare first"
         )
     _run(
-        lambda watch, asked_to_stop: run_server(folder, asked, keys, listening, watch=watch, should_stop=asked_to_stop),
+        lambda watch, asked_to_stop: run_server(
+            folder, asked, keys, listening, policy=policy, watch=watch, should_stop=asked_to_stop
+        ),
         folder,
         json_output=json_output,
         quiet=quiet,
@@ -181,6 +200,7 @@ def try_command(
     seed: SeedOption = 0,
     rr: RrOption = None,
     set_: SetOption = None,
+    transport: TransportOption = "plain",
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -201,6 +221,7 @@ def try_command(
         batch_size=batch_size,
         seed=seed,
         rr=rr,
+        transport=transport,
     )
     _run(
         lambda watch, asked_to_stop: try_federation(

@@ -58,8 +58,8 @@ class ClientResult:
 class ClientEngine(Protocol):
     """Runs the clients of a round; results come in the order of ``work``."""
 
-    def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult]:
-        """Run all clients of a round."""
+    def run(self, method: Method, work: Sequence[ClientWork]) -> "Sequence[ClientResult | None]":
+        """Run all clients of a round; None stands for one that could not be reached: it takes no part in it."""
 
 
 def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: ClientWork) -> ClientResult:

@@ -120,14 +120,16 @@ class _Session:
     def run_round(self, state: State) -> RoundOutcome:
         """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
         number, progress = state.round + 1, state.round / self.plan.rounds
-        chosen = [int(client) for client in participants(self.plan, self.data.clients, number)]
+        asked = [int(client) for client in participants(self.plan, self.data.clients, number)]
         work = [
             client_work(
                 self.method, self.data, self.plan, state, client, initial=self.initial, number=number, progress=progress
             )
-            for client in chosen
+            for client in asked
         ]
-        results = self.engine.run(self.method, work)
+        came = zip(asked, self.engine.run(self.method, work), strict=True)
+        took_part = {client: result for client, result in came if result is not None}
+        chosen, results = list(took_part), list(took_part.values())
         del work
         returned = self._returned(chosen, results, number, progress)
         state.server = self.method.aggregate(state.server, returned)

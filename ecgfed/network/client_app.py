@@ -18,7 +18,7 @@ from ecgfed.locks import HeldError, locked
 from ecgfed.network import messages
 from ecgfed.network.errors import SiteError
 from ecgfed.network.programs import SITE
-from ecgfed.network.site_end import end_run
+from ecgfed.network.site_end import end_run, score_run
 from ecgfed.network.site_folder import Site, hello, open_site
 from ecgfed.network.site_round import SiteRound
 from ecgfed.text import safe_text
@@ -77,8 +77,10 @@ def _round(site: Site, content: RecordDict) -> RecordDict:
 
 
 def _end(site: Site, content: RecordDict) -> RecordDict:
-    order, leaves = messages.read_end_request(content)
-    return messages.end_reply(end_run(site, SiteRound(site, order), leaves))
+    order, last, split, leaves = messages.read_end_request(content)
+    part = SiteRound(site, order)
+    part.settle(last)
+    return messages.end_reply(score_run(site, part, leaves) if split == "valid" else end_run(site, part, leaves))
 
 
 def _folder() -> Path:

@@ -12,6 +12,7 @@ from ecgfed.cohort.cohort import open_cohort
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import check_new_folder, read_json, remove, write_json
 from ecgfed.locks import locked
+from ecgfed.methods.registry import method_by_name
 from ecgfed.network.certificates import (
     CA,
     check_certificate,
@@ -36,7 +37,9 @@ from ecgfed.network.launch import (
     stopping,
     wait_listening,
 )
+from ecgfed.network.policy import EVERY_SITE, Policy, write_policy
 from ecgfed.network.private import write_private
+from ecgfed.network.roster import FILE_NAME as ROSTER
 from ecgfed.network.server_app import ENDED, NODES, TOLD
 from ecgfed.network.server_folder import RESULT, Asked, make_server
 from ecgfed.network.site_folder import Site, make_site
@@ -66,14 +69,19 @@ class Listening:
     names: tuple[str, ...] = ()
 
 
-def site_keys(folder: Path, sites: int) -> list[Path]:
+def site_keys(folder: Path, sites: int, least: int | None = None) -> list[Path]:
     """Return the sites' public keys of a folder, in the order of the files' names.
+
+    Args:
+        folder: with a file ``*.pub`` for each.
+        sites: how many there are.
+        least: how many may be left of them; None is all.
 
     Raises:
         OptionError: as many as sites are not there, or one is no key.
     """
     keys = sorted(folder.glob("*.pub")) if folder.is_dir() else []
-    if len(keys) != sites:
+    if not (sites if least is None else least) <= len(keys) <= sites:
         found = f"{folder} holds {len(keys)} public keys (*.pub)"
         raise OptionError(
             "--keys", found, f"{sites}, one of each site", "collect each site's key.pub, named as you like"
@@ -96,6 +104,7 @@ def run_server(
     keys: Path,
     listening: Listening,
     *,
+    policy: Policy = EVERY_SITE,
     watch: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
     when_listening: Callable[[], None] = lambda: None,
@@ -107,6 +116,7 @@ def run_server(
         asked: what is run.
         keys: folder of the sites' public keys; nobody else gets in.
         listening: where.
+        policy: what is done about sites that fail; may be another one each time.
         watch: told of what happens.
         should_stop: asked now and then; True ends the session, the last finished round is saved.
         when_listening: called when sites can dial in.
@@ -117,11 +127,15 @@ def run_server(
     Raises:
         EcgfedError: in one line, what went wrong; every finished round is saved.
     """
-    public = site_keys(keys, asked.sites)
+    policy.check(asked.sites, method_by_name(asked.method).needs)
+    begun = (folder / ROSTER).is_file()
+    public = site_keys(keys, asked.sites, policy.min_sites if begun else None)
     check_free(listening.port, listening.host)
     ca = prepare_server(folder, asked, listening)
     with locked(folder / TLS):  # one server a folder; its run's process holds the folder itself
-        return _serve(folder, public, listening, ca, watch, should_stop, when_listening)
+        write_policy(folder, policy)
+        waited_for = policy if begun else EVERY_SITE
+        return _serve(folder, public, listening, ca, waited_for, watch, should_stop, when_listening)
 
 
 def _serve(
@@ -129,6 +143,7 @@ def _serve(
     public: list[Path],
     listening: Listening,
     ca: Path,
+    policy: Policy,
     watch: Watch,
     should_stop: Callable[[], bool],
     when_listening: Callable[[], None],
@@ -147,7 +162,7 @@ def _serve(
                 f"Listening at {listening.host}:{listening.port} for {len(names)} sites: {', '.join(names.values())}."
             )
             when_listening()
-            if not _wait_for_sites(control, names, watch, should_stop):
+            if not _wait_for_sites(control, names, policy, watch, should_stop):
                 return {}
             run = control.start_run(flower.home / "app")
             ended = _follow(folder, control, run, watch, should_stop, lambda: processes[0].poll() is None)
@@ -159,13 +174,17 @@ def _serve(
     return found
 
 
-def _wait_for_sites(control: Control, names: dict[int, str], watch: Watch, should_stop: Callable[[], bool]) -> bool:
-    """Wait until every site is connected; False where somebody asked to stop."""
+def _wait_for_sites(
+    control: Control, names: dict[int, str], policy: Policy, watch: Watch, should_stop: Callable[[], bool]
+) -> bool:
+    """Wait until every site is connected, or enough of them for so long; False where somebody asked to stop."""
     missing: set[str] = set()
+    begun = time.monotonic()
     while not should_stop():
         online = control.online()
         now = {name for node, name in names.items() if node not in online}
-        if not now:
+        late = time.monotonic() - begun >= policy.longest_s
+        if not now or (late and len(names) - len(now) >= policy.needed(len(names))):
             return True
         if now != missing:
             watch.note(f"Waiting for {', '.join(sorted(now))}.")

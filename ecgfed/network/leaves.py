@@ -16,9 +16,20 @@ from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.card import BESIDE
 from ecgfed.network.errors import SiteError
+from ecgfed.network.expected import Form
+from ecgfed.network.transport import PLAIN, packed
 
 #: Beside the trees of a round, up: fields of the message -> what they are.
-ROUND_UP = {"clients": BESIDE["clients"], "examples": "how many beats it used in this round"}
+ROUND_UP = {
+    "run": "the run's SHA-256, as it came down",
+    "round": "number of the round, as it came down",
+    "clients": BESIDE["clients"],
+    "examples": "how many beats it used in this round",
+}
+#: A SHA-256 as text.
+_RUN = torch.zeros(64, dtype=torch.uint8)
+#: With ``--transport`` other than ``plain``: up, of every leaf that was made smaller.
+SCALE = "the largest change in it"
 #: What a site says when the server asks who it is.
 HELLO_UP = {
     "protocol": "version of the messages",
@@ -29,18 +40,20 @@ HELLO_UP = {
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
 }
-#: What a site says when the run is over.
+#: What a site says when the run is over, of its test beats, or on the way, of its validation beats.
 END_UP = {
     "patients": "how many of its patients were scored",
-    "T_g": "the global answer on the test beats of all its patients together, macro-F1",
-    "T_p": "each patient's own answer on that patient's test beats, macro-F1, mean",
+    "T_g": "the global answer on the beats of all its patients together, macro-F1",
+    "T_p": "each patient's own answer on that patient's beats, macro-F1, mean",
 }
+#: What the server says beside the leaves of the end.
+END_DOWN = {"order": "as in a round", "last": "as in a round", "split": "test, or valid for scores on the way"}
 #: What the server says beside the trees of a round.
 ROUND_DOWN = {
     "order": "the run: method, settings, net, plan, names of the classes, number of the first patient",
     "round": "number of the round",
     "clients": "numbers of the patients that take part",
-    "last": "the last round this site took part in",
+    "last": "the last round of this site that counts",
     "holders": "which leaf is whose",
 }
 
@@ -97,17 +110,35 @@ def check_down(method: Method, shared: Sequence[Tree]) -> None:
         raise SiteError("card", f"method {method.name}", f"was sent {stray[0][:200]}, which its card does not name")
 
 
-def leaves_of_round(method: Method, shared: Tree, returned: Tree, losses: Iterable[str]) -> list[Leaf]:
-    """Return every leaf of one participant's round, with what the card says it is."""
+def leaves_of_round(
+    method: Method, shared: Tree, form: Form, losses: Iterable[str], transport: str = PLAIN
+) -> list[Leaf]:
+    """Return every leaf of one participant's round, with what the card says it is.
+
+    Args:
+        method: the run's.
+        shared: what the participant was sent.
+        form: what it sends back.
+        losses: the names of its losses.
+        transport: how updates travel.
+    """
     card = method.card.with_settings(method.settings)
     down, up = ({entry.name: entry.what for entry in entries} for entries in (card.down, card.up))
     reports = {entry.name: entry.what for entry in card.reports}
     number = torch.zeros((), dtype=torch.float64)
+    sent = {
+        path: torch.zeros(shape, dtype=packed(dtype, shape, transport)) for path, (dtype, shape) in form.leaves.items()
+    }
+    smaller = [path for path, leaf in sent.items() if leaf.dtype != form.leaves[path][0]]
     return [
         *(_leaf("down", path, down[str(entry_of(path, card.down))], leaf) for path, leaf in flatten(shared).items()),
-        *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in flatten(returned).items()),
+        *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in sent.items()),
+        *(_leaf("up", f"scales/{path}", SCALE, torch.zeros(())) for path in smaller),
         *(_leaf("up", f"reports/{name}", reports[name], number) for name in losses),
-        *(_leaf("up", name, what, torch.zeros((), dtype=torch.int64)) for name, what in ROUND_UP.items()),
+        *(
+            _leaf("up", name, what, _RUN if name == "run" else torch.zeros((), dtype=torch.int64))
+            for name, what in ROUND_UP.items()
+        ),
     ]
 
 

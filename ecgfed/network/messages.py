@@ -4,21 +4,24 @@ Every field is named in ``ecgfed.network.leaves`` or on the method's card.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import torch
 from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
-from ecgfed.network.leaves import END_UP, HELLO_UP
+from ecgfed.network.expected import Form
+from ecgfed.network.leaves import END_UP, HELLO_UP, ROUND_UP
 from ecgfed.network.orders import PROTOCOL, Order
 from ecgfed.network.site_end import EndScores
 from ecgfed.network.site_round import RoundReply, RoundRequest
-from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_record, up_trees
+from ecgfed.network.transport import PLAIN, pack, packed, unpack
+from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
 
 #: Kinds of Flower's messages.
 HELLO, ROUND, END = "query.hello", "train", "evaluate"
-_SAY, _SHARED, _OWN, _UP, _REPORTS = "say", "shared", "own", "up", "reports"
+_SAY, _SHARED, _OWN, _UP, _REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
 
 
 def hello_request(*, rr: bool, leave_out: str) -> RecordDict:
@@ -94,47 +97,85 @@ def read_round_request(content: RecordDict) -> RoundRequest:
 def round_reply(reply: RoundReply, request: RoundRequest) -> RecordDict:
     """Return what a site sends back."""
     reports = {name: [one[name] for one in reply.losses] for name in reply.losses[0]}
-    return RecordDict(
-        {
-            _UP: up_record(reply.returned),
-            _REPORTS: MetricRecord(reports),
-            _SAY: ConfigRecord({"clients": list(request.clients), "examples": list(reply.examples)}),
-        }
-    )
+    leaves, scales = pack(reply.returned, request.shared, request.order.transport)
+    say = {
+        "run": request.order.run,
+        "round": request.round,
+        "clients": list(request.clients),
+        "examples": list(reply.examples),
+    }
+    more = {_SCALES: record_of(scales)} if request.order.transport != PLAIN else {}
+    return RecordDict({_UP: record_of(leaves), _REPORTS: MetricRecord(reports), _SAY: ConfigRecord(say), **more})
 
 
-def read_round_reply(content: RecordDict, clients: Sequence[int]) -> RoundReply:
-    """Return what a site sent back for these participants; raises NetworkError where it is something else."""
-    say = _say(content)
-    if set(content) != {_UP, _REPORTS, _SAY} or set(say) != {"clients", "examples"}:
-        raise NetworkError("a site's reply", f"has the parts {sorted(content)!s:.100}", f"{_UP}, {_REPORTS}, {_SAY}")
+def read_round_reply(content: RecordDict, request: RoundRequest, form: Form) -> RoundReply:
+    """Return what a site sent back.
+
+    Args:
+        content: of the reply.
+        request: what it was asked.
+        form: what each participant's answer has to be.
+
+    Raises:
+        NetworkError: it is something else; of leaves that are too many or too large nothing is read.
+    """
+    clients, transport, say = request.clients, request.order.transport, _say(content)
+    parts = {_UP, _REPORTS, _SAY} | ({_SCALES} if transport != PLAIN else set())
+    if set(content) != parts or set(say) != set(ROUND_UP):
+        raise NetworkError("a site's reply", f"has the parts {sorted(content)!s:.100}", ", ".join(sorted(parts)))
+    if (say["run"], say["round"]) != (request.order.run, request.round):
+        raise NetworkError("a site's reply", "is of another run or round", f"round {request.round} of this run")
     examples = say["examples"]
     if say["clients"] != list(clients) or not isinstance(examples, list) or len(examples) != len(clients):
         raise NetworkError("a site's reply", "is about other patients", "those it was asked for")
     if not all(_is_whole(count, 1, 1 << 40) for count in examples):
         raise NetworkError("a site's reply", "used no beats", "1 or more each")
+    rows = _reports(content, len(clients))
+    wanted = {path: (packed(*leaf, transport), (len(clients), *leaf[1])) for path, leaf in form.leaves.items()}
+    smaller = [path for path, (dtype, _) in wanted.items() if dtype != form.leaves[path][0]]
+    leaves = up_leaves(content.array_records[_UP], wanted)
+    scales = dict.fromkeys(smaller, (torch.float32, (len(clients),)))
+    sizes = up_leaves(content.array_records[_SCALES], scales) if transport != PLAIN else {}
+    returned = unpack(leaves, sizes, request.shared, transport)
+    for tree, losses in zip(returned, rows, strict=True):
+        form.check(tree, losses)
+    return RoundReply(returned, rows, [int(str(one)) for one in examples])
+
+
+def _reports(content: RecordDict, clients: int) -> list[dict[str, float]]:
     reports = content.metric_records[_REPORTS]
-    rows: list[dict[str, float]] = [{} for _ in clients]
+    rows: list[dict[str, float]] = [{} for _ in range(clients)]
     for name, values in reports.items():
-        if not isinstance(values, list) or len(values) != len(clients):
+        if not isinstance(values, list) or len(values) != clients:
             raise NetworkError("a site's reply", f"has {name[:40]!r} for other patients", "a number each")
         for row, value in zip(rows, values, strict=True):
             row[name] = float(value)
     if "loss" not in reports:
         raise NetworkError("a site's reply", "has no loss", "one a patient")
-    return RoundReply(up_trees(content.array_records[_UP], len(clients)), rows, [int(str(one)) for one in examples])
+    return rows
 
 
-def end_request(order: Order, leaves: Mapping[str, Any]) -> RecordDict:
-    """Return what the server delivers at the end."""
-    return RecordDict({_SAY: ConfigRecord({"order": order.as_text()}), _SHARED: record_of(leaves)})
+def end_request(order: Order, last: int, leaves: Mapping[str, Any], split: str = "test") -> RecordDict:
+    """Return what the server delivers at the end, or for scores on the way.
+
+    Args:
+        order: the run.
+        last: the site's last round that counts.
+        leaves: of the answer, by path.
+        split: ``test`` at the end; ``valid`` for scores alone.
+    """
+    say = ConfigRecord({"order": order.as_text(), "last": last, "split": split})
+    return RecordDict({_SAY: say, _SHARED: record_of(leaves)})
 
 
-def read_end_request(content: RecordDict) -> tuple[Order, dict[str, Any]]:
-    """Return the order and the leaves by path; raises SiteError."""
-    order = Order.from_text(str(_say(content).get("order")))
+def read_end_request(content: RecordDict) -> tuple[Order, int, str, dict[str, Any]]:
+    """Return the order, the site's last round that counts, the split, and the leaves by path; raises SiteError."""
+    say = _say(content)
+    order, last, split = Order.from_text(str(say.get("order"))), say.get("last"), str(say.get("split"))
+    if not _is_whole(last, 0, 1 << 40) or split not in ("test", "valid"):
+        raise SiteError("request", "the server's end", f"is after {last!r:.40}, for the split {split:.40}")
     try:
-        return order, dict(leaves_of(content.array_records[_SHARED]))
+        return order, int(str(last)), split, dict(leaves_of(content.array_records[_SHARED]))
     except (KeyError, NetworkError) as problem:
         raise SiteError("request", "the server's end", f"cannot be read ({problem!s:.200})") from problem
 

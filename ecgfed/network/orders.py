@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ecgfed.errors import EcgfedError
@@ -15,10 +15,15 @@ from ecgfed.methods.settings import stored_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import NetSpec
 from ecgfed.network.errors import SiteError
+from ecgfed.network.transport import PLAIN, TRANSPORTS
 from ecgfed.plugins import names_code
 
 #: Of the messages: a newer server and an older site must not misread one another.
-PROTOCOL = 1
+PROTOCOL = 2
+#: What may be done to updates beside the method: name -> what it may be; the first is what is done where an order says
+#: nothing. A site refuses an order with a name that it does not know, so that no protection is left out in silence.
+#: Clipping, noise and the like have their place here; what they send more, the method's card has to name.
+OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
 _IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -35,6 +40,7 @@ class Order:
         classes: names of the classes.
         first: number of the site's first patient in the federation.
         federation: clients of the federation.
+        options: of ``OPTIONS``, those that are not as always.
     """
 
     run: str
@@ -45,6 +51,12 @@ class Order:
     classes: tuple[str, ...]
     first: int
     federation: int
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def transport(self) -> str:
+        """How updates travel."""
+        return self.options.get("transport", PLAIN)
 
     def as_text(self) -> str:
         """Return it as JSON."""
@@ -70,7 +82,11 @@ class Order:
                 tuple(str(name) for name in value["classes"]),
                 _whole(value, "first"),
                 _whole(value, "federation"),
+                {str(name): str(one) for name, one in dict(value["options"]).items()},
             )
+            for name, one in order.options.items():
+                if one not in OPTIONS.get(name, ()):
+                    raise ValueError(f"options that this version knows; {name[:40]}={one[:40]} is none")
             if not _IDENTITY.fullmatch(order.run):
                 raise ValueError("a run's SHA-256")
             if names_code(order.method):

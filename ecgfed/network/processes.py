@@ -13,25 +13,19 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ecgfed.network.programs import SITE
+from ecgfed.network.bounds import ASGIApp, Bounded, Receive, Scope, Send
+from ecgfed.network.programs import BOUND, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
 #: What a site may ask of the SuperLink; everything else is for its own machine.
 FLEET = "/v1/fleet/"
 _PR_SET_PDEATHSIG = 1
-
-
-#: As ASGI has them.
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Scope]]
-Send = Callable[[Scope], Awaitable[None]]
-ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class FleetOnly:
@@ -68,7 +62,9 @@ def _superlink() -> None:
     from flwr.superlink import extensions
     from flwr.superlink.cli import flower_superlink
 
-    extensions.get_middleware = lambda: ((FleetOnly, (), {}),)  # as Starlette's Middleware is taken apart
+    bound = Path(os.environ.get(SERVER, "")) / BOUND
+    # as Starlette's Middleware is taken apart
+    extensions.get_middleware = lambda: ((FleetOnly, (), {}), (Bounded, (FLEET, bound), {}))
     flower_superlink()
 
 

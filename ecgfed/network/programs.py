@@ -8,6 +8,8 @@ from ecgfed.network.private import write_private
 
 #: Environment variables that name a site's and a server's folder.
 SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
+#: File in a server's folder: how many bytes a site may send between two questions.
+BOUND = "bound.json"
 #: What ``ecgfed.network.processes`` runs.
 RUN = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp")
 #: Programs that would run a stranger's code, or that nobody needs here.

@@ -7,7 +7,7 @@ other, each in the order its site chose, and every seed, weight and choice of pa
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,42 @@ class Roster:
         told = [[site.patients, site.clients, site.train_examples] for site in self.sites]
         text = json.dumps([told, self.modality, self.classes, self.rr_version])
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def clients(self) -> int:
+        """Patients that take part, of all sites together."""
+        return sum(len(site.clients) for site in self.sites)
+
+    def with_nodes(self, names: Mapping[int, str]) -> "Roster":
+        """Return it with Flower's numbers of today; a site whose key is gone has a number that nobody has.
+
+        Args:
+            names: node -> name of the key's file, of every key there is.
+
+        Raises:
+            NetworkError: a key is of no site of this federation.
+        """
+        known = {site.node for site in self.sites}
+        if names.keys() <= known:
+            now = {site.name: site.node for site in self.sites if site.node in names}
+        else:  # Flower's database was lost, or a key was made anew
+            now = {name: node for node, name in names.items()}
+        strangers = sorted(now.keys() - {site.name for site in self.sites})
+        if strangers or len(now) != len(names):
+            found = f"name {', '.join(strangers) or 'one site twice'}"
+            raise NetworkError("the keys", found, "those of the sites the run was begun with", "see roster.json")
+        return replace(
+            self,
+            sites=tuple(replace(site, node=now.get(site.name, -1 - place)) for place, site in enumerate(self.sites)),
+        )
+
+    def agrees(self, node: int, hello: Mapping[str, Any]) -> bool:
+        """Return whether a site says of itself what it said when the run was begun."""
+        (site,) = (one for one in self.sites if one.node == node)
+        told = (hello["patients"], tuple(hello["clients"]), tuple(hello["train_examples"]))
+        about = (hello["modality"], tuple(hello["classes"]), hello["rr_version"])
+        mine = (site.patients, site.clients, site.train_examples)
+        return told == mine and about == (self.modality, self.classes, self.rr_version)
 
     def data(self) -> "RosterData":
         """Return what the rounds need to know of the clients."""

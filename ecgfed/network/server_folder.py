@@ -4,6 +4,10 @@ server.json      what was asked for
 roster.json      the sites, once all have said hello
 run/             a run as ``ecgfed train`` makes it, but for what patients keep, which is at their sites
 leaves.json      every leaf of the messages: name, what it is, shape, bytes
+policy.json      how many sites a round needs and how long it waits for the others, as the server was last started
+left_out.json    the sites that the last incomplete round went on without, and why
+bound.json       how many bytes a site may send between two questions
+scores.jsonl     with --eval-every: the sites' scores on the way
 result.json      when the run is over: the sites' scores
 tls/, flower/    certificates and Flower's own files
 """
@@ -20,7 +24,7 @@ import torch
 from ecgfed import __version__
 from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
+from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
 from ecgfed.files import read_json, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
@@ -28,13 +32,14 @@ from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
 from ecgfed.network.roster import Roster
+from ecgfed.network.transport import PLAIN, check_transport
 from ecgfed.plugins import names_code
 from ecgfed.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.runs.document import SCHEMA_VERSION as RUN_SCHEMA
 from ecgfed.runs.run import Run, open_run
 from ecgfed.tasks.train_options import RECIPES
 
-FILE_NAME, RUN, LEAVES, RESULT = "server.json", "run", "leaves.json", "result.json"
+FILE_NAME, RUN, LEAVES, RESULT, SCORES = "server.json", "run", "leaves.json", "result.json", "scores.jsonl"
 SCHEMA_VERSION = 1
 
 
@@ -58,6 +63,8 @@ class Asked:
         norm: of the net.
         width: of the net.
         leave_out: as in ``TrainPlan``.
+        transport: how updates travel, one of ``TRANSPORTS``.
+        eval_every: have the sites score every n-th round on their validation beats; 0 is never.
     """
 
     sites: int
@@ -75,11 +82,16 @@ class Asked:
     norm: str | None = None
     width: float = 1.0
     leave_out: str = "nothing"
+    transport: str = PLAIN
+    eval_every: int = 0
 
     def __post_init__(self) -> None:
         if names_code(self.method):
             found = f"{self.method!s:.100}: a site runs nobody's code but what is installed there"
             raise OptionError("--method", found, "a registered name", "install it at every site as a package")
+        check_transport(self.transport)
+        if not 0 <= self.eval_every <= MOST_COUNT:
+            raise OptionError("--eval-every", f"{self.eval_every}", "0 or more rounds")
         if not 1 <= self.sites <= 10_000:
             raise OptionError("--sites", f"{self.sites}", "1 to 10,000")
         if self.rounds is not None and self.passes is not None:
@@ -90,6 +102,10 @@ class Asked:
         if self.passes is not None:
             check_passes(self.passes)
         self.plan(1, 16)
+
+    def options(self) -> dict[str, str]:
+        """Return what is done to updates beside the method, for orders: some of ``ecgfed.network.orders.OPTIONS``."""
+        return {} if self.transport == PLAIN else {"transport": self.transport}
 
     def plan(self, local_steps: int, batch_size: int) -> TrainPlan:
         """Return the plan, one round where nobody says how many; raises OptionError.
@@ -189,7 +205,7 @@ def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
     if not (folder / RUN_FILE).exists():
         method, plan = made(asked, roster)
         make_folder(folder)
-        write_json(folder / RUN_FILE, _document(method, plan, roster))
+        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **asked.options()})
     return open_run(folder)
 
 

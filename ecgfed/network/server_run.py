@@ -1,22 +1,27 @@
 """A federation's run at the server: hello, rounds, end; a checkpoint after every round, before the next one begins."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import RunError
+from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-from ecgfed.files import write_json
+from ecgfed.files import append_line, read_json, write_json
 from ecgfed.locks import locked
 from ecgfed.network import messages
-from ecgfed.network.engine import GridLike, NetworkEngine, ask
+from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.leaves import delivered, leaves_of_end
+from ecgfed.network.messages import read_end_reply, read_hello_reply
 from ecgfed.network.orders import Order
+from ecgfed.network.policy import read_policy
+from ecgfed.network.post import Answers, GridLike, Post
 from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
-from ecgfed.network.server_folder import LEAVES, RESULT, Asked, read_asked, server_run
+from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, read_asked, server_run
+from ecgfed.network.site_end import EndScores
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
@@ -35,6 +40,41 @@ class SaveFirst(SaveCheckpoint):
             self._writer.wait()
 
 
+class _NoteMissing(Callback):
+    """Writes into a round's record which sites it went on without."""
+
+    def __init__(self, engine: NetworkEngine) -> None:
+        self.engine = engine
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Learn of a finished round, before its line is written."""
+        sites = self.engine.roster.sites
+        if self.engine.left_out:
+            outcome.record["left_out"] = {sites[place].name: why for place, why in sorted(self.engine.left_out.items())}
+
+
+class _Score(Callback):
+    """Has the sites score every n-th round on their validation beats; it stands behind what saves the round."""
+
+    def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
+        self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        """Learn of a finished round."""
+        number = outcome.state.round
+        if not self.every or number % self.every or outcome.last:
+            return
+        answers = _deliver(self.run, self.roster, outcome.state, self.engine, "valid")
+        names = {site.node: site.name for site in self.roster.sites}
+        sites = [
+            {"site": names[node], "patients": one.patients, "T_g": one.t_g, "T_p": one.t_p}
+            for node, one in answers.replies.items()
+        ]
+        append_line(self.folder / SCORES, json.dumps({"round": number, "split": "valid", "sites": sites}))
+        about = "; ".join(f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in sites)
+        self.engine.post.say(f"round {number} on each site's validation beats: {about}")
+
+
 class _Tell(Callback):
     """Says a line a round, and writes down once what travels."""
 
@@ -45,7 +85,9 @@ class _Tell(Callback):
         """Learn of a finished round."""
         record = outcome.record
         about = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
-        self.say(f"round {outcome.state.round} of {self.rounds}: {about}")
+        missing = record.get("left_out", {})
+        without = f", without {'; '.join(f'site {name}, which {why}' for name, why in missing.items())}"
+        self.say(f"round {outcome.state.round} of {self.rounds}: {about}{without if missing else ''}")
         write_json(self.folder / LEAVES, {"leaves": [leaf.as_json() for leaf in self.engine.traffic]})
 
 
@@ -63,9 +105,11 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         EcgfedError: the folder, or what was asked for, cannot be used.
     """
     with locked(folder, wait_s=HELD_S):
-        asked = read_asked(folder)
-        roster = _roster(folder, asked, grid, names)
+        asked, policy = read_asked(folder), read_policy(folder)
+        post = Post(grid, dict(names), policy, say)
+        roster = _roster(folder, asked, names, post)
         run = server_run(folder, asked, roster)
+        policy.check(asked.sites, run.method.needs)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
         who = ", ".join(f"{site.name}: {len(site.clients)}" for site in roster.sites)
@@ -75,47 +119,57 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         )
         if state.round:
             say(f"going on after round {state.round}")
+        options = asked.options()
+        last = last_rounds(run, roster, state)
         engine = NetworkEngine(
-            grid, roster, lambda place: order_for(run, roster, place), last_rounds(run, roster, state)
+            folder, post, roster, run.plan, lambda place: order_for(run, roster, place, options), last
         )
         watching: list[Callback] = [
+            _NoteMissing(engine),
             WriteHistory(run.path),
             SaveFirst(run.store),
             _Tell(folder, engine, run.plan.rounds, say),
+            _Score(folder, run, roster, engine, asked.eval_every),
         ]
         train(run.method, data, run.plan, engine, state, watching)
-        _end(folder, run, roster, state, grid, engine, say)
+        _end(folder, run, roster, state, engine, say)
         return run
 
 
-def _roster(folder: Path, asked: Asked, grid: GridLike, names: dict[int, str]) -> Roster:
-    """Ask the sites who they are; the first time it is written down, later it must be the same."""
-    if len(names) != asked.sites:
+def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Roster:
+    """Ask the sites who they are; the first time all of them, and it is written down; later it must be the same."""
+    before = read_roster(folder)
+    if before is None and len(names) != asked.sites:
         raise NetworkError("the sites", f"are {len(names)} keys", f"{asked.sites}", "one key a site")
     rr = asked.rr is not False
     request = messages.hello_request(rr=rr, leave_out=asked.leave_out)
-    replies = ask(grid, messages.HELLO, dict.fromkeys(names, request), names)
-    told = []
-    for node, content in replies.items():
-        try:
-            told.append((node, messages.read_hello_reply(content)))
-        except NetworkError as problem:
-            raise NetworkError(f"site {names[node]}", f"{problem.line:.300}") from problem
-    roster, before = roster_of(names, told), read_roster(folder)
-    if before is None:
+    roster = None if before is None else before.with_nodes(names)
+    # who is left out of the first hello would be left out of every number: the policy is for what comes later
+    asking = Post(post.grid, names, say=post.say) if before is None else post
+    answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), lambda _, content: read_hello_reply(content))
+    told = list(answers.replies.items())
+    if roster is None:
+        roster = roster_of(names, told)
         write_roster(folder, roster)
-    elif before.fingerprint != roster.fingerprint:
-        raise NetworkError(
-            folder,
-            "its run was begun with other sites, patients or counts than say hello now",
-            "the same cohorts",
-            "put them back, or begin in a new folder",
-        )
+        return roster
+    for node, hello in told:
+        if not roster.agrees(node, hello):
+            raise NetworkError(
+                folder,
+                f"its run was begun with other sites, patients or counts than say hello now (site {names[node]})",
+                "the same cohorts",
+                "put them back, or begin in a new folder",
+            )
+    for node, why in answers.missing.items():
+        post.say(f"site {names[node]} {why}")
+    for site in roster.sites:
+        if site.node not in names:
+            post.say(f"site {site.name} has no key in the folder any more")
     return roster
 
 
-def order_for(run: Run, roster: Roster, place: int) -> Order:
-    """Return what the site at a place is told of the run."""
+def order_for(run: Run, roster: Roster, place: int, options: Mapping[str, str] | None = None) -> Order:
+    """Return what the site at a place is told of the run; ``options`` as of ``Order``."""
     return Order(
         run.identity,
         run.method.name,
@@ -124,12 +178,13 @@ def order_for(run: Run, roster: Roster, place: int) -> Order:
         asdict(run.plan),
         roster.classes,
         roster.firsts[place],
-        len(roster.data().clients),
+        roster.clients,
+        dict(options or {}),
     )
 
 
 def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
-    """Return the last round that each site took part in, by its place, from the history up to the checkpoint.
+    """Return the last round of each site that counts, by its place, from the history up to the checkpoint.
 
     Raises:
         RunError: the history lacks rounds.
@@ -144,31 +199,40 @@ def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
 
 
 def _end(
-    folder: Path,
-    run: Run,
-    roster: Roster,
-    state: State,
-    grid: GridLike,
-    engine: NetworkEngine,
-    say: Callable[[str], None],
+    folder: Path, run: Run, roster: Roster, state: State, engine: NetworkEngine, say: Callable[[str], None]
 ) -> None:
-    """Hand the trained answer to every site, and write down the scores."""
-    leaves = delivered(run.method, state.server)
+    """Hand the trained answer to every site, and write down the scores; a site that is away gets it another time."""
+    answers = _deliver(run, roster, state, engine, "test")
     names = {site.node: site.name for site in roster.sites}
-    contents = {
-        site.node: messages.end_request(order_for(run, roster, place), leaves)
-        for place, site in enumerate(roster.sites)
-    }
-    replies = ask(grid, messages.END, contents, names, group="end")
-    sites: list[dict[str, Any]] = []
-    for node, content in replies.items():
-        try:
-            scores = messages.read_end_reply(content)
-        except NetworkError as problem:
-            raise NetworkError(f"site {names[node]}", f"{problem.line:.300}") from problem
-        sites.append({"site": names[node], "patients": scores.patients, "T_g": scores.t_g, "T_p": scores.t_p})
-        say(f"site {names[node]}: {scores.patients} patients, T_g {scores.t_g:.3f}, T_p {scores.t_p:.3f}")
-    travelled = [*engine.traffic, *leaves_of_end(run.method, state.server)]
+    scores = _scores_before(folder)
+    for node, one in answers.replies.items():
+        scores[names[node]] = {"patients": one.patients, "T_g": one.t_g, "T_p": one.t_p}
+        say(f"site {names[node]}: {one.patients} patients, T_g {one.t_g:.3f}, T_p {one.t_p:.3f}")
+    for node, why in answers.missing.items():
+        say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
     if engine.traffic:
+        travelled = [*engine.traffic, *leaves_of_end(run.method, state.server)]
         write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in travelled]})
-    write_json(folder / RESULT, {"method": run.method.name, "rounds": state.round, "sites": sites})
+    sites = [{"site": site.name, **scores[site.name]} for site in roster.sites if site.name in scores]
+    missing = [site.name for site in roster.sites if site.name not in scores]
+    more = {"missing": missing} if missing else {}
+    write_json(folder / RESULT, {"method": run.method.name, "rounds": state.round, "sites": sites, **more})
+
+
+def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, split: str) -> Answers[EndScores]:
+    """Send every site the answer as it stands, to be scored on a split."""
+    leaves = delivered(run.method, state.server)
+    contents = {
+        site.node: messages.end_request(engine.order(place), engine.last.get(place, 0), leaves, split)
+        for place, site in enumerate(roster.sites)
+        if site.node in engine.post.names
+    }
+    return engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
+
+
+def _scores_before(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what sites have scored that got their result in an earlier session."""
+    if not (folder / RESULT).is_file():
+        return {}
+    found = read_json(folder / RESULT, StorageError)["sites"]
+    return {str(one["site"]): {name: one[name] for name in ("patients", "T_g", "T_p")} for one in found}

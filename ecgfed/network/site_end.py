@@ -12,7 +12,7 @@ from torch import Tensor
 from ecgfed.errors import EcgfedError
 from ecgfed.federation.train import initial_state
 from ecgfed.federation.trees import flatten, unflatten
-from ecgfed.files import replacing_folder, write_text
+from ecgfed.files import remove, replacing_folder, write_text
 from ecgfed.network.errors import SiteError
 from ecgfed.network.site_folder import Site
 from ecgfed.network.site_round import SiteRound
@@ -23,6 +23,8 @@ from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.export import export
 
 RESULT, BUNDLE = "result", "bundle"
+#: Where a run lies while it is scored on the way.
+SCORED = "scored"
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,9 @@ def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndSco
     Raises:
         SiteError: it delivers what is not of this method and net, or nothing can be made of it.
     """
-    begun = flatten(initial_state(part.method, part.plan).server)
-    for path, leaf in leaves.items():
-        there = begun.get(path)
-        if there is None or there.shape != leaf.shape or there.dtype != leaf.dtype:
-            raise SiteError("request", f"delivered leaf {path[:200]}", "is not of the run's method and net")
+    server = _server_of(part, leaves)
     try:
-        folder = write_result(site, part, {**begun, **leaves})
+        folder = write_result(site, part, server)
         scores = evaluate(folder, cohort=site.cohort_path, local_models=False)
         export(folder, site.path / BUNDLE, cohort=site.cohort_path, overwrite=True)
     except EcgfedError as problem:
@@ -59,17 +57,41 @@ def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndSco
     return EndScores(len(part.data.clients), scores.T_g, scores.T_p)
 
 
-def write_result(site: Site, part: SiteRound, server: Mapping[str, Tensor]) -> Path:
+def score_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndScores:
+    """Score the run where it stands on the validation split; nothing of it stays. As ``end_run`` otherwise."""
+    server = _server_of(part, leaves)
+    try:
+        folder = write_result(site, part, server, SCORED)
+        try:
+            scores = evaluate(folder, cohort=site.cohort_path, split="valid", local_models=False)
+        finally:
+            remove(folder)
+    except EcgfedError as problem:
+        raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+    return EndScores(len(part.data.clients), scores.T_g, scores.T_p)
+
+
+def _server_of(part: SiteRound, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the server's state with what was delivered in its place; raises SiteError."""
+    begun = flatten(initial_state(part.method, part.plan).server)
+    for path, leaf in leaves.items():
+        there = begun.get(path)
+        if there is None or there.shape != leaf.shape or there.dtype != leaf.dtype:
+            raise SiteError("request", f"delivered leaf {path[:200]}", "is not of the run's method and net")
+    return {**begun, **leaves}
+
+
+def write_result(site: Site, part: SiteRound, server: Mapping[str, Tensor], name: str = RESULT) -> Path:
     """Write a run folder of the site's patients, under their own ids; raises EcgfedError."""
     state, cohort, first = part.state(), part.cohort, part.order.first
     kept = {site.index_of(client, first): (state.round, state.kept[client]) for client in state.kept}
     seen = {site.index_of(client, first): count for client, count in state.seen.items()}
     history = (part.folder / HISTORY).read_text() if (part.folder / HISTORY).is_file() else ""
-    with replacing_folder(site.path / RESULT, overwrite=True) as partial:
+    with replacing_folder(site.path / name, overwrite=True) as partial:
         run = create_run(partial, cohort, part.method, part.plan, {"device": "cpu", "engine": "flower"})
         write_text(partial / HISTORY, history)
         fresh = initial_state(part.method, part.plan)
         store = run.store
         store.attach(fresh)
         store.write(Snapshot(max(1, state.round), kept, unflatten(dict(server)), seen))
-    return site.path / RESULT
+    return site.path / name

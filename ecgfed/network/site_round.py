@@ -1,7 +1,9 @@
 """A site's part of a round: what its patients keep is read, trained on and saved, and the reply is kept beside it.
 
-The reply of the last round lies in the checkpoint as the "server's state" of a run does. A server that was killed asks
-for its last round again with the same message, and gets the same reply: nothing is trained twice.
+A round counts once the server has aggregated it, which a site learns with the next message: ``last`` is the last round
+of this site that counts. So a round that was trained is pending first, in a checkpoint of its own beside the site's;
+the next message moves it there or has it dropped, as one that came too late for the server. A server that was killed
+asks for its round again with the same message, and gets the reply that lies there: nothing is trained twice.
 """
 
 import hashlib
@@ -29,11 +31,12 @@ from ecgfed.network.orders import Order
 from ecgfed.network.site_folder import Site
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.kept_states import KeptStates
 from ecgfed.runs.tree_files import serialised
 
 #: Folder of a site that holds a folder for each run it takes part in.
 RUNS = "runs"
+#: Folder of a run at a site: the checkpoint of a round that does not count yet.
+PENDING = "pending"
 
 
 def run_folder(site: Site, run: str) -> Path:
@@ -64,7 +67,7 @@ class RoundRequest:
         order: the run.
         round: its number, from 1 on.
         clients: participants of this site, numbers in the federation, increasing.
-        last: the last round this site took part in, as the server has it; 0 for none.
+        last: the last round of this site that counts, as the server has it; 0 for none.
         shared: what each is sent.
     """
 
@@ -106,6 +109,7 @@ class SiteRound:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
         self.folder = run_folder(site, order.run)
         self.store = CheckpointStore(self.folder, order.run)
+        self.pending = CheckpointStore(self.folder / PENDING, order.run)
         self.initial = self.method.net.initial(self.plan.seed)
 
     def _checked_cohort(self) -> Cohort:
@@ -116,26 +120,42 @@ class SiteRound:
         return cohort
 
     def state(self) -> State:
-        """Return where the site stands in this run; raises RunError where its folder is damaged."""
+        """Return where the site stands in this run, rounds that count; raises RunError where its folder is damaged."""
         return self.store.load() if self.store.exists() else State(0, {})
 
-    def run(self, request: RoundRequest) -> RoundReply:
-        """Train the participants' round, or return the reply that was sent already.
+    def settle(self, last: int) -> State:
+        """Have the pending round count if it is ``last``, and return where the site stands then.
 
         Raises:
-            SiteError: the request cannot be met; ``kept`` is as it was.
+            SiteError: what its patients keep is not of round ``last``.
+            EcgfedError: its folder is damaged, or the disk refuses.
         """
         state = self.state()
-        done = state.round
-        if done and done == request.round and torch.equal(state.server["request"], request.digest()):
-            return reply_of(state.server)
-        if done != request.last or request.round <= done:
+        if last > state.round and self.pending.exists() and self.pending.rounds() == last:
+            self._count(state, self.pending.load())
+            state = self.state()
+        if state.round != last:
             raise SiteError(
                 "behind",
                 self.folder,
-                f"is of round {done}; the server asks for round {request.round} after {request.last}",
+                f"is of round {state.round}; for the server its last round is {last}",
                 action="begin a new run where one of the two was lost",
             )
+        return state
+
+    def run(self, request: RoundRequest) -> RoundReply:
+        """Train the participants' round, or return the reply that is there already.
+
+        Raises:
+            SiteError: the request cannot be met; what counts is as it was.
+        """
+        if request.round <= request.last:
+            raise SiteError("request", "the server's round", f"is {request.round} after {request.last}")
+        state = self.settle(request.last)
+        if self.pending.exists() and self.pending.rounds() == request.round:
+            there = self.pending.load()
+            if torch.equal(there.server["request"], request.digest()):
+                return reply_of(there.server)
         unknown = [client for client in request.clients if client not in self.data.rows]
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
@@ -174,29 +194,37 @@ class SiteRound:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
 
     def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
-        """Write the round whole: the line of the history, what everybody keeps, the reply; raises StorageError."""
+        """Write the round beside what counts: what the participants keep, and the reply; raises StorageError."""
+        self.pending.attach(State(0, {}))
+        pairs = list(zip(request.clients, results, strict=True))
+        kept = {client: (request.round, result.kept) for client, result in pairs}
+        seen = {client: state.seen.get(client, 0) + result.examples for client, result in pairs}
+        server = {"request": request.digest(), **stored_reply(reply)}
+        self.pending.write(Snapshot(request.round, kept, server, seen))
+
+    def _count(self, state: State, pending: State) -> None:
+        """Move the pending round to what counts: the history's line, then what everybody keeps; raises StorageError."""
         self.store.attach(state)
-        assert isinstance(state.kept, KeptStates)
-        for client, result in zip(request.clients, results, strict=True):
-            state.kept[client] = result.kept
-            state.seen[client] = state.seen.get(client, 0) + result.examples
+        seen = {**state.seen, **pending.seen}
+        kept = {client: (pending.round, pending.kept[client]) for client in sorted(pending.seen)}
         history = self.folder / HISTORY
         lines = read_lines(history, state.round)
         write_text(history, "".join(json.dumps(line) + "\n" for line in lines))
-        append_line(history, json.dumps(self._record(request, state, reply)))
-        kept = {client: (request.round, tree) for client, tree in state.kept.unwritten().items()}
-        server = {"request": request.digest(), **stored_reply(reply)}
-        self.store.write(Snapshot(request.round, kept, server, dict(state.seen)))
+        append_line(history, json.dumps(self._record(pending, seen)))
+        for client, (_, tree) in kept.items():
+            state.kept[client] = tree
+        self.store.write(Snapshot(pending.round, kept, pending.server, seen))
 
-    def _record(self, request: RoundRequest, state: State, reply: RoundReply) -> dict[str, object]:
+    def _record(self, pending: State, seen: Mapping[int, int]) -> dict[str, object]:
+        clients, reply = sorted(pending.seen), reply_of(pending.server)
         losses = [one["loss"] for one in reply.losses]
         return {
-            "round": request.round,
-            "passes": sum(state.seen.values()) / int(self.data.train_examples.sum()),
+            "round": pending.round,
+            "passes": sum(seen.values()) / int(self.data.train_examples.sum()),
             "loss_mean": sum(losses) / len(losses),
             "loss_max": max(losses),
-            "worst_client": request.clients[losses.index(max(losses))],
-            "clients": list(request.clients),
+            "worst_client": clients[losses.index(max(losses))],
+            "clients": clients,
             "losses": {name: [one[name] for one in reply.losses] for name in reply.losses[0]},
         }
 

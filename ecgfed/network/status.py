@@ -6,6 +6,7 @@ from typing import Any
 
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import read_json
+from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
@@ -63,7 +64,11 @@ def status_of(folder: Path) -> Status:
 def _server(folder: Path) -> Status:
     asked, roster = read_asked(folder), read_roster(folder)
     values: dict[str, Any] = {"method": asked.method, "sites": asked.sites, "round": 0, "rounds": None}
-    lines = [f"Server of {asked.sites} sites, method {asked.method}."]
+    policy = read_policy(folder)
+    values["min_sites"], values["wait_s"] = policy.min_sites, policy.longest_s if policy.min_sites else None
+    values["transport"] = asked.transport
+    enough = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.longest_s:g} s"
+    lines = [f"Server of {asked.sites} sites, method {asked.method}; a round needs {enough}."]
     if roster is not None:
         values["patients"] = [len(site.clients) for site in roster.sites]
         lines.append("; ".join(f"{site.name}: {len(site.clients)} patients" for site in roster.sites) + ".")
@@ -75,6 +80,11 @@ def _server(folder: Path) -> Status:
         values |= {"round": done, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
         about = f", loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}" if last else ""
         lines.append(f"Round {done} of {run.plan.rounds}{about}.")
+        values["left_out"] = missed = _left_out(history)
+        for name, rounds in missed.items():
+            many = f"{len(rounds)} rounds, the last of them {rounds[-1]}" if len(rounds) > 1 else f"round {rounds[0]}"
+            why = history[rounds[-1] - 1]["left_out"][name]
+            lines.append(f"Site {name} took no part in {many}: it {why}.")
     told = folder / TOLD
     if told.is_file() and (said := told.read_text(errors="replace").splitlines()):
         lines.append(f"Last said: {said[-1]}")
@@ -83,8 +93,20 @@ def _server(folder: Path) -> Status:
         values["result"] = result
         each = (f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in result["sites"])
         lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
+        if result.get("missing"):
+            who = ", ".join(result["missing"])
+            lines.append(f"No result yet has {who}: the same 'ecgfed federate server' hands it out again.")
     leaves = read_json(folder / LEAVES, StorageError)["leaves"] if (folder / LEAVES).is_file() else []
     return Status("server", folder, values, lines, leaves)
+
+
+def _left_out(history: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Return the rounds that each site took no part in though it was asked, by its name."""
+    missed: dict[str, list[int]] = {}
+    for line in history:
+        for name in line.get("left_out", {}):
+            missed.setdefault(str(name), []).append(int(line["round"]))
+    return missed
 
 
 def _site(folder: Path) -> Status:

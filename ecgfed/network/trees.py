@@ -24,6 +24,7 @@ _TYPES = {
     "float16": torch.float16,
     "int64": torch.int64,
     "int32": torch.int32,
+    "int8": torch.int8,
     "uint8": torch.uint8,
     "bool": torch.bool,
 }
@@ -98,18 +99,23 @@ def down_trees(
     return [unflatten(one) for one in flat]
 
 
-def up_record(trees: Sequence[Tree]) -> ArrayRecord:
-    """Return what a site's participants send back, every leaf stacked (participants, ...)."""
-    flat = [flatten(tree) for tree in trees]
-    return record_of({path: torch.stack([one[path] for one in flat]) for path in flat[0]})
+def up_leaves(record: ArrayRecord, wanted: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Tensor]:
+    """Return the stacked leaves of a reply that has to have these and no others; nothing is read of one that has not.
 
+    Args:
+        record: the reply's.
+        wanted: path -> type and shape, participants first.
 
-def up_trees(record: ArrayRecord, participants: int) -> list[Tree]:
-    """Return the trees of ``up_record``; raises NetworkError where a leaf is not of so many participants."""
-    leaves = leaves_of(record)
-    for path, leaf in leaves.items():
-        if leaf.dim() < 1 or len(leaf) != participants:
-            raise NetworkError(
-                f"leaf {path[:200]!r} of a message", f"has shape {tuple(leaf.shape)}", f"{participants} rows"
-            )
-    return [unflatten({path: leaf[place] for path, leaf in leaves.items()}) for place in range(participants)]
+    Raises:
+        NetworkError: other leaves, types or shapes, or damage.
+    """
+    for path in {*wanted, *record}:
+        where = f"leaf {path[:200]!r} of a message"
+        if path not in record or path not in wanted:
+            raise NetworkError(where, "is missing" if path in wanted else "is none that was asked for")
+        (dtype, shape), array = wanted[path], record[path]
+        if _TYPES.get(array.dtype) != dtype or tuple(array.shape) != shape:
+            other = f"is {array.dtype[:40]} {tuple(array.shape)!s:.100}"
+            raise NetworkError(where, other, f"{str(dtype).removeprefix('torch.')} {shape}")
+    found = leaves_of(record)
+    return {path: found[path] for path in wanted}

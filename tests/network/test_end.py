@@ -1,5 +1,6 @@
 """The end of a run: what each site gets answers as the whole run does, is scored and exported there."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ from needs import flower
 flower()
 
 import torch
-from test_same_numbers import ASKED
+from test_resume import KilledError, killed_after
+from test_same_numbers import ASKED, same
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
@@ -26,13 +28,15 @@ from ecgfed.network.site_round import SiteRound
 from ecgfed.runs.run import open_run
 
 
-def result_at(made: Any, run: Any, place: int) -> Any:
+def result_at(made: Any, run: Any, place: int, last: int | None = None) -> Any:
     """Make a site's run as the end of a run does, without scores and a bundle."""
     roster = read_roster(made.server)
     assert roster is not None
     site = open_site(made.sites[place])
     order = Order.from_text(order_for(run, roster, place).as_text())
     part = SiteRound(site, order)
+    if last is not None:
+        part.settle(last)
     begun = flatten(initial_state(part.method, part.plan).server)
     return open_run(write_result(site, part, {**begun, **leaves.delivered(run.method, run.state().server)}))
 
@@ -91,6 +95,27 @@ def test_scores_and_bundle_at_each_site(
         assert dict(told) == {"patients": len(own), "T_g": scores.T_g, "T_p": scores.T_p}
         bundle = ecgfed.open_bundle(site / "bundle")
         assert set(bundle.patients) == set(own)
+
+
+def test_scores_on_the_way(federation: Callable[..., Any], alone: Callable[..., Any]) -> None:
+    """Every second round, on validation beats; the run's numbers are the same, and nothing is left at the sites."""
+    wish: dict[str, Any] = {"rounds": 4, "local_steps": 2, "settings": {"personal_start": 0.0}}
+    made = federation("grp-fed", eval_every=2, **wish)
+    run = made.serve()
+    (line,) = (json.loads(text) for text in (made.server / "scores.jsonl").read_text().splitlines())
+    assert (line["round"], line["split"]) == (2, "valid")
+    one = alone("grp-fed", **wish)
+    assert same(run.state().server, one.state().server)
+    assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
+    assert not any((site / "scored").exists() or (site / "result").exists() for site in made.sites)
+    half = federation("grp-fed", name="half", **wish)
+    killed_after(half.grid, 3, 0)
+    with pytest.raises(KilledError):
+        half.serve()
+    for place, told in enumerate(line["sites"]):
+        result = result_at(half, open_run(half.server / "run"), place, last=2)
+        scores = ecgfed.evaluate(result, split="valid", local_models=False)
+        assert (told["T_g"], told["T_p"]) == (scores.T_g, scores.T_p)
 
 
 def test_a_delivery_that_is_not_of_the_run(federation: Callable[..., Any]) -> None:

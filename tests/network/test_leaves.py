@@ -53,7 +53,7 @@ def test_a_leaf_without_a_name_on_the_card_does_not_leave(
     stray = next(name for name in more if name != "model")
     for site in made.sites:
         assert f"would send {stray}, which its card does not name" in (site / "log.txt").read_text()
-        assert not (site / "runs").exists() or not list((site / "runs").glob("*/checkpoint/progress.json"))
+        assert not (site / "runs").exists() or not list((site / "runs").glob("**/progress.json"))
 
 
 def test_a_loss_without_a_name_on_the_card_does_not_leave(
@@ -106,6 +106,9 @@ def test_every_field_of_every_message_is_named(federation: Callable[..., Any], w
         if kind == "train":
             assert set(content) == {"say", "shared", "own"}
             assert set(content.config_records["say"]) == set(leaves.ROUND_DOWN)
+        elif kind == "evaluate":
+            assert set(content) == {"say", "shared"}
+            assert set(content.config_records["say"]) == set(leaves.END_DOWN)
 
 
 def test_no_id_and_no_path_travels(federation: Callable[..., Any], whole: Any) -> None:

@@ -16,7 +16,8 @@ from test_same_numbers import same
 
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.orders import Order
-from ecgfed.network.trees import down_records, down_trees, leaves_of, up_record, up_trees
+from ecgfed.network.transport import pack, unpack
+from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
 
 TREE = {
     "model": {"z": torch.randn(3, 2), "a": torch.randn(4), "m.count": torch.tensor(7)},
@@ -46,7 +47,9 @@ def sent(**records: ArrayRecord) -> dict[str, ArrayRecord]:
 
 def test_there_and_back() -> None:
     trees = [TREE, {**TREE, "loss": torch.tensor(0.2, dtype=torch.float64)}]
-    found = up_trees(sent(up=up_record(trees))["up"], 2)
+    packed, none = pack(trees, [{}, {}], "plain")
+    wanted = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in packed.items()}
+    found = unpack(up_leaves(sent(up=record_of(packed))["up"], wanted), none, [{}, {}], "plain")
     assert all(same(bits(one), bits(two)) for one, two in zip(trees, found, strict=True))
 
 
@@ -101,12 +104,15 @@ ORDER = Order("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0,
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        ('"protocol": 1->"protocol": 2', "protocol"),
+        ('"protocol": 2->"protocol": 1', "protocol"),
         ("fedavg->stranger.py:Method", "registered"),
         (f"{'a' * 64}->../../etc", "SHA-256"),
         ('"first": 0->"first": -1', "whole number"),
         ('"first": 0->"first": true', "whole number"),
         ('{"classes->[', "lacks"),
+        ('"options": {}->"options": {"transport": "fp8"}', "options that this version knows"),
+        ('"options": {}->"options": {"noise": "1"}', "options that this version knows"),
+        ('"options": {}->"options": 3', "lacks"),
     ],
 )
 def test_an_order_that_cannot_be(change: str, found: str) -> None:
@@ -157,12 +163,13 @@ def spoilt(kind: str, change: Callable[[RecordDict], None]) -> Callable[[str, in
         ("query.hello", lambda c: c["say"].update({"classes": ["A", "B"]}), "has classes"),
         ("train", lambda c: c["say"].update({"clients": [0, 1]}), "about other patients"),
         ("train", lambda c: c["reports"].pop("loss"), "has no loss"),
-        ("train", lambda c: c["up"].update({"secret": c["up"]["model/head.out.bias"]}), "card does not name"),
-        ("train", lambda c: c["up"].pop("model/head.out.bias"), "other leaves or shapes"),
+        ("train", lambda c: c["up"].update({"secret": c["up"]["model/head.out.bias"]}), "none that was asked for"),
+        ("train", lambda c: c["up"].pop("model/head.out.bias"), "is missing"),
+        ("train", lambda c: c["say"].update({"patient": 208}), "has the parts"),
         (
             "train",
             lambda c: c["up"].update({"model/head.out.bias": Array.from_numpy_ndarray(np.zeros((2, 3), np.float32))}),
-            "other leaves or shapes",
+            "expected float32",
         ),
         ("evaluate", lambda c: c["reports"].pop("T_g"), "is no scores"),
     ],

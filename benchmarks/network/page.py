@@ -1,0 +1,124 @@
+"""Writes the tables of ``faults.json`` and ``cost.json`` into ``docs/hospitals.md``.
+
+python benchmarks/network/page.py
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import common
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "hospitals.md"
+GIB = 2.0**30
+
+
+def faults(results: dict[str, Any]) -> list[str]:
+    """Return the table of what was tried."""
+    rows = [
+        (row["fault"], row["happened"] if row["held"] else f"**did not hold**: {row['happened']}")
+        for row in results["faults"]
+    ]
+    return common.table(("tried", "what happened"), [[cell.replace("|", "/") for cell in row] for row in rows])
+
+
+def loopback(results: dict[str, Any]) -> list[str]:
+    """Return the table of what a federation costs."""
+    rows = []
+    for one in results["loopback"]:
+        peak = one["peak_mib"]
+        rows.append(
+            (
+                one["sites"],
+                f"{one['bytes_up_per_site_and_round'] / 1e6:.2f}",
+                f"{one['bytes_down_per_site_and_round'] / 1e6:.2f}",
+                f"{one['seconds_per_round']:.1f}",
+                f"{one['times_one_machine']:.0f}",
+                f"{peak['flower-superlink']:.0f} + {peak['flwr-serverapp']:.0f}",
+                f"{one['load_before']:.1f}",
+            )
+        )
+    columns = ("sites", "MB up", "MB down", "s a round", "times one machine", "server, MiB", "load before")
+    seconds, patients = results["one_machine_seconds_per_round"], results["patients"]
+    return [
+        f"GRP-FED, {patients} synthetic patients in all, everything on one machine of {results['cores']} cores; a "
+        f"round of one machine alone takes {seconds:.2f} s. MB a site and a round; the end's delivery counts in.",
+        "",
+        *common.table(columns, rows),
+    ]
+
+
+def transport(results: dict[str, Any]) -> list[str]:
+    """Return the table of smaller updates."""
+    rows = [(f"`{one['transport']}`", f"{one['T_g']:.3f}", f"{one['T_p']:.3f}") for one in results["transport"]]
+    first = results["transport"][0]
+    return [
+        f"`--transport`, GRP-FED on MIT-BIH, {first['passes']:g} passes ({first['rounds']} rounds), one seed, "
+        "validation beats:",
+        "",
+        *common.table(("updates travel as", "T_g", "T_p"), rows),
+    ]
+
+
+def scale(results: dict[str, Any]) -> list[str]:
+    """Return the paragraph's table: what was computed, not measured."""
+    found = results["scale"]
+    rows = [
+        (
+            one["what"],
+            f"{one['bytes_up'] / 1e9:,.2f}",
+            f"{one['line_s'] / 60:,.1f}",
+            f"{one['held_bytes'] / GIB:,.1f}",
+            "yes" if one["fits_in_memory"] else "no",
+        )
+        for one in found["rounds"]
+    ]
+    line, memory = found["line_bits_per_s"] / 1e9, found["server_memory_bytes"] / GIB
+    columns = ("a round of", "GB up", f"minutes at {line:g} Gbit/s", "GiB held", f"fits in {memory:g} GiB")
+    cores = found["superlink_cores"]
+    return [
+        f"Computed from the figures above for {found['hospitals']:,} hospitals of {found['patients_each']:,} patients, "
+        "never run:",
+        "",
+        *common.table(columns, rows),
+        "",
+        f"A site costs the SuperLink {found['superlink_cores_per_site'] * 1000:.1f} thousandths of a core (the slope "
+        f"over {', '.join(str(one['sites']) for one in results['loopback'])} sites), so {found['hospitals']:,} sites "
+        f"{cores:.0f} cores. It is one process: at {found['sites_for_one_core']:.0f} sites one core is full.",
+    ]
+
+
+PARTS = {
+    "faults": ("faults.json", faults),
+    "loopback": ("cost.json", loopback),
+    "transport": ("cost.json", transport),
+    "scale": ("cost.json", scale),
+}
+
+
+def written(text: str) -> str:
+    """Return the page with its tables as the results files have them."""
+    for name, (file, lines) in PARTS.items():
+        results = json.loads((HERE / file).read_text()) if (HERE / file).is_file() else {}
+        begin, end = f"<!-- written by page.py:{name} -->", f"<!-- end of what page.py:{name} writes -->"
+        between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+        if len(between.findall(text)) != 1:
+            raise SystemExit(f"{PAGE} lacks {begin}")
+        found = (
+            lines(results) if name in results else [f"Not measured yet (`python benchmarks/network/{file[:-5]}.py`)."]
+        )
+        part = "\n".join([begin, "", *found, "", end])
+        text = between.sub(lambda _, part=part: part, text)
+    return text
+
+
+def main() -> None:
+    PAGE.write_text(written(PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    common.script(main)

@@ -1,0 +1,94 @@
+"""Smaller updates on the way up: what changed, in half precision or in bytes, with a scale for each leaf.
+
+``plain`` sends what the method returns, as it is, bit for bit. ``fp16`` and ``int8`` send of every float32 leaf with an
+axis its difference from the leaf of that name that came down (from zero, where none did), divided by its largest value:
+
+.. math:: s = \\max_i |x_i - y_i|, \\qquad u_i = (x_i - y_i) / s, \\qquad x_i \\approx y_i + s u_i
+
+with :math:`u_i` rounded to float16, or :math:`127 u_i` to a whole number. Both ends know :math:`y`, so that nothing is
+lost but by rounding. Everything else goes as it is. What a patient keeps is not rounded.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ecgfed.errors import OptionError
+from ecgfed.federation.trees import flatten, unflatten
+from ecgfed.methods.base import Tree
+
+PLAIN = "plain"
+_STEPS: Mapping[str, tuple[torch.dtype, float]] = {"fp16": (torch.float16, 1.0), "int8": (torch.int8, 127.0)}
+TRANSPORTS = (PLAIN, *_STEPS)
+Leaves = dict[str, Tensor]
+
+
+def check_transport(name: str) -> str:
+    """Return the name; raises OptionError where it is none."""
+    if name not in TRANSPORTS:
+        raise OptionError("--transport", f"{name!r:.40}", f"one of {', '.join(TRANSPORTS)}")
+    return name
+
+
+def packed(dtype: torch.dtype, shape: Sequence[int], transport: str) -> torch.dtype:
+    """Return the type in which a leaf of this type and shape travels."""
+    smaller = transport != PLAIN and dtype == torch.float32 and len(shape) > 0
+    return _STEPS[transport][0] if smaller else dtype
+
+
+def pack(returned: Sequence[Tree], shared: Sequence[Tree], transport: str) -> tuple[Leaves, Leaves]:
+    """Return what is sent for some participants.
+
+    Args:
+        returned: each one's tree.
+        shared: what each one was sent.
+        transport: one of ``TRANSPORTS``.
+
+    Returns:
+        Leaves by path, each (participants, ...), and of those that were made smaller the scales, float32
+        (participants,).
+    """
+    flat, came = [flatten(tree) for tree in returned], [flatten(tree) for tree in shared]
+    leaves: Leaves = {}
+    scales: Leaves = {}
+    for path, first in flat[0].items():
+        values = torch.stack([one[path] for one in flat])
+        smaller = packed(first.dtype, first.shape, transport)
+        if smaller != first.dtype:
+            values = values - torch.stack([_base(one, path, first) for one in came])
+            scale = values.abs().flatten(1).amax(1) if values[0].numel() else torch.zeros(len(values))
+            share = values / _along(scale.where(scale > 0, torch.ones(())), values)
+            share = share * _STEPS[transport][1]
+            values = (share.round() if smaller == torch.int8 else share).to(smaller)
+            scales[path] = scale
+        leaves[path] = values
+    return leaves, scales
+
+
+def unpack(leaves: Leaves, scales: Leaves, shared: Sequence[Tree], transport: str) -> list[Tree]:
+    """Return the trees that ``pack`` was given, but for rounding.
+
+    Args:
+        leaves: by path, (participants, ...).
+        scales: by path, (participants,); their paths are those of ``pack``.
+        shared: as in ``pack``.
+        transport: as there.
+    """
+    came = [flatten(tree) for tree in shared]
+    whole = dict(leaves)
+    for path, scale in scales.items():
+        values = leaves[path].float() / _STEPS[transport][1]
+        base = torch.stack([_base(one, path, values[0]) for one in came])
+        whole[path] = base + values * _along(scale, values)
+    return [unflatten({path: leaf[place] for path, leaf in whole.items()}) for place in range(len(shared))]
+
+
+def _base(came: Mapping[str, Tensor], path: str, like: Tensor) -> Tensor:
+    found = came.get(path)
+    fits = found is not None and found.dtype == torch.float32 and found.shape == like.shape
+    return found if fits and found is not None else torch.zeros(like.shape)
+
+
+def _along(scale: Tensor, values: Tensor) -> Tensor:
+    return scale.view(-1, *[1] * (values.dim() - 1))

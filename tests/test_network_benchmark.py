@@ -1,0 +1,81 @@
+"""The tables of ``docs/hospitals.md`` are those of the results files; a thousand hospitals by hand."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "benchmarks" / "network"
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"network_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = list(sys.path)
+    sys.path[:0] = [str(FOLDER), str(ROOT / "benchmarks")]
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path[:] = before
+        for one in ("loopback",):
+            sys.modules.pop(one, None)
+    return module
+
+
+def test_the_page_has_the_tables_of_the_files() -> None:
+    page = loaded("page")
+    text = (ROOT / "docs" / "hospitals.md").read_text()
+    assert page.written(text) == text
+
+
+def test_a_figure_that_changes_on_the_page_is_found() -> None:
+    page = loaded("page")
+    text = (ROOT / "docs" / "hospitals.md").read_text()
+    measured = [part for part in page.PARTS if "Not measured yet" not in text.partition(f"page.py:{part} -->")[2][:40]]
+    assert "faults" in measured
+    for part in measured:
+        begin = text.index(f"<!-- written by page.py:{part} -->")
+        digit = next(at for at in range(begin + 60, len(text)) if text[at].isdigit())
+        changed = text[:digit] + str((int(text[digit]) + 5) % 10) + text[digit + 1 :]
+        assert page.written(changed) == text
+
+
+def test_every_fault_that_is_written_down_held() -> None:
+    rows = json.loads((FOLDER / "faults.json").read_text())["faults"]
+    assert len(rows) >= 14
+    assert all(row["held"] for row in rows)
+
+
+def test_a_thousand_hospitals_by_hand() -> None:
+    """Slopes of straight lines, and products."""
+    pytest.importorskip("flwr", reason="the script imports the network: needs Flower")
+    cost = loaded("cost")
+    measured: list[dict[str, Any]] = [
+        {
+            "sites": sites,
+            "leaf_bytes": {"up": 200_000, "down": 100_000},
+            "cpu_s_after_round_1": {"flower-superlink": 100 * (0.05 + 0.01 * sites)},
+            "seconds_after_round_1": 100.0,
+            "peak_mib": {"flwr-serverapp": 300.0 + 2.0 * sites},
+        }
+        for sites in (2, 4, 8)
+    ]
+    found = cost.at_scale(measured)
+    assert found["superlink_cores_per_site"] == pytest.approx(0.01)
+    assert found["sites_for_one_core"] == pytest.approx(100)
+    assert found["superlink_cores"] == pytest.approx(10)
+    assert found["serverapp_mib_per_site_measured"] == pytest.approx(2)
+    every, drawn, sums = found["rounds"]
+    assert (every["bytes_up"], every["bytes_down"]) == (2e11, 1e8)
+    assert every["line_s"] == pytest.approx(1600)
+    assert (every["held_bytes"], every["fits_in_memory"]) == (4e11, False)
+    assert (drawn["bytes_up"], drawn["fits_in_memory"]) == (2e8, True)
+    assert drawn["sites"] == pytest.approx(632.3, abs=0.1)
+    assert sums["bytes_up"] == 2e8

@@ -13,6 +13,7 @@ from ecgfed.extras import require
 from .complete import method_names
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
 from .stop import graceful_stop
+from .train import AggregationOption, ClipOption, NoiseAtOption, NoiseOption
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ def server_command(
     seed: SeedOption = 0,
     rr: RrOption = None,
     set_: SetOption = None,
+    aggregation: AggregationOption = None,
+    dp_clip: ClipOption = None,
+    dp_noise: NoiseOption = None,
+    dp_at: NoiseAtOption = None,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -83,6 +88,10 @@ def server_command(
         batch_size=batch_size,
         seed=seed,
         rr=rr,
+        aggregation=aggregation or "mean",
+        dp_clip=dp_clip or 0.0,
+        dp_noise=dp_noise or 0.0,
+        dp_at=dp_at or "server",
     )
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
@@ -181,6 +190,10 @@ def try_command(
     seed: SeedOption = 0,
     rr: RrOption = None,
     set_: SetOption = None,
+    aggregation: AggregationOption = None,
+    dp_clip: ClipOption = None,
+    dp_noise: NoiseOption = None,
+    dp_at: NoiseAtOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -201,6 +214,10 @@ def try_command(
         batch_size=batch_size,
         seed=seed,
         rr=rr,
+        aggregation=aggregation or "mean",
+        dp_clip=dp_clip or 0.0,
+        dp_noise=dp_noise or 0.0,
+        dp_at=dp_at or "server",
     )
     _run(
         lambda watch, asked_to_stop: try_federation(

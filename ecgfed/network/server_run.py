@@ -8,6 +8,7 @@ from typing import Any
 from ecgfed.errors import RunError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.federation.updates import in_words, spent_in_words
 from ecgfed.files import write_json
 from ecgfed.locks import locked
 from ecgfed.network import messages
@@ -19,6 +20,7 @@ from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
 from ecgfed.network.server_folder import LEAVES, RESULT, Asked, read_asked, server_run
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 
 #: A server that was killed may hold its folder a moment longer than it lives.
@@ -73,6 +75,8 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
             f"{run.method.name}, {run.plan.rounds} rounds, "
             f"{len(data.clients)} patients at {len(roster.sites)} sites ({who})"
         )
+        for line in in_words(run.plan):
+            say(line)
         if state.round:
             say(f"going on after round {state.round}")
         engine = NetworkEngine(
@@ -83,7 +87,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
             SaveFirst(run.store),
             _Tell(folder, engine, run.plan.rounds, say),
         ]
-        train(run.method, data, run.plan, engine, state, watching)
+        train(run.method, data, run.plan, engine, state, watching, secret=noise_key(run.path, run.plan))
         _end(folder, run, roster, state, grid, engine, say)
         return run
 
@@ -168,6 +172,8 @@ def _end(
             raise NetworkError(f"site {names[node]}", f"{problem.line:.300}") from problem
         sites.append({"site": names[node], "patients": scores.patients, "T_g": scores.t_g, "T_p": scores.t_p})
         say(f"site {names[node]}: {scores.patients} patients, T_g {scores.t_g:.3f}, T_p {scores.t_p:.3f}")
+    for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
+        say(line)
     travelled = [*engine.traffic, *leaves_of_end(run.method, state.server)]
     if engine.traffic:
         write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in travelled]})

@@ -11,7 +11,8 @@
   whose test beats it fits best, beyond what the global model does, is named.
 
 The models are those of ``dp.py`` (the same ``--work``): without privacy, and with the noise of ``PRIVATE``. Noise
-before an update leaves is that of ``LEAVING``. Every finished attack is written into ``attack-runs.json`` beside this file.
+before an update leaves is that of ``LEAVING``. Every finished attack is written into ``attack-runs.json`` beside this
+file.
 """
 
 import sys

@@ -1,5 +1,6 @@
 """The walls of the house: each contract in pyproject.toml holds, and falls when it is broken; what is never loaded."""
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -169,3 +170,15 @@ def test_a_fresh_interpreter_does_not_load(statement: str, never: set[str]) -> N
     loaded = _loaded_by(statement)
     assert "ecgfed" in loaded
     assert not loaded & never
+
+
+def test_the_picture_of_the_house_shows_the_layers() -> None:
+    """docs/images/house.svg is what its script draws from the contract, and every room has its words."""
+    spec = importlib.util.spec_from_file_location("draw_house", ROOT / "docs" / "images" / "draw_house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    draw_house = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw_house)
+    assert draw_house.drawn() == (ROOT / "docs" / "images" / "house.svg").read_text("utf-8")
+    rooms = {room for layer in draw_house.layers()[:-1] for room in layer}
+    assert rooms == set(draw_house.WHAT)

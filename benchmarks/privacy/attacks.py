@@ -158,8 +158,14 @@ def whole(model: Any) -> Chain:
     return Chain((Part("model", model, shared=False),))
 
 
-def membership(cohort: ecgfed.Cohort, run: ecgfed.Run) -> dict[str, Any]:
-    """Beats of training against test beats, by shipped and by returned models; means over the patients."""
+def membership(cohort: ecgfed.Cohort, run: ecgfed.Run, plan: TrainPlan) -> dict[str, Any]:
+    """Beats of training against test beats, by shipped models and by those of one more round; means over the patients.
+
+    Args:
+        cohort: the cohort.
+        run: whose models are shipped.
+        plan: of the one more round.
+    """
     method, state, data = run.method, run.state(), training_data(cohort, rr=True)
     shipped, personal, returned = [], [], []
     with one_torch_thread():
@@ -170,8 +176,8 @@ def membership(cohort: ecgfed.Cohort, run: ecgfed.Run) -> dict[str, Any]:
             shipped.append(area(*(beat_losses(method, chain, data, rows) for rows in (trained, test))))
             own = method.personal_answer(state.server, state.kept[place])
             personal.append(area(*(beat_losses(method, own, data, rows) for rows in (trained, test))))
-            ((work, result),) = a_round(method, data, run.plan, state, [place])
-            just = np.concatenate([rows for (rows,) in local_rows(data, run.plan, place, work.seen, 1)])
+            ((work, result),) = a_round(method, data, plan, state, [place])
+            just = np.concatenate([rows for (rows,) in local_rows(data, plan, place, work.seen, 1)])
             model = whole(result.returned["model"])
             returned.append(area(*(beat_losses(method, model, data, rows) for rows in (just, test))))
     each = {"shipped global model": shipped, "shipped personal model": personal, "returned model": returned}
@@ -253,6 +259,19 @@ def other_rows(results: dict[str, Any]) -> str:
     return "\n".join(table(("attack", "no privacy", "with noise"), body))
 
 
+def page_of(results: dict[str, Any]) -> str:
+    """Return the page's part: both tables."""
+    head = (
+        f"Six patients' updates, C = {results['clip']:g}, noise before they leave "
+        "(`python benchmarks/privacy/attacks.py --source MITDB --work DIR`):"
+    )
+    other = (
+        f"Membership and names. Noise: {results['private']} for what is shipped, z = {results['leaving']:g} before it "
+        "leaves for what is returned; an area of 0.5 is a guess:"
+    )
+    return "\n".join([head, "", inversion_rows(results), "", other, "", other_rows(results)])
+
+
 def main() -> None:
     given = parser(__doc__ or "", __file__).parse_args()
     if given.results.name == "results.json":
@@ -260,18 +279,17 @@ def main() -> None:
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"clip": CLIP, "leaving": LEAVING, "private": PRIVATE}
     runs = {row: run_of(cohort, given.work, row) for row in (PLAIN, PRIVATE)}
-    results["membership"] = {
-        row: remembered(RUNS, f"membership/{row}", lambda r=row: membership(cohort, runs[r]))
-        for row in runs  # type: ignore[misc]
-    }
-    noise = run_of(cohort, given.work, PRIVATE).plan.dp_noise
+    noise = runs[PRIVATE].plan.dp_noise
     base = TrainPlan(ROUNDS, None, STEPS, batch_size=BATCH)
-    plans = {PLAIN: base, PRIVATE: replace(base, dp_clip=CLIP, dp_noise=noise)}
-    results["took_part"] = {
-        row: remembered(RUNS, f"took part/{row}", lambda r=row: took_part(cohort, plans[r]))
-        for row in runs  # type: ignore[misc]
-    }
     leaving = replace(base, dp_clip=CLIP, dp_noise=LEAVING, dp_at="patient")
+    results["membership"] = {
+        row: remembered(RUNS, f"membership/{row}", lambda r=row, p=plan: membership(cohort, runs[r], p))  # type: ignore[misc]
+        for row, plan in ((PLAIN, base), (PRIVATE, leaving))
+    }
+    results["took_part"] = {
+        row: remembered(RUNS, f"took part/{row}", lambda p=plan: took_part(cohort, p))  # type: ignore[misc]
+        for row, plan in ((PLAIN, base), (PRIVATE, replace(base, dp_clip=CLIP, dp_noise=noise)))
+    }
     results["named"] = {
         name: remembered(RUNS, f"named/{name}", lambda r=row, w=what, p=plan: named(cohort, runs[r], w, p))  # type: ignore[misc]
         for name, row, what, plan in (
@@ -283,7 +301,7 @@ def main() -> None:
     }
     results["inversion"] = inversions(cohort)
     save(given, results)
-    print(inversion_rows(results), other_rows(results), sep="\n\n")
+    print(page_of(results))
 
 
 def inversions(cohort: ecgfed.Cohort) -> dict[str, Any]:

@@ -63,13 +63,18 @@ def measured(cohort: ecgfed.Cohort, work: Path, row: str) -> dict[str, Any]:
     return remembered(RUNS, row, make)
 
 
-def rows_of(results: dict[str, Any]) -> str:
-    """Return the page's table."""
+def page_of(results: dict[str, Any]) -> str:
+    """Return the page's part."""
     body = []
     for name, row in results["rows"].items():
         epsilon = "-" if name == "none" else "infinite" if row["epsilon"] is None else f"{row['epsilon']:,.3g}"
         body.append((name, epsilon, f"{row['T_g']:.3f}", f"{row['T_p']:.3f}"))
-    return "\n".join(table(("noise added by", "epsilon", "T_g", "T_p"), body))
+    head = (
+        f"GRP-FED on the 46 clients of MIT-BIH, {results['rounds']} rounds of {results['local_steps']} steps of "
+        f"{results['batch_size']} beats, C = {results['clip']:g}, epsilon at delta {results['delta']:g}, one seed "
+        "(`python benchmarks/privacy/dp.py --source MITDB --work DIR`):"
+    )
+    return "\n".join([head, "", *table(("noise added by", "epsilon", "T_g", "T_p"), body)])
 
 
 def main() -> None:
@@ -80,7 +85,7 @@ def main() -> None:
     rows = {row: measured(cohort, given.work, row) for row in ROWS}
     results = {"clip": CLIP, "rounds": ROUNDS, "local_steps": STEPS, "batch_size": BATCH, "delta": DELTA, "rows": rows}
     save(given, results)
-    print(rows_of(results))
+    print(page_of(results))
 
 
 if __name__ == "__main__":

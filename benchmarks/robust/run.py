@@ -138,8 +138,8 @@ def one_run(cohort: ecgfed.Cohort, attack: str, defence: str, seed: int) -> dict
     }
 
 
-def rows_of(results: dict[str, Any]) -> str:
-    """Return the page's table: T_g on test beats, mean of the seeds."""
+def page_of(results: dict[str, Any]) -> str:
+    """Return the page's part: T_g on test beats, mean of the seeds."""
     runs = results["runs"]
     body = [
         (
@@ -148,7 +148,11 @@ def rows_of(results: dict[str, Any]) -> str:
         )
         for attack in ATTACKS
     ]
-    return "\n".join(table(("the malicious site", *DEFENCES), body))
+    head = (
+        f"T_g on MIT-BIH, one of {results['sites']} sites malicious, {results['rounds']} rounds of FedAvg, mean of "
+        f"{len(results['seeds'])} seeds (`python benchmarks/robust/run.py --source MITDB --work DIR`):"
+    )
+    return "\n".join([head, "", *table(("the malicious site", *DEFENCES), body)])
 
 
 def main() -> None:
@@ -166,7 +170,7 @@ def main() -> None:
                 )
     results = {"seeds": list(SEEDS), "sites": SITES, "rounds": PLAN.rounds, "runs": runs}
     save(given, results)
-    print(rows_of(results))
+    print(page_of(results))
 
 
 if __name__ == "__main__":

@@ -137,11 +137,13 @@ class _Session:
         self.train_examples = dict(zip(data.clients.tolist(), data.train_examples.tolist(), strict=True))
         self.total = sum(self.train_examples.values())
         self.combine = combine
-        #: in how many rounds each client took part, which epsilon depends on
-        self.taken_part: Counter[int] = Counter()
-        if plan.privacy.on:
-            for number in range(1, done + 1):
-                self.taken_part.update(participants(plan, data.clients, number).tolist())
+        #: in how many rounds each client was asked, which epsilon depends on
+        self.charged: Counter[int] = Counter()
+        for number in range(1, done + 1 if plan.privacy.on else 1):
+            self._charge(number)
+
+    def _charge(self, number: int) -> None:
+        self.charged.update(participants(self.plan, self.data.clients, number).tolist())
 
     def run_round(self, state: State) -> RoundOutcome:
         """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
@@ -163,17 +165,20 @@ class _Session:
             state.kept[client] = result.kept
             state.seen[client] = state.seen.get(client, 0) + result.examples
         state.round = number
-        record = _record(self.method, state, chosen, results, self.total) | self._epsilon(chosen, number)
+        record = _record(self.method, state, chosen, results, self.total) | self._epsilon(number)
         beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
-    def _epsilon(self, chosen: list[int], number: int) -> dict[str, float]:
-        """What the round's line says of differential privacy: epsilon so far, of who took part most often."""
+    def _epsilon(self, number: int) -> dict[str, float]:
+        """What the round's line says of differential privacy: epsilon so far, of who was asked most often.
+
+        Who was asked is charged, also where its update came too late to be used: it may have been seen.
+        """
         if not self.plan.privacy.on:
             return {}
-        self.taken_part.update(chosen)
+        self._charge(number)
         # a site takes part when one of its patients does
-        most = number if self.plan.dp_at == SITE else max(self.taken_part.values())
+        most = number if self.plan.dp_at == SITE else max(self.charged.values())
         epsilon = spent(self.plan, most)
         return {} if epsilon is None or math.isinf(epsilon) else {"epsilon": epsilon}
 

@@ -8,6 +8,7 @@ Which leaves are weights the method's card says (``Travels.form``); a change is 
 what was not sent (SCAFFOLD's change of a variate, MTL's) the leaf is the change itself.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -161,7 +162,9 @@ def noised_results(
         total, who = clipped(change, private.clip), [one.info.index for one in work]
     if private.noise:
         one = {path: value[0] for path, value in total.items()}
-        drawn = stack([gaussian(one, deviation, secret, number, PATIENT, name) for name in who])
+        # a round that is asked for again, of another model, gets other noise: the difference would tell all
+        asked = _digest(work[0].shared)
+        drawn = stack([gaussian(one, deviation, secret, number, asked, PATIENT, name) for name in who])
         total = {path: value + drawn[path] for path, value in total.items()}
     if private.at == SITE:
         total = {path: same_for_all(value[0] / len(results), len(results)) for path, value in total.items()}
@@ -170,6 +173,15 @@ def noised_results(
         replace(result, returned=unflatten({path: leaf[place].clone() for path, leaf in moved.items()}))
         for place, result in enumerate(results)
     ]
+
+
+def _digest(tree: Tree) -> str:
+    """SHA-256 of a tree's leaves."""
+    found = hashlib.sha256()
+    for path, leaf in sorted(flatten(tree).items()):
+        found.update(path.encode())
+        found.update(leaf.contiguous().numpy().tobytes())
+    return found.hexdigest()
 
 
 class NoisedEngine:

@@ -118,8 +118,8 @@ def invert(
         ours = torch.cat([change[name].flatten() for name in names])
         loss = 1 - torch.nn.functional.cosine_similarity(ours, goal, dim=0)
         (code.grad,) = torch.autograd.grad(loss, [code])
-        if float(loss) < best:
-            best, kept = float(loss), code.detach().clone()
+        if float(loss.detach()) < best:
+            best, kept = float(loss.detach()), code.detach().clone()
         adam.step()
         schedule.step()
     return (kept @ directions).numpy(), best

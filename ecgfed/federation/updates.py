@@ -164,7 +164,8 @@ def noised_results(
         one = {path: value[0] for path, value in total.items()}
         # a round that is asked for again, of another model, gets other noise: the difference would tell all
         asked = _digest(work[0].shared)
-        drawn = stack([gaussian(one, deviation, secret, number, asked, PATIENT, name) for name in who])
+        each = [gaussian(one, deviation, secret, number, asked, PATIENT, name) for name in who]
+        drawn = {path: torch.stack([noise[path] for noise in each]) for path in one}
         total = {path: value + drawn[path] for path, value in total.items()}
     if private.at == SITE:
         total = {path: same_for_all(value[0] / len(results), len(results)) for path, value in total.items()}

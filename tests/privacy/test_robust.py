@@ -55,5 +55,5 @@ def test_every_client_gets_the_robust_change() -> None:
      "norm-bound:nan", "norm-bound:inf", "krum", None, 3],
 )  # fmt: skip
 def test_other_words_are_refused(text: object) -> None:
-    with pytest.raises(OptionError, match="--aggregation"):
+    with pytest.raises(OptionError, match="aggregation"):
         Aggregation.parse(text)

@@ -57,9 +57,9 @@ PLAIN, PRIVATE = "none", "server, z = 0.1"
 #: Noise of an update before it leaves, z.
 LEAVING = 0.1
 #: local steps, beats of a step, iterations of the attack
-CASES = {"1 step of 1 beat": (1, 1, 1000), "1 step of 16": (1, 16, 500), "4 steps of 1": (4, 1, 500),
-         "4 steps of 16": (4, 16, 250)}  # fmt: skip
-VICTIMS = (0, 9, 18, 27, 36, 45)
+CASES = {"1 step of 1 beat": (1, 1, 400), "1 step of 16": (1, 16, 200), "4 steps of 1": (4, 1, 200),
+         "4 steps of 16": (4, 16, 80)}  # fmt: skip
+VICTIMS = (0, 15, 30, 45)
 #: Noise on the updates that are inverted, z; None is no privacy at all.
 NOISES = {"none": None, "z = 0.01": 0.01, "z = 0.1": LEAVING}
 SECRET = b"benchmarks/privacy: known to all, so that the attacks can be run again"

@@ -4,10 +4,10 @@
 
 The 46 MIT-BIH clients by record are dealt out to ten sites, one client of the federation each (client i to site i mod
 10). The first site attacks in every round: it trains on turned labels (class c becomes 11 - c), sends its update with
-the sign turned, ten times as long, or both. FedAvg with the plain server step, 4 local steps of 64 beats, RR features
-on. T_g is macro-F1 of the global model on all test beats together, the malicious site's own patients' too, for their
-test labels are right. Rounds and learning rate were chosen without an attack on validation beats; the defences are at
-their defaults; test beats are scored once, after the last round.
+the sign turned, or ten times as long. FedAvg with the plain server step, 4 local steps of 64 beats, RR features on. T_g
+is macro-F1 of the global model on all test beats together, the malicious site's own patients' too, for their test
+labels are right. Nothing was tuned: rounds and learning rate are round numbers, the defences are at their defaults.
+Test beats are scored once, after the last round.
 
 Every finished run is written into ``runs.json`` beside this file at once; what is there is not run again.
 """
@@ -41,8 +41,8 @@ from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
 
-SITES, MALICIOUS, SEEDS = 10, 0, (0, 1)
-PLAN = TrainPlan(rounds=60, local_epochs=None, local_steps=4, batch_size=64)
+SITES, MALICIOUS, SEEDS = 10, 0, (0,)
+PLAN = TrainPlan(rounds=40, local_epochs=None, local_steps=4, batch_size=64)
 SETTINGS = {"lr": 0.02}
 DEFENCES = ("mean", "median", "trimmed-mean", "norm-bound")
 RUNS = Path(__file__).with_name("runs.json")
@@ -66,8 +66,6 @@ ATTACKS = {
     "label flip": Attack(labels=True),
     "sign flip": Attack(times=-1.0),
     "update x 10": Attack(times=10.0),
-    "sign flip x 10": Attack(times=-10.0),
-    "label flip x 10": Attack(labels=True, times=10.0),
 }
 
 

@@ -28,6 +28,7 @@ from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
 from ecgfed.network.site_folder import Site
+from ecgfed.privacy.noise import SERVER
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.kept_states import KeptStates
@@ -171,7 +172,7 @@ class SiteRound:
             kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
             work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
         try:
-            secret = noise_key(self.folder, self.plan)
+            secret = b"" if self.plan.dp_at == SERVER else noise_key(self.folder, self.plan)
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
                 return NoisedEngine(engine, self.plan, secret).run(self.method, work)
         except EcgfedError as problem:

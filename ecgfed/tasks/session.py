@@ -57,6 +57,7 @@ def run_session(
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
         raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
+    secret = noise_key(run.path, run.plan)
     _say_cost(run, data, state.round, watch)
     compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
@@ -78,7 +79,6 @@ def run_session(
             from ecgfed.runs.tensorboard import WriteTensorBoard
 
             watching.append(WriteTensorBoard(tensorboard))
-        secret = noise_key(run.path, run.plan)
         clients = NoisedEngine(engine, run.plan, secret)
         train(run.method, data, run.plan, clients, state, watching, should_stop, secret)
     if state.round >= rounds:

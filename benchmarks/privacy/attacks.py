@@ -56,8 +56,8 @@ PLAIN, PRIVATE = "none", "server, z = 0.1"
 #: Noise of an update before it leaves, z.
 LEAVING = 0.1
 #: local steps, beats of a step, iterations of the attack
-CASES = {"1 step of 1 beat": (1, 1, 400), "1 step of 16": (1, 16, 200), "4 steps of 1": (4, 1, 200),
-         "4 steps of 16": (4, 16, 80)}  # fmt: skip
+CASES = {"1 step of 1 beat": (1, 1, 250), "1 step of 16": (1, 16, 150), "4 steps of 1": (4, 1, 150),
+         "4 steps of 16": (4, 16, 60)}  # fmt: skip
 VICTIMS = (0, 15, 30, 45)
 #: Noise on the updates that are inverted, z; None is no privacy at all.
 NOISES = {"none": None, "z = 0.1": LEAVING}
@@ -121,7 +121,16 @@ def inversion(cohort: ecgfed.Cohort, state: State, method: Method, case: str, no
         others = np.delete(known, place, axis=0)
         guess = torch.from_numpy(others[draw.integers(0, len(others), 32)]).float().unsqueeze(1)
         told = inferred_labels(method.net, seen, method.settings, guess)
-        windows, loss = invert(method.net, seen, method.settings, told, iterations=iterations, seed=place)
+        windows, loss = invert(
+            method.net,
+            seen,
+            method.settings,
+            told,
+            typical=others.mean(0),
+            iterations=iterations,
+            seed=place,
+            starts=3 if len(told) == 1 else 1,
+        )
         found["correlation"] += matched(windows, true).tolist()
         found["guess"] += correlations(others.mean(0, keepdims=True), true)[0].tolist()
         nearest = correlations(windows, known).argmax(1)

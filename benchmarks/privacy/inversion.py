@@ -2,9 +2,10 @@
 
 Geiping et al., "Inverting Gradients", NeurIPS 2020: Adam on dummy windows, the loss one minus the cosine between their
 update and the seen one. What the attacker knows is all that a server knows: the model that was sent, the method, its
-learning rate and momentum, the number of steps and beats. Windows are sought where the cohort's filter leaves them
-(below 40 Hz), as coefficients of a cosine transform. Labels are inferred from the change of the last bias (Zhao et al.,
-iDLG 2020; Wainakh et al., 2022, for batches): the class whose bias rose most had a beat, one after the other.
+learning rate and momentum, the number of steps and beats; and what a beat looks like in other people. Windows are
+sought where the cohort's filter leaves them (below 40 Hz), as coefficients of a cosine transform. Labels are inferred
+from the change of the last bias (Zhao et al., iDLG 2020; Wainakh et al., 2022, for batches): the class whose bias rose
+most had a beat, one after the other.
 """
 
 from dataclasses import dataclass
@@ -96,16 +97,50 @@ def inferred_labels(net: Net, seen: Seen, settings: SgdSettings, guess: Tensor) 
 
 
 def invert(
-    net: Net, seen: Seen, settings: SgdSettings, labels: Tensor, *, iterations: int, seed: int, rate: float = 0.05
+    net: Net,
+    seen: Seen,
+    settings: SgdSettings,
+    labels: Tensor,
+    *,
+    typical: NDArray[np.floating],
+    iterations: int,
+    seed: int,
+    starts: int = 1,
+    rate: float = 0.05,
 ) -> tuple[NDArray[np.float32], float]:
-    """Seek windows whose update points where the seen one does.
+    """Seek windows whose update points where the seen one does; the best of some starts by that alone.
+
+    Args:
+        net: the net.
+        seen: the update.
+        settings: learning rate and momentum.
+        labels: (steps * B,).
+        typical: (256,) a beat as the attacker expects one: the first start is near it, the others are anywhere.
+        iterations: of each start.
+        seed: of the starts.
+        starts: how many.
+        rate: Adam's.
 
     Returns:
         (steps * B, 256) windows without mean, in the scale of nothing (the net takes it away), and the best loss.
     """
     draw, directions = torch.Generator().manual_seed(seed), basis()
     falling = 1.0 / torch.arange(1, COEFFICIENTS + 1).float().sqrt()
-    code = (torch.randn(len(labels), COEFFICIENTS, generator=draw) * falling).requires_grad_()
+    expected = directions @ torch.from_numpy(np.asarray(typical, np.float32))
+    found: list[tuple[float, Tensor]] = []
+    for start in range(starts):
+        wild = torch.randn(len(labels), COEFFICIENTS, generator=draw) * falling
+        code = expected + wild * 0.1 * expected.norm() / falling.norm() if start == 0 else wild
+        found.append(_sought(net, seen, settings, labels, code, iterations, rate))
+    best, kept = min(found, key=lambda one: one[0])
+    return (kept @ directions).numpy(), best
+
+
+def _sought(
+    net: Net, seen: Seen, settings: SgdSettings, labels: Tensor, code: Tensor, iterations: int, rate: float
+) -> tuple[float, Tensor]:
+    """The best loss from one start, and its coefficients."""
+    directions, code = basis(), code.clone().requires_grad_()
     adam = torch.optim.Adam([code], lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, iterations)
     names = sorted(seen.change)
@@ -122,7 +157,7 @@ def invert(
             best, kept = float(loss.detach()), code.detach().clone()
         adam.step()
         schedule.step()
-    return (kept @ directions).numpy(), best
+    return best, kept
 
 
 def correlations(found: NDArray[np.floating], true: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@
 
 The 46 MIT-BIH clients by record are dealt out to ten sites, one client of the federation each (client i to site i mod
 10). The first site attacks in every round: it trains on turned labels (class c becomes 11 - c), sends its update with
-the sign turned, or ten times as long. FedAvg with the plain server step, 4 local steps of 64 beats, RR features on. T_g
+the sign turned, or ten times as long. FedAvg with the plain server step, 4 local steps of 32 beats, RR features on. T_g
 is macro-F1 of the global model on all test beats together, the malicious site's own patients' too, for their test
 labels are right. Nothing was tuned: rounds and learning rate are round numbers, the defences are at their defaults.
 Test beats are scored once, after the last round.
@@ -42,7 +42,7 @@ from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
 
 SITES, MALICIOUS, SEEDS = 10, 0, (0,)
-PLAN = TrainPlan(rounds=20, local_epochs=None, local_steps=4, batch_size=64)
+PLAN = TrainPlan(rounds=20, local_epochs=None, local_steps=4, batch_size=32)
 SETTINGS = {"lr": 0.02}
 DEFENCES = ("mean", "median", "trimmed-mean", "norm-bound")
 RUNS = Path(__file__).with_name("runs.json")

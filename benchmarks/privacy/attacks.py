@@ -16,7 +16,7 @@ file.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -250,20 +250,24 @@ def inversion_rows(results: dict[str, Any]) -> str:
 
 
 def other_rows(results: dict[str, Any]) -> str:
-    """Return the page's table of membership and names."""
-    body: list[tuple[str, ...]] = []
-    plain, private = results["membership"][PLAIN], results["membership"][PRIVATE]
-    body += [
-        (f"beat in training? {what}, area", f"{plain[what]['mean']:.3f}", f"{private[what]['mean']:.3f}")
-        for what in plain
-    ]
-    plain, private = results["took_part"][PLAIN], results["took_part"][PRIVATE]
-    body.append(("patient in training? shipped global model, area", f"{plain['area']:.3f}", f"{private['area']:.3f}"))
-    for what, words in (("model", "whose returned model?"), ("extractor", "whose personal extractor?")):
-        plain, private = results["named"][what], results["named"][f"{what}, private"]
-        body.append(
-            (f"{words} right, of {plain['patients']}", *(f"{100 * one['right']:.0f}%" for one in (plain, private)))
+    """Return the page's table of membership and names; what was not measured yet is a dash."""
+
+    def pair(of: dict[str, Any], one: str, other: str, told: Callable[[dict[str, Any]], str]) -> tuple[str, str]:
+        first, second = (told(of[name]) if name in of else "-" for name in (one, other))
+        return first, second
+
+    body: list[tuple[str, ...]] = [
+        (
+            f"beat in training? {what}, area",
+            *pair(results["membership"], PLAIN, PRIVATE, lambda of, w=what: f"{of[w]['mean']:.3f}"),  # type: ignore[misc]
         )
+        for what in ("shipped global model", "shipped personal model", "returned model")
+    ]
+    took = pair(results["took_part"], PLAIN, PRIVATE, lambda of: f"{of['area']:.3f}")
+    body.append(("patient in training? shipped global model, area", *took))
+    for what, words in (("model", "whose returned model?"), ("extractor", "whose personal extractor?")):
+        right = pair(results["named"], what, f"{what}, private", lambda of: f"{100 * of['right']:.0f}%")
+        body.append((f"{words} right, of 46", *right))
     return "\n".join(table(("attack", "no privacy", "with noise"), body))
 
 
@@ -286,7 +290,6 @@ def main() -> None:
         given.results = given.results.with_name("attacks.json")
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"clip": CLIP, "leaving": LEAVING, "private": PRIVATE, "victims": len(VICTIMS)}
-    results["inversion"] = inversions(cohort)
     runs = {row: run_of(cohort, given.work, row) for row in (PLAIN, PRIVATE)}
     noise = runs[PRIVATE].plan.dp_noise
     base = TrainPlan(ROUNDS, None, STEPS, batch_size=BATCH)
@@ -308,6 +311,7 @@ def main() -> None:
             ("extractor, private", PRIVATE, "extractor", base),
         )
     }
+    results["inversion"] = inversions(cohort)
     save(given, results)
     print(page_of(results))
 

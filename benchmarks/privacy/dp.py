@@ -99,7 +99,7 @@ def measured(cohort: ecgfed.Cohort, work: Path, row: str) -> dict[str, Any]:
 def page_of(results: dict[str, Any]) -> str:
     """Return the page's part."""
     body = []
-    for name, row in results["rows"].items():
+    for name, row in results["rows"].items():  # those that were run
         epsilon = "-" if name == "none" else "infinite" if row["epsilon"] is None else f"{row['epsilon']:,.3g}"
         body.append((name, epsilon, f"{row['T_g']:.3f}", f"{row['T_p']:.3f}"))
     head = (

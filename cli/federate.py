@@ -13,6 +13,7 @@ from ecgfed.extras import require
 from .complete import method_names
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
 from .stop import graceful_stop
+from .train import AggregationOption, ClipOption, NoiseAtOption, NoiseOption
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ def server_command(
     eval_every: Annotated[
         int, typer.Option(help="Have the sites score every n-th round on their validation beats; 0 is never.")
     ] = 0,
+    aggregation: AggregationOption = None,
+    dp_clip: ClipOption = None,
+    dp_noise: NoiseOption = None,
+    dp_at: NoiseAtOption = None,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -99,6 +104,10 @@ def server_command(
         rr=rr,
         transport=transport,
         eval_every=eval_every,
+        aggregation=aggregation or "mean",
+        dp_clip=dp_clip or 0.0,
+        dp_noise=dp_noise or 0.0,
+        dp_at=dp_at or "server",
     )
     policy = Policy(min_sites, wait)
     listening = Listening(host, port, tuple(name or ()))
@@ -201,6 +210,10 @@ def try_command(
     rr: RrOption = None,
     set_: SetOption = None,
     transport: TransportOption = "plain",
+    aggregation: AggregationOption = None,
+    dp_clip: ClipOption = None,
+    dp_noise: NoiseOption = None,
+    dp_at: NoiseAtOption = None,
     overwrite: OverwriteOption = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -222,6 +235,10 @@ def try_command(
         seed=seed,
         rr=rr,
         transport=transport,
+        aggregation=aggregation or "mean",
+        dp_clip=dp_clip or 0.0,
+        dp_noise=dp_noise or 0.0,
+        dp_at=dp_at or "server",
     )
     _run(
         lambda watch, asked_to_stop: try_federation(

@@ -86,6 +86,8 @@ def _print_one(about: About) -> None:
         _wrapped(f"{entry.what}{_beside(entry)}", 4)
     for what in BESIDE.values():
         _wrapped(what, 4)
+    fits = "fit" if about.averages else "do not fit: its aggregate is no weighted mean of weights"
+    _say(f"\n--aggregation and --dp-clip {fits}")
     _say("\nA client's round with the default net and 12 classes")
     _say(f"  first: {cost.first_down_bytes:,} bytes down, {cost.first_up_bytes:,} up")
     _say(f"  late:  {cost.down_bytes:,} bytes down, {cost.up_bytes:,} up")

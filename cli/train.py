@@ -17,6 +17,23 @@ from .watch import watching
 if TYPE_CHECKING:
     from ecgfed.runs.run import Run
 
+AggregationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORD",
+        help="mean (default); against malicious clients median, trimmed-mean[:0.2] or norm-bound[:NORM].",
+    ),
+]
+ClipOption = Annotated[
+    float | None, typer.Option(metavar="C", help="Differential privacy: the longest update of a patient (L2).")
+]
+NoiseOption = Annotated[
+    float | None, typer.Option(metavar="Z", help="Its noise: standard deviation over C; epsilon is told at the end.")
+]
+NoiseAtOption = Annotated[
+    str | None, typer.Option(help="Who adds the noise: server (default), patient or, between hospitals, site.")
+]
+
 
 def train_command(
     cohort: Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort made by 'ecgfed prepare'.")],
@@ -61,6 +78,10 @@ def train_command(
     leave_out: Annotated[
         str | None, typer.Option(help="nothing or poor-quality: training beats in bad stretches; default nothing.")
     ] = None,
+    aggregation: AggregationOption = None,
+    dp_clip: ClipOption = None,
+    dp_noise: NoiseOption = None,
+    dp_at: NoiseAtOption = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; default auto.")] = None,
     engine: Annotated[
         str | None,
@@ -108,6 +129,10 @@ def train_command(
         "settings": _settings(set_ or []),
         "config": config,
         "leave_out": leave_out,
+        "aggregation": aggregation,
+        "dp_clip": dp_clip,
+        "dp_noise": dp_noise,
+        "dp_at": dp_at,
         "device": device,
         "engine": engine,
         "slots": slots,

@@ -17,6 +17,7 @@ WHAT = {
     "personal": "one patient's own answers",
     "runs": "a run on disk",
     "federation": "rounds, who takes part, engines",
+    "privacy": "robust means, clipping and noise, epsilon",
     "methods": "one federated algorithm a file",
     "nets": "functions on parameters",
     "cohort": "many patients, on disk",
@@ -28,7 +29,18 @@ WHAT = {
     "events": "what beats add up to",
     "web": "pages, and the same inference in JavaScript",
 }
-WITH_TORCH = {"testing", "network", "bundles", "evaluation", "personal", "runs", "federation", "methods", "nets"}
+WITH_TORCH = {
+    "testing",
+    "network",
+    "bundles",
+    "evaluation",
+    "personal",
+    "runs",
+    "federation",
+    "privacy",
+    "methods",
+    "nets",
+}
 WIDTH, HEIGHT, GAP, LEFT = 860, 44, 8, 30
 FONT = 'font-family="Helvetica, Arial, sans-serif"'
 

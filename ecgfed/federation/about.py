@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass
 from typing import Any
 
-from ecgfed.federation.cost import Cost, cost_of
+from ecgfed.federation.cost import CLASSES, Cost, cost_of
 from ecgfed.methods.base import Method
 from ecgfed.methods.card import BESIDE, Card, Entry
 from ecgfed.methods.registry import name_of
 from ecgfed.methods.settings import Choice, Range, Setting, make_settings, settings_of
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class About:
         settings: its settings with their ranges.
         cost: a round's, with these settings.
         has_global_model: whether there is one model for everybody.
+        averages: whether robust aggregation and differential privacy fit it, with these settings.
     """
 
     name: str
@@ -34,6 +37,7 @@ class About:
     settings: tuple[Setting, ...]
     cost: Cost
     has_global_model: bool
+    averages: bool
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
@@ -43,6 +47,7 @@ class About:
             "reference": self.card.reference,
             "text": self.text,
             "has_global_model": self.has_global_model,
+            "averages": self.averages,
             **{field: [asdict(entry) for entry in getattr(self.whole, field)] for field in ("down", "up", "keeps")},
             "reports": [asdict(entry) for entry in self.whole.reports],
             "beside": BESIDE,
@@ -66,7 +71,8 @@ def about_method(kind: type[Method], values: Mapping[str, Any] | None = None) ->
     card = kind.card.with_settings(made)
     whole = card if values else _possible(kind.card.whole(), settings)
     text = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or kind.__doc__ or "")
-    return About(name_of(kind), text, card, whole, settings, cost_of(kind, values), kind.has_global_model)
+    averages = kind(ResNet1d(NetSpec(CLASSES)), made).averages
+    return About(name_of(kind), text, card, whole, settings, cost_of(kind, values), kind.has_global_model, averages)
 
 
 def _possible(card: Card, settings: tuple[Setting, ...]) -> Card:

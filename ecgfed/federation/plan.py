@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ecgfed.cohort.cohort import LEAVE_OUT
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
+from ecgfed.privacy.noise import SERVER, Privacy
+from ecgfed.privacy.robust import MEAN, Aggregation
 
 #: A training of more passes would not end.
 MOST_PASSES = 1e6
@@ -29,6 +31,10 @@ class TrainPlan:
         batch_size: beats of a step; a client with fewer takes what it has.
         seed: decides initial parameters, order of beats and participants.
         leave_out: training beats that take no part, one of ``LEAVE_OUT``: ``nothing`` or ``poor-quality``.
+        aggregation: what stands in for the weighted mean (``ecgfed.privacy.robust.Aggregation``).
+        dp_clip: longest update of a patient, L2; 0 is no differential privacy (``ecgfed.privacy.noise.Privacy``).
+        dp_noise: the noise's standard deviation over ``dp_clip``.
+        dp_at: where it is added: ``server``, ``patient`` or ``site``.
     """
 
     rounds: int = 20
@@ -38,6 +44,10 @@ class TrainPlan:
     batch_size: int = 64
     seed: int = 0
     leave_out: str = "nothing"
+    aggregation: str = MEAN
+    dp_clip: float = 0.0
+    dp_noise: float = 0.0
+    dp_at: str = SERVER
 
     def __post_init__(self) -> None:
         if (self.local_epochs is None) == (self.local_steps is None):
@@ -59,6 +69,18 @@ class TrainPlan:
             raise OptionError("--leave-out", f"{self.leave_out!r}", f"one of {', '.join(LEAVE_OUT)}")
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
             raise OptionError("--seed", f"{self.seed!r}", "a whole number, 0 or more")
+        Aggregation.parse(self.aggregation)
+        assert isinstance(self.privacy, Privacy)  # it checks itself
+
+    @property
+    def privacy(self) -> Privacy:
+        """What ``dp_clip``, ``dp_noise`` and ``dp_at`` ask for; raises OptionError where they cannot be."""
+        return Privacy(self.dp_clip, self.dp_noise, self.dp_at)
+
+    @property
+    def without_privacy(self) -> "TrainPlan":
+        """The plan with the plain mean and no noise: what travels and what it costs does not depend on them."""
+        return replace(self, aggregation=MEAN, dp_clip=0.0, dp_noise=0.0, dp_at=SERVER)
 
     def steps_for(self, train_examples: int) -> int:
         """Return a client's local steps in a round."""

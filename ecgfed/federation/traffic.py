@@ -108,6 +108,7 @@ def traffic_of(method: Method, data: TrainingData, plan: TrainPlan, rounds: Sequ
         CohortError: the data lack validation beats.
         RunError: a loss was not finite.
     """
+    plan = plan.without_privacy
     recorder, state = _Recorder(data, plan), initial_state(method, plan)
     for number in range(1, plan.rounds + 1) if rounds is None else rounds:
         state.round = number - 1

@@ -1,5 +1,7 @@
 """The loop over rounds: choose participants, run them, aggregate, tell the callbacks."""
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +16,10 @@ from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.plan import TrainPlan, check_needs, participants
 from ecgfed.federation.state import State
 from ecgfed.federation.trees import stack
-from ecgfed.methods.base import ClientInfo, Method, Returned
+from ecgfed.federation.updates import check_combining, combined, spent
+from ecgfed.methods.base import ClientInfo, Method, Returned, Tree
 from ecgfed.nets.layers import Params
+from ecgfed.privacy.noise import SITE
 
 
 @dataclass
@@ -69,6 +73,7 @@ def train(
     state: State,
     callbacks: Sequence[Callback] = (),
     should_stop: Callable[[], bool] = lambda: False,
+    secret: bytes = b"",
 ) -> State:
     """Run the rounds that are left.
 
@@ -80,6 +85,7 @@ def train(
         state: where to go on; changed in place.
         callbacks: told of every round.
         should_stop: asked after every round; True ends the session there.
+        secret: of the noise, where the plan has the server add some; nobody who sees the models may know it.
 
     Returns:
         The state after the session's last round.
@@ -89,7 +95,15 @@ def train(
         StorageError: a callback could not write.
     """
     check_needs(method.needs, plan, len(data.clients))
-    session = _Session(with_meta_set(method, data, plan.seed), data, plan, engine)
+    check_combining(method, plan)
+    session = _Session(
+        with_meta_set(method, data, plan.seed),
+        data,
+        plan,
+        engine,
+        lambda sent, tree, number: combined(method, plan, sent, tree, number, secret),
+        state.round,
+    )
     try:
         for callback in callbacks:
             callback.on_start(state)
@@ -108,14 +122,28 @@ def train(
     return state
 
 
+#: (what each participant was sent, what came back stacked, the round) -> what ``aggregate`` gets
+Combine = Callable[[list[Tree], Tree, int], Tree]
+
+
 class _Session:
     """What stays the same from round to round."""
 
-    def __init__(self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine) -> None:
+    def __init__(
+        self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, combine: Combine, done: int
+    ) -> None:
         self.method, self.data, self.plan, self.engine = method, data, plan, engine
         self.initial = method.net.initial(plan.seed)
         self.train_examples = dict(zip(data.clients.tolist(), data.train_examples.tolist(), strict=True))
         self.total = sum(self.train_examples.values())
+        self.combine = combine
+        #: in how many rounds each client was asked, which epsilon depends on
+        self.charged: Counter[int] = Counter()
+        for number in range(1, done + 1 if plan.privacy.on else 1):
+            self._charge(number)
+
+    def _charge(self, number: int) -> None:
+        self.charged.update(participants(self.plan, self.data.clients, number).tolist())
 
     def run_round(self, state: State) -> RoundOutcome:
         """Run the next round; ``state`` is changed in place. Memory holds the participants only."""
@@ -127,23 +155,41 @@ class _Session:
             )
             for client in asked
         ]
-        came = zip(asked, self.engine.run(self.method, work), strict=True)
-        took_part = {client: result for client, result in came if result is not None}
-        chosen, results = list(took_part), list(took_part.values())
-        del work
-        returned = self._returned(chosen, results, number, progress)
+        came = list(zip(asked, work, self.engine.run(self.method, work), strict=True))
+        took_part = [(client, one.shared, result) for client, one, result in came if result is not None]
+        chosen = [client for client, _, _ in took_part]
+        sent = [shared for _, shared, _ in took_part]
+        results = [result for _, _, result in took_part]
+        del work, came, took_part
+        returned = self._returned(chosen, results, sent, number, progress)
+        del sent
         state.server = self.method.aggregate(state.server, returned)
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
             state.seen[client] = state.seen.get(client, 0) + result.examples
         state.round = number
-        record = _record(self.method, state, chosen, results, self.total)
+        record = _record(self.method, state, chosen, results, self.total) | self._epsilon(number)
         beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
-    def _returned(self, chosen: list[int], results: list[ClientResult], number: int, progress: float) -> Returned:
+    def _epsilon(self, number: int) -> dict[str, float]:
+        """What the round's line says of differential privacy: epsilon so far, of who was asked most often.
+
+        Who was asked is charged, also where its update came too late to be used: it may have been seen.
+        """
+        if not self.plan.privacy.on:
+            return {}
+        self._charge(number)
+        # a site takes part when one of its patients does
+        most = number if self.plan.dp_at == SITE else max(self.charged.values())
+        epsilon = spent(self.plan, most)
+        return {} if epsilon is None or math.isinf(epsilon) else {"epsilon": epsilon}
+
+    def _returned(
+        self, chosen: list[int], results: list[ClientResult], sent: list[Tree], number: int, progress: float
+    ) -> Returned:
         return Returned(
-            tree=stack([result.returned for result in results]),
+            tree=self.combine(sent, stack([result.returned for result in results]), number),
             losses={
                 name: torch.tensor([result.losses[name] for result in results], dtype=torch.float64)
                 for name in results[0].losses

@@ -142,6 +142,9 @@ class Method(ABC):
     card: ClassVar[Card]
     needs: Needs = Needs()
     has_global_model: ClassVar[bool] = True
+    #: whether ``aggregate`` begins with a weighted mean of the weights that come up, whatever it does with that: what
+    #: robust aggregation and differential privacy need (``ecgfed.federation.updates``)
+    averages: bool = False
     #: the personal answer it is made for (``ecgfed.personal``): ``method`` is its own
     personal: ClassVar[str] = "method"
     settings_type: ClassVar[type]

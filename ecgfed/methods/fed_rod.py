@@ -116,6 +116,7 @@ class FedRod(Method):
         reports=(Reports("personal_loss", "the personal model's loss"),),
     )
     settings_type: ClassVar[type] = FedRodSettings
+    averages = True
 
     def __init__(self, net: Net, settings: FedRodSettings) -> None:
         super().__init__(net, settings)

@@ -36,6 +36,7 @@ class FedAvg(Method):
         up=(Travels("model", "local model"),),
     )
     settings_type: ClassVar[type] = FederatedSgdSettings
+    averages = True
 
     def server_start(self, initial: Params) -> Tree:
         return server_start(initial, self.settings)

@@ -29,6 +29,7 @@ class FedPer(Method):
         keeps=(Keeps("head", "classifier head"),),
     )
     settings_type: ClassVar[type] = SgdSettings
+    averages = True
     has_global_model: ClassVar[bool] = False
 
     def server_start(self, initial: Params) -> Tree:

@@ -170,6 +170,7 @@ class GrpFed(Method):
         ),
     )
     settings_type: ClassVar[type] = GrpFedSettings
+    averages = True
 
     def __init__(self, net: Net, settings: GrpFedSettings) -> None:
         super().__init__(net, settings)

@@ -50,6 +50,7 @@ class LgFedAvg(Method):
         keeps=(Keeps("extractor", "extractor", when=("warm_start<1",)),),
     )
     settings_type: ClassVar[type] = LgFedAvgSettings
+    averages = True
     has_global_model: ClassVar[bool] = False
 
     def server_start(self, initial: Params) -> Tree:

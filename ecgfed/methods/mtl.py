@@ -29,6 +29,7 @@ from ecgfed.methods.card import Card, Keeps, Travels
 from ecgfed.methods.local_sgd import SgdSettings, train_whole_model, zeros_like
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.layers import Params, trainable
+from ecgfed.nets.net import Net
 
 #: Added to the relation's diagonal before it is inverted.
 RIDGE = 1e-3
@@ -95,6 +96,10 @@ class Mtl(Method):
     )
     settings_type: ClassVar[type] = MtlSettings
     has_global_model: ClassVar[bool] = False
+
+    def __init__(self, net: Net, settings: MtlSettings) -> None:
+        super().__init__(net, settings)
+        self.averages = settings.relation != "learned"  # else the server keeps every model
 
     def server_start(self, initial: Params) -> Tree:
         start: Tree = {"mean": trainable(initial)}

@@ -50,6 +50,7 @@ class QFfl(LossFirst):
     name: ClassVar[str] = "q-ffl"
     card: ClassVar[Card] = replace(LossFirst.card, title="q-FFL", reference="Li et al., ICLR 2020")
     settings_type: ClassVar[type] = QFflSettings
+    averages = False  # the step is divided by a sum over the lengths of the updates
 
     def server_start(self, initial: Params) -> Tree:
         return server_start(initial, self.settings)

@@ -25,6 +25,7 @@ from ecgfed import __version__
 from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
+from ecgfed.federation.updates import check_combining
 from ecgfed.files import read_json, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
@@ -65,6 +66,10 @@ class Asked:
         leave_out: as in ``TrainPlan``.
         transport: how updates travel, one of ``TRANSPORTS``.
         eval_every: have the sites score every n-th round on their validation beats; 0 is never.
+        aggregation: as there.
+        dp_clip: as there.
+        dp_noise: as there.
+        dp_at: as there.
     """
 
     sites: int
@@ -84,6 +89,10 @@ class Asked:
     leave_out: str = "nothing"
     transport: str = PLAIN
     eval_every: int = 0
+    aggregation: str = "mean"
+    dp_clip: float = 0.0
+    dp_noise: float = 0.0
+    dp_at: str = "server"
 
     def __post_init__(self) -> None:
         if names_code(self.method):
@@ -123,6 +132,10 @@ class Asked:
             batch_size=batch_size if self.batch_size is None else self.batch_size,
             seed=self.seed,
             leave_out=self.leave_out,
+            aggregation=self.aggregation,
+            dp_clip=self.dp_clip,
+            dp_noise=self.dp_noise,
+            dp_at=self.dp_at,
         )
 
 
@@ -192,6 +205,7 @@ def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
         passes = recipe["passes"] if asked.passes is None else asked.passes
         plan = plan.with_passes(passes, data.train_examples, method.needs.batches_per_step)
     check_needs(method.needs, plan, len(data.clients))
+    check_combining(method, plan)
     return method, plan
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.federation.updates import in_words, spent_in_words
 from ecgfed.files import append_line, read_json, write_json
 from ecgfed.locks import locked
 from ecgfed.network import messages
@@ -24,6 +25,7 @@ from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, read_ask
 from ecgfed.network.site_end import EndScores
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 
 #: A server that was killed may hold its folder a moment longer than it lives.
@@ -117,6 +119,8 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
             f"{run.method.name}, {run.plan.rounds} rounds, "
             f"{len(data.clients)} patients at {len(roster.sites)} sites ({who})"
         )
+        for line in in_words(run.plan):
+            say(line)
         if state.round:
             say(f"going on after round {state.round}")
         options = asked.options()
@@ -131,7 +135,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
             _Tell(folder, engine, run.plan.rounds, say),
             _Score(folder, run, roster, engine, asked.eval_every),
         ]
-        train(run.method, data, run.plan, engine, state, watching)
+        train(run.method, data, run.plan, engine, state, watching, secret=noise_key(run.path, run.plan))
         _end(folder, run, roster, state, engine, say)
         return run
 
@@ -210,6 +214,8 @@ def _end(
         say(f"site {names[node]}: {one.patients} patients, T_g {one.t_g:.3f}, T_p {one.t_p:.3f}")
     for node, why in answers.missing.items():
         say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
+    for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
+        say(line)
     if engine.traffic:
         travelled = [*engine.traffic, *leaves_of_end(run.method, state.server)]
         write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in travelled]})

@@ -23,14 +23,17 @@ from ecgfed.federation.plan import available_cores, check_needs
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
+from ecgfed.federation.updates import NoisedEngine, check_combining
 from ecgfed.files import append_line, write_text
 from ecgfed.methods.base import ClientInfo, Tree
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
 from ecgfed.network.site_folder import Site
+from ecgfed.privacy.noise import SERVER
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.tree_files import serialised
 
 #: Folder of a site that holds a folder for each run it takes part in.
@@ -105,6 +108,7 @@ class SiteRound:
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
         try:
             check_needs(self.method.needs, self.plan, order.federation)
+            check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
         self.folder = run_folder(site, order.run)
@@ -188,8 +192,9 @@ class SiteRound:
             kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
             work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
         try:
+            secret = b"" if self.plan.dp_at == SERVER else noise_key(self.folder, self.plan)
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
-                return engine.run(self.method, work)
+                return NoisedEngine(engine, self.plan, secret).run(self.method, work)
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
 

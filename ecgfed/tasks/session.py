@@ -13,8 +13,10 @@ from ecgfed.federation.meta_set import with_meta_set
 from ecgfed.federation.plan import worker_count
 from ecgfed.federation.progress import Progress, ReportProgress
 from ecgfed.federation.train import Callback, initial_state, train
+from ecgfed.federation.updates import NoisedEngine, in_words, spent_in_words
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.tasks.train_options import Wish
 from ecgfed.tasks.watch import Watch
@@ -55,6 +57,7 @@ def run_session(
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
         raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
+    secret = noise_key(run.path, run.plan)
     _say_cost(run, data, state.round, watch)
     compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
@@ -76,7 +79,8 @@ def run_session(
             from ecgfed.runs.tensorboard import WriteTensorBoard
 
             watching.append(WriteTensorBoard(tensorboard))
-        train(run.method, data, run.plan, engine, state, watching, should_stop)
+        clients = NoisedEngine(engine, run.plan, secret)
+        train(run.method, data, run.plan, clients, state, watching, should_stop, secret)
     if state.round >= rounds:
         for line in lessons(run):
             watch.note(line)
@@ -91,6 +95,8 @@ def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch) -> None:
         watch.note(f"Going on after round {done} of {plan.rounds}.")
     if getattr(run.method.settings, "risk", "") == "meta-bsm":
         watch.warn("risk=meta-bsm pools validation beats of the patients at the server and sends them to every client")
+    for line in in_words(plan):
+        watch.note(line)
     who = plan.clients_per_round or len(data.clients)
     local = f"{plan.local_epochs} local epochs" if plan.local_steps is None else f"{plan.local_steps} local steps"
     per_round = sum(plan.examples_for(int(count)) for count in data.train_examples) * who / len(data.clients)
@@ -157,6 +163,7 @@ def lessons(run: Run) -> list[str]:
     never = found.get(NEVER_PREDICTED, ())
     if isinstance(never, Sequence) and never:
         said.append(f"Classes the global model never predicts on validation: {', '.join(never)}.")
+    said += spent_in_words(run.plan, last.get("epsilon"))
     return said + _to_try(run, float(last["passes"]), bool(never))
 
 

@@ -9,11 +9,13 @@ from ecgfed.errors import OptionError, RunError
 from ecgfed.federation.data import training_data
 from ecgfed.federation.engine_choice import choose_engine
 from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
+from ecgfed.federation.updates import check_combining
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
+from ecgfed.privacy.noise import SITE
 from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
 from ecgfed.runs.seeds import seed_folder
 from ecgfed.tasks.opening import told
@@ -43,6 +45,10 @@ def train(
     settings: Mapping[str, SettingValue] | None = None,
     config: Path | str | None = None,
     leave_out: str | None = None,
+    aggregation: str | None = None,
+    dp_clip: float | None = None,
+    dp_noise: float | None = None,
+    dp_at: str | None = None,
     device: str | None = None,
     engine: str | None = None,
     slots: int | None = None,
@@ -79,6 +85,11 @@ def train(
         settings: of the method, by name.
         config: TOML file with these names and a table ``[set]``; what is given here wins.
         leave_out: ``nothing`` or ``poor-quality``: training beats in bad stretches.
+        aggregation: ``mean``, or what a few malicious clients cannot lead: ``median``, ``trimmed-mean[:SHARE]`` or
+            ``norm-bound[:NORM]``; default ``mean``.
+        dp_clip: differential privacy a patient: the longest update, L2; default 0, off.
+        dp_noise: the noise's standard deviation over ``dp_clip``.
+        dp_at: where it is added: ``server`` or ``patient``; default ``server``.
         device: ``auto``, ``cpu`` or ``cuda``.
         engine: ``auto``, ``threads`` or ``batched``.
         slots: clients in flight of the batched engine.
@@ -121,6 +132,10 @@ def train(
         "slots": slots,
         "eval_every": eval_every,
         "leave_out": leave_out,
+        "aggregation": aggregation,
+        "dp_clip": dp_clip,
+        "dp_noise": dp_noise,
+        "dp_at": dp_at,
     }
     wish, asked = wish_of(given, settings or {}, None if config is None else Path(config))
     if resume and overwrite:
@@ -251,6 +266,10 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
         batch_size=recipe["batch_size"] if options["batch_size"] is None else options["batch_size"],
         seed=options["seed"] or 0,
         leave_out=options["leave_out"] or "nothing",
+        aggregation=options["aggregation"] or "mean",
+        dp_clip=options["dp_clip"] or 0.0,
+        dp_noise=options["dp_noise"] or 0.0,
+        dp_at=options["dp_at"] or "server",
     )
     data = training_data(cohort, rr=method.net.spec.rr, leave_out=plan.leave_out)
     participants(plan, data.clients, 1)  # refuses more clients a round than there are
@@ -258,6 +277,9 @@ def _plan(options: Wish, cohort: Cohort, method: Method) -> TrainPlan:
         passes = recipe["passes"] if options["passes"] is None else options["passes"]
         plan = plan.with_passes(check_passes(passes), data.train_examples, method.needs.batches_per_step)
     check_needs(method.needs, plan, len(data.clients))
+    check_combining(method, plan)
+    if plan.dp_at == SITE:
+        raise OptionError("--dp-at", "site, of which a simulation has none", "server or patient", "ecgfed federate")
     return plan
 
 

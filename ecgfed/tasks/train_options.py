@@ -34,6 +34,10 @@ class Wish(TypedDict, total=False):
     slots: int | None
     eval_every: int | None
     leave_out: str | None
+    aggregation: str | None
+    dp_clip: float | None
+    dp_noise: float | None
+    dp_at: str | None
 
 
 class Recipe(TypedDict):
@@ -68,6 +72,10 @@ DEFAULTS: Wish = {
     "slots": None,
     "eval_every": None,
     "leave_out": "nothing",
+    "aggregation": None,
+    "dp_clip": None,
+    "dp_noise": None,
+    "dp_at": None,
 }
 #: name -> the type of its value in a file
 _TYPES: dict[str, type] = {
@@ -89,6 +97,10 @@ _TYPES: dict[str, type] = {
     "slots": int,
     "eval_every": int,
     "leave_out": str,
+    "aggregation": str,
+    "dp_clip": float,
+    "dp_noise": float,
+    "dp_at": str,
 }
 #: Two ways to say one thing: where one of them is said by hand, the file's other one does not count.
 EITHER_OR = (("rounds", "passes"), ("local_epochs", "local_steps"))

@@ -1,0 +1,56 @@
+r"""How much T noised updates tell of one patient: epsilon at a delta.
+
+One release is the Gaussian mechanism: a sum in which one patient's part is at most C long, with noise of standard
+deviation z C on every coordinate. T of them, each chosen after the others were seen, are together as one with noise
+z / sqrt(T) (Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 84(1), 2022, corollary 3.3), whose epsilon and
+delta are known exactly (Balle and Wang, ICML 2018, theorem 8), with :math:`\mu = \sqrt T / z`:
+
+.. math:: \delta(\epsilon) = \Phi(\mu/2 - \epsilon/\mu) - e^{\epsilon}\, \Phi(-\mu/2 - \epsilon/\mu)
+
+No sampling makes it smaller here: who took part in which round stands in the run and follows from its seed, and
+amplification (Abadi et al. 2016, Mironov et al. 2019) holds only where nobody learns that. A patient is charged for the
+rounds it took part in, and for no other.
+
+Neighbours are the same federation with and without what one patient (or site) sends.
+"""
+
+import math
+
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+#: Where nobody says: below one in the patients of any federation that a table here is about.
+DELTA = 1e-5
+
+
+def delta_of(epsilon: float, mu: float) -> float:
+    """Return the smallest delta for which the mechanism with ``mu`` is (epsilon, delta)-differentially private."""
+    if mu == 0:
+        return 0.0
+    first = float(log_ndtr(mu / 2 - epsilon / mu))
+    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return 0.0 if second >= first else math.exp(first) * -math.expm1(second - first)
+
+
+def epsilon_of(noise: float, releases: int, delta: float = DELTA) -> float:
+    """Return the smallest epsilon of ``releases`` noised updates.
+
+    Args:
+        noise: z, the noise's standard deviation over the clipping norm; 0 protects nobody.
+        releases: T, how often one patient's update was in what was released.
+        delta: above 0 and below 1.
+
+    Returns:
+        Epsilon; 0 where nothing was released, infinite without noise.
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"delta is {delta}, not above 0 and below 1")
+    if releases == 0:
+        return 0.0
+    if noise == 0:
+        return math.inf
+    mu = math.sqrt(releases) / noise
+    if delta_of(0.0, mu) <= delta:
+        return 0.0
+    high = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1.0  # the bound by Renyi divergence lies below
+    return float(brentq(lambda epsilon: math.log(max(delta_of(epsilon, mu), 1e-300)) - math.log(delta), 0.0, high))

@@ -194,7 +194,8 @@ class SiteRound:
         try:
             secret = b"" if self.plan.dp_at == SERVER else noise_key(self.folder, self.plan)
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
-                return NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                results = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                return [one for one in results if one is not None]  # threads leave nobody out
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
 

@@ -15,6 +15,7 @@ from flwr.supercore.differential_privacy import compute_clip_model_update
 
 from ecgfed.federation.trees import flatten
 from ecgfed.network import messages
+from ecgfed.network.expected import Form
 from ecgfed.privacy.accountant import epsilon_of
 from ecgfed.privacy.noise import clipped
 from ecgfed.runs.noise_key import FILE_NAME
@@ -26,10 +27,12 @@ def trees(federation: Any) -> dict[int, list[Any]]:
     """Node -> the trees that came back in its last round, one a patient, as they were on the wire."""
     found: dict[int, list[Any]] = {}
     asked = {node: content for kind, node, content in federation.grid.sent if kind == "train"}
-    for kind, node, content in federation.grid.came:
-        if kind == "train":
-            clients = messages.read_round_request(asked[node]).clients
-            found[node] = messages.read_round_reply(content, clients).returned
+    came = {node: content for kind, node, content in federation.grid.came if kind == "train"}
+    for node, content in came.items():
+        request = messages.read_round_request(asked[node])
+        leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(request.shared[0]).items()}
+        form = Form(leaves, frozenset({"loss"}))  # FedAvg's answer has the form of what it was sent
+        found[node] = messages.read_round_reply(content, request, form).returned
     return found
 
 

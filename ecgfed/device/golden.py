@@ -33,6 +33,8 @@ NV_A_MV = 1_000_000
 #: What may differ from machine to machine, by stage: signals in nV, features as numbers, logits (of one beyond 100 that
 #: share of it), probabilities, distances.
 SIGNAL_NV, FEATURE, LOGIT, PROBABILITY, DISTANCE = 2.0, 2e-5, 1e-4, 1e-4, 1e-4
+#: Of an int8 form: a value in the middle between two steps may go to either, in another ONNX Runtime (docs/int8.md).
+INT8_LOGIT, INT8_PROBABILITY = 0.2, 0.02
 #: Digits behind the point that features, logits, probabilities and distances are written with.
 DIGITS = 6
 LARGE_LOGIT = 100.0
@@ -263,9 +265,10 @@ def _answers(
         classifier = bundle.classifier(client, int8=form == "int8")
         found = answer_of(classifier, examples[some], None if rr is None else rr[some])
         of = ("of the global model" if client is None else f"of {client}") + (", int8" if form == "int8" else "")
-        yield _compared(f"logits {of}", found["logits"], answers[form]["logits"], LOGIT, "", scaled_logits)
+        logit, likely = (INT8_LOGIT, INT8_PROBABILITY) if form == "int8" else (LOGIT, PROBABILITY)
         told = answers[form]
-        yield _compared(f"probability {of}", found["probability"], told["probability"], PROBABILITY, "")
+        yield _compared(f"logits {of}", found["logits"], told["logits"], logit, "", scaled_logits)
+        yield _compared(f"probability {of}", found["probability"], told["probability"], likely, "")
         yield _compared(f"labels {of}", found["label"], told["label"], 0, "")
 
 

@@ -109,3 +109,13 @@ def test_the_tables_of_the_page_are_those_of_the_results(script: Callable[[str],
     given = results["forms"] if table == "costs_table" else results
     begin, end = f"<!-- written by {table} -->\n", f"\n<!-- end of what {table} writes -->"
     assert page.split(begin)[1].split(end)[0] == getattr(script("device/run"), table)(given)
+
+
+def test_the_table_of_widths_is_that_of_the_results(script: Callable[[str], ModuleType]) -> None:
+    page = (ROOT / "width" / "README.md").read_text("utf-8")
+    rows = json.loads((ROOT / "width" / "results.json").read_text())["rows"]
+    begin, end = (
+        "<!-- written by benchmarks/width/run.py -->\n",
+        "\n<!-- end of what benchmarks/width/run.py writes -->",
+    )
+    assert page.split(begin)[1].split(end)[0] == script("width/run").rows_of(rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, remembered, save, script, trained
+from common import parser, prepared, remembered, save, script, table, trained
 from forms import by_patient, chain_bytes, summary
 
 import ecgfed
@@ -75,25 +75,26 @@ def main() -> None:
         for seed in given.seeds
     ]
     save(given, {"passes": given.passes, "rows": rows})
-    columns = ("width", "seed", "channels", "parameters", "multiplications", "bytes float", "int8", "T_p float", "int8")
-    print_table(
-        (*columns, "accepted"),
-        [
-            (
-                f"{row['width']:g}",
-                row["seed"],
-                "-".join(map(str, row["channels"])),
-                f"{row['parameters']:,}",
-                f"{row['multiplications']:,}",
-                f"{row['bytes_float']:,}",
-                "-" if row["bytes_int8"] is None else f"{row['bytes_int8']:,}",
-                f"{row['T_p_float']:.3f}",
-                f"{row['T_p_int8']:.3f}",
-                f"{row['accepted']} of {row['patients']}",
-            )
-            for row in rows
-        ],
-    )
+    print(rows_of(rows))
+
+
+def rows_of(rows: list[dict[str, Any]]) -> str:
+    """Return the table of the README."""
+    columns = ("width", "channels", "parameters", "multiplications a beat", "bytes in float", "in int8")
+    told = [
+        (
+            f"{row['width']:g}",
+            "-".join(map(str, row["channels"])),
+            f"{row['parameters']:,}",
+            f"{row['multiplications']:,}",
+            f"{row['bytes_float']:,}",
+            "-" if row["bytes_int8"] is None else f"{row['bytes_int8']:,}",
+            *(f"{row[key]:.3f}" for key in ("T_p_float", "T_p_int8", "T_g_float")),
+            f"{row['accepted']} of {row['patients']}",
+        )
+        for row in rows
+    ]
+    return "\n".join(table((*columns, "T_p in float", "in int8", "T_g in float", "int8 accepted"), told))
 
 
 if __name__ == "__main__":

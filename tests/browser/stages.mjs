@@ -52,9 +52,14 @@ async function classifierOf({ bundle, patient = null, int8 = false, files = null
   return { opened, classifier: await opened.classifier(patient, { int8 }) };
 }
 
+const stateOf = ({ values, reasons, text, labelAgain }) => ({ values, reasons, text, labelAgain });
+
 const OWN = {
   async exported(name) {
     return Object.keys(await load(name));
+  },
+  async constant(module, name) {
+    return (await load(module))[name];
   },
   async detected(signals, fsHz, lead, sizes) {
     const { QrsDetector } = await load("qrs.js");
@@ -108,6 +113,26 @@ const OWN = {
     const beats = [];
     for (const chunk of chunksOf(recording.signalsMv, sizes)) beats.push(...(await stream.push(chunk)));
     return { whole, beats: [...beats, ...(await stream.finish())] };
+  },
+  async drifted(classes, bounds, beats, windowMv, quiet) {
+    const { Drift } = await load("drift.js");
+    const drift = new Drift(classes, bounds);
+    const states = beats.map((beat, i) => {
+      if (beat === null) drift.restart();
+      else drift.add(beat, windowMv[i]);
+      if (quiet[i]) drift.quiet(...quiet[i]);
+      return stateOf(drift);
+    });
+    return { states, events: drift.events };
+  },
+  async watched(which, recording, options, sizes, bounds) {
+    const [{ StreamClassifier }, { Drift }, { classifier }] = await Promise.all([load("stream.js"), load("drift.js"), classifierOf(which)]);
+    const drift = new Drift(classifier.classes.length, bounds);
+    const stream = new StreamClassifier(classifier, { fsHz: recording.fsHz, leads: recording.signalsMv.length, drift, ...options });
+    let beats = 0;
+    for (const chunk of chunksOf(recording.signalsMv, sizes)) beats += (await stream.push(chunk)).length;
+    beats += (await stream.finish()).length;
+    return { beats, events: drift.events, toldS: drift.toldS, ...stateOf(drift) };
   },
   async with_gap(which, signals, fsHz, start, samples, said) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);

@@ -16,6 +16,18 @@ import { Sheet, usualOf } from "./strip.js";
 const MOVE_S = 5;
 const KEPT_S = 60;
 
+/** @param {import("../runtime/index.d.ts").Signature | null} signature */
+function signedBy(signature) {
+  if (signature === null) return "";
+  return signature.verified ? `, signed by ${signature.key}` : `, says it is signed by ${signature.key}, which this browser cannot check`;
+}
+
+/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/index.d.ts").Drift} drift */
+function changed(drift) {
+  const began = drift.reasons.map((reason) => drift.events.findLast((one) => one.reason === reason && one.began)?.timeS ?? 0);
+  return began.length ? `${drift.text} Since ${EcgPaper.clock(Math.min(...began), 0)}.` : "";
+}
+
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id);
 
@@ -80,7 +92,7 @@ class Page {
     this.say(`Opening ${name} \u2026`);
     this.bundle = await openBundle(source, { ort: this.ort });
     const { classes, patients, leads } = this.bundle;
-    element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}`;
+    element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}${signedBy(this.bundle.signature)}`;
     const choice = element("patient");
     choice.replaceChildren(new Option("global model", ""), ...patients.map((/** @type {string} */ one) => new Option(one, one)));
     choice.disabled = patients.length === 0;
@@ -123,7 +135,14 @@ class Page {
     this.beats = new Beats();
     this.usual = "";
     this.live = { samples: new Float64Array(0), first: 0, fsHz: 0, lead: "", on: false };
+    this.warn("");
     this.count();
+  }
+
+  /** Say that the beats have changed, once for each change. @param {string} text */
+  warn(text) {
+    const host = element("drift");
+    if (host.textContent !== text) host.textContent = text;
   }
 
   classifier() {
@@ -163,12 +182,16 @@ class Page {
       samples: async (chunk) => {
         this.keep(chunk[lead]);
         this.tell(await stream.push(chunk));
+        this.warn(changed(stream.drift));
       },
       end: async (problem) => {
         this.stop = null;
         this.over = true;
         await this.attempt(async () => {
-          if (stream) this.tell(await stream.finish());
+          if (stream) {
+            this.tell(await stream.finish());
+            this.warn(changed(stream.drift));
+          }
           this.live.on = false;
           if (problem) throw problem;
           this.say(`Ended: ${this.beats.all.length} beats.`);

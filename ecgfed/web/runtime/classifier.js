@@ -134,24 +134,25 @@ export class Classifier {
    */
   async answers(windowMv, rr) {
     const logits = await this.logits(windowMv, rr);
-    const far = await this.farOf(windowMv);
+    const distance = await this.distances(windowMv);
     const { temperature, threshold } = this.certainty;
     return logits.map((row, i) => {
       const probability = softmax(row, temperature);
       const label = argMax(probability);
-      const uncertain = probability[label] < f(threshold) || threshold >= 1 || far[i];
-      return { label, probability, far: far[i], uncertain };
+      const far = distance !== null && distance[i] > this.farThreshold;
+      const uncertain = probability[label] < f(threshold) || threshold >= 1 || far;
+      return { label, probability, far, uncertain };
     });
   }
 
-  /** @param {Float32Array[]} windowMv @returns {Promise<boolean[]>} */
-  async farOf(windowMv) {
-    if (this.far === null) return windowMv.map(() => false);
-    const found = [];
+  /** How far beats are from typical ones; null where nobody can say. @param {Float32Array[]} windowMv */
+  async distances(windowMv) {
+    if (this.far === null) return null;
+    const found = new Float32Array(windowMv.length);
     for (let start = 0; start < windowMv.length; start += AT_ONCE) {
       const some = windowMv.slice(start, start + AT_ONCE);
       const { rows } = await this.run(this.far, { window: this.tensor("window", some, [1, WINDOW_SAMPLES]) }, some.length);
-      found.push(...rows.map((/** @type {Float32Array} */ row) => row[0] > this.farThreshold));
+      rows.forEach((/** @type {Float32Array} */ row, /** @type {number} */ i) => (found[start + i] = row[0]));
     }
     return found;
   }

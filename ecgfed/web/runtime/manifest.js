@@ -87,9 +87,46 @@ function checkFields(where, manifest) {
   for (const field of ["method", "intended_use"]) if (typeof manifest[field] !== "string") throw fail(`lacks ${field}`);
   checkRuntime(manifest, fail);
   checkFiles(manifest, fail);
-  for (const entry of [manifest.global, ...Object.values(manifest.patients)]) certaintyOf(manifest, entry);
+  for (const entry of [manifest.global, ...Object.values(manifest.patients)]) {
+    certaintyOf(manifest, entry);
+    if (entry.int8 != null) certaintyOf(manifest, checkedInt8(manifest, entry.int8));
+  }
   farRuleOf(manifest);
-  if (manifest.schema_version > 1) checkPreprocessing(manifest, fail);
+  if (manifest.schema_version > 1) checkTold(manifest, fail);
+}
+
+/** Check what is said of an int8 form. @param {Manifest} manifest @param {any} form */
+function checkedInt8(manifest, form) {
+  for (const bound of [manifest.int8.loss, manifest.int8.agreement]) numberIn(bound, 0, 1);
+  if (form.accepted !== (form.chain !== null)) throw new TypeError("graphs of the int8 forms that were accepted");
+  if (form.chain === null && typeof form.reason !== "string") throw new TypeError("a reason");
+  for (const name of ["macro_f1_float", "macro_f1", "agreement"]) if (form[name] !== null) numberIn(form[name], 0, 1);
+  return form;
+}
+
+/**
+ * Return the int8 form of the global model (null) or a patient's, or say why there is none.
+ * @param {string} where for errors
+ * @param {Manifest} manifest
+ * @param {string | null} patient one of the bundle's
+ */
+export function int8FormOf(where, manifest, patient) {
+  const entry = patient === null ? manifest.global : manifest.patients[patient];
+  const whose = patient === null ? "the global model" : `patient '${patient}'`;
+  const leave = "leave int8 out for the float model";
+  if (entry.int8 == null) throw new BundleError(where, `has no int8 form of ${whose}`, "one of 'ecgfed export --int8'", leave);
+  if (entry.int8.chain === null) throw new BundleError(where, `refused the int8 form of ${whose}: ${entry.int8.reason.slice(0, 200)}`, "an accepted one", leave);
+  return entry.int8;
+}
+
+/** Check what version 2 says beyond version 1. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
+function checkTold(manifest, fail) {
+  for (const name of ["digest", "run"]) if (!Object.hasOwn(manifest, name)) throw fail(`has no ${name}`, "one, as of every bundle of version 2");
+  checkPreprocessing(manifest, fail);
+  for (const field of ["golden", "card", "card_facts"]) {
+    const name = manifest[field];
+    if (!Object.hasOwn(manifest.files, name) || manifest.files[name].role !== field) throw fail(`lacks a file of the bundle that is its ${field}`);
+  }
 }
 
 /** The lead names it was trained on, in order of preference. @param {Manifest} manifest @returns {string[]} */
@@ -162,7 +199,7 @@ function numberIn(value, low, high) {
 /**
  * What one model's probabilities are worth: what divides its logits, and below which probability a class is uncertain.
  * @param {Manifest} manifest
- * @param {any} entry `global`, or a patient's
+ * @param {any} entry `global`, a patient's, or that of its int8 form
  */
 export function certaintyOf(manifest, entry) {
   if (entry.certainty == null || manifest.certainty == null) return { temperature: 1, threshold: 0 };

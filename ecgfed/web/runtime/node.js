@@ -10,7 +10,7 @@ import { readHeader, textOf } from "./wfdb.js";
 /**
  * Open a bundle's folder or zip file.
  * @param {string} path
- * @param {{ort: any, verify?: boolean, sessionOptions?: object}} options as of `openBundle`
+ * @param {{ort: any, verify?: boolean, trusted?: string | string[], sessionOptions?: object}} options as of `openBundle`
  */
 export async function openBundleAt(path, options) {
   if (path.toLowerCase().endsWith(".zip")) return openBundle(await readFile(path), options);

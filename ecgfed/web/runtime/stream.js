@@ -2,6 +2,8 @@
 
 import { BandStream } from "./band-stream.js";
 import { ContextStream } from "./context.js";
+import { Drift } from "./drift.js";
+import { rint } from "./numbers.js";
 import { QrsDetector } from "./qrs.js";
 import { QualityStream } from "./quality-stream.js";
 import { NO_SIGNAL, REASONS } from "./quality.js";
@@ -21,6 +23,11 @@ import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
 const RR_BACK = 11;
 /** Stretches are kept for so long: no interval is longer than ten seconds. */
 const KEPT_S = 30;
+/** Everything is looked at so often, as Python does it; quality every so many times. */
+const STEP_S = 0.25;
+const QUALITY_STEPS = 4;
+/** No peak is found later than this after it. */
+const DETECTED_WITHIN_S = 6;
 /** Samples of a gap that are passed at once. */
 const GAP_AT_ONCE = 1 << 16;
 
@@ -34,19 +41,23 @@ export class StreamClassifier {
    * @param {number} [options.lead] the lead in use
    * @param {number[]} [options.railsMv] the values at which the converter ends; a stream does not know its own extremes
    * @param {boolean} [options.early] also say at once what a beat would be if none followed, with `stage: "early"`
+   * @param {Drift} [options.drift] what to watch the answers with, another one than with the usual bounds
    */
-  constructor(classifier, { fsHz, leads = 1, lead = 0, railsMv = [], early = false }) {
+  constructor(classifier, { fsHz, leads = 1, lead = 0, railsMv = [], early = false, drift }) {
     this.classifier = classifier;
     this.fsHz = fsHz;
     this.lead = lead;
     this.early = early;
+    /** Whether the patient's beats have changed since the first minutes. */
+    this.drift = drift ?? new Drift(classifier.classes.length);
     this.detector = new QrsDetector(fsHz, leads, lead);
     this.samples = new Samples();
     this.quality = new QualityStream(this.samples, fsHz, railsMv);
     this.band = new BandStream(fsHz);
     this.context = new ContextStream();
-    this.step = Math.ceil(fsHz);
-    /** Samples that do not fill a second yet. @type {Float64Array[]} */
+    this.step = Math.max(1, rint(STEP_S * fsHz));
+    this.lastPeak = 0; // the last R peak that was found, 0 before the first one
+    /** Samples that do not fill a step yet. @type {Float64Array[]} */
     this.rest = Array.from({ length: leads }, () => new Float64Array(0));
     /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: StreamBeat | null}[]} */
     this.found = [];
@@ -119,7 +130,7 @@ export class StreamClassifier {
   }
 
   /**
-   * Take one second.
+   * Take one step.
    * @param {Float64Array[]} data
    * @param {boolean} ended
    * @returns {Promise<StreamBeat[]>}
@@ -130,13 +141,16 @@ export class StreamClassifier {
     this.samples.append(data[this.lead]);
     this.band.push(data[this.lead]);
     if (ended) this.band.finish();
-    this.quality.look(ended);
+    if (ended || this.samples.stop % (QUALITY_STEPS * this.step) === 0) this.quality.look(ended);
     this.samples.forget(this.quality.needed);
+    this.lastPeak = peaks.at(-1) ?? this.lastPeak;
     for (const peak of peaks) this.found.push({ peak, cut: null, told: null });
     for (const one of this.found) one.cut ??= this.band.window(one.peak);
     const beats = await this.decided(ended);
     if (this.early && !ended) beats.push(...(await this.soon()));
     this.quality.forget(Math.min(this.before, this.quality.decided) - KEPT_S * this.fsHz);
+    const silent = Math.max(this.samples.stop - this.lastPeak - rint(DETECTED_WITHIN_S * this.fsHz), 0);
+    if (this.samples.stop) this.drift.quiet(this.samples.stop / this.fsHz, silent / this.fsHz);
     return beats;
   }
 
@@ -153,7 +167,9 @@ export class StreamClassifier {
     }
     const ready = this.withFeatures(ended);
     const answers = await this.classifier.answers(ready.map((one) => one.windowMv), ready.map((one) => /** @type {Float32Array} */ (one.rr)));
-    return [...answers.map((answer, i) => this.beat(ready[i], answer, "final")), ...withdrawn];
+    const beats = answers.map((answer, i) => this.beat(ready[i], answer, "final"));
+    beats.forEach((beat, i) => this.drift.add(beat, ready[i].windowMv));
+    return [...beats, ...withdrawn];
   }
 
   /**

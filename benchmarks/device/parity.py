@@ -149,7 +149,8 @@ def table_of(results: dict[str, Any]) -> str:
     python, node, chromium = (results["versions"][name] for name in ("python", *WHERE))
     ran = (
         f"Python with onnxruntime {python['onnxruntime']}; Node {node['node']} with onnxruntime-node "
-        f"{node['onnxruntime']}; {chromium['chromium'].replace('/', ' ')} with onnxruntime-web {chromium['onnxruntime']}."
+        f"{node['onnxruntime']}; {chromium['chromium'].replace('/', ' ')} with onnxruntime-web "
+        f"{chromium['onnxruntime']}."
     )
     return "\n".join([*table(columns, lines), "", ran])
 

@@ -1,6 +1,7 @@
-// Plays recordings as streams on the live page in headless Chromium, and prints what it said of changes as JSON.
+// Sends recordings to the live page in headless Chromium through a serial port, as fast as it takes them, and prints
+// what it said of changes as JSON.
 // node drift.mjs CHROMIUM GIVEN.json FOLDER for screenshots
-// GIVEN.json: {page, recordings: [[files]]}
+// GIVEN.json: {page, lines: [files of text]}
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -15,38 +16,49 @@ const browser = await puppeteer.launch({ executablePath: chromium, headless: tru
 const told = { errors: [], played: [] };
 const WAIT = { timeout: 500_000, polling: 100 };
 
-/** On the page: note every text of the warning, and whether it was to be seen. */
-function watch() {
-  const host = document.querySelector("#drift");
-  const note = () => window.said.push({ text: host.textContent, shown: host.checkVisibility(), role: host.getAttribute("role") });
+/** On the page, before all else: a serial port that sends what is written, and a watch on the warning. */
+function prepare(lines) {
+  const size = 20_000;
+  let at = 0;
+  const port = {
+    open: async () => undefined,
+    close: async () => undefined,
+    readable: new ReadableStream({
+      pull(controller) {
+        if (at < lines.length) controller.enqueue(new TextEncoder().encode(lines.slice(at, at + size)));
+        else controller.close();
+        at += size;
+      },
+    }),
+  };
+  Object.defineProperty(navigator, "serial", { value: { requestPort: async () => port } });
   window.said = [];
-  new MutationObserver(note).observe(host, { childList: true, characterData: true, subtree: true });
-  document.querySelector("#speed option").value = "1000"; // faster than a person would want it
-  document.querySelector("#speed").selectedIndex = 0;
+  document.addEventListener("DOMContentLoaded", () => {
+    const host = document.querySelector("#drift");
+    const note = () => window.said.push({ text: host.textContent, shown: host.checkVisibility(), role: host.getAttribute("role") });
+    new MutationObserver(note).observe(host, { childList: true, characterData: true, subtree: true });
+  });
 }
 
 try {
-  for (const [number, files] of given.recordings.entries()) {
+  for (const [number, file] of given.lines.entries()) {
     const page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 900 });
     page.on("pageerror", (error) => told.errors.push(String(error)));
     page.on("console", (message) => ["error", "warn"].includes(message.type()) && told.errors.push(message.text()));
+    await page.evaluateOnNewDocument(prepare, readFileSync(file, "utf8"));
     await page.goto(pathToFileURL(given.page).href);
     await page.waitForFunction(() => document.documentElement.dataset.ready === "yes", WAIT);
-    await page.evaluate(watch);
-    await (await page.$("#recording-files")).uploadFile(...files);
-    await page.waitForSelector("#play:not([disabled])", WAIT);
-    await page.click("#play");
-    await page.waitForFunction(() => window.said.some(({ text }) => text), WAIT);
+    await page.click("#serial");
+    await page.waitForFunction(() => window.said.some(({ text }) => text.includes("label some again")), WAIT);
     await page.screenshot({ path: `${folder}/changed-${number}.png`, fullPage: true });
     await page.waitForFunction(() => document.querySelector("#said").textContent.startsWith("Ended"), WAIT);
     const said = await page.evaluate(() => window.said);
     const ended = await page.$eval("#said", (one) => one.textContent);
+    await page.screenshot({ path: `${folder}/ended-${number}.png`, fullPage: true });
     await page.evaluate(axe);
     const faults = await page.evaluate(async () => (await window.axe.run()).violations.map((one) => one.id));
-    await page.click("#classify"); // what is asked anew begins without a warning
-    await page.waitForFunction(() => /^[0-9]+ beats\.$/.test(document.querySelector("#said").textContent), WAIT);
-    told.played.push({ said, ended, axe: faults, after: await page.$eval("#drift", (one) => one.textContent) });
+    told.played.push({ said, ended, axe: faults });
     await page.close();
   }
 } finally {

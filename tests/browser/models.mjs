@@ -42,7 +42,7 @@ function written(job, one) {
 async function serving(roots) {
   const server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url, "http://localhost").pathname);
-    if (path === "/") return response.end("<!doctype html><title>models</title><link rel="icon" href="data:,">");
+    if (path === "/") return response.end('<!doctype html><title>models</title><link rel="icon" href="data:,">');
     const inside = roots.some((root) => path === root || path.startsWith(root + sep));
     try {
       if (!inside || path.split("/").includes("..")) throw new Error("not here");

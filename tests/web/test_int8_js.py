@@ -30,6 +30,7 @@ def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("where", WHERE)
 def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, cohort_path: Path) -> None:
+    """A value between two steps of int8 may go to either (docs/int8.md): most logits are the same, some are not."""
     opened, cohort = open_bundle(bundle), open_cohort(cohort_path)
     jobs, expected = [], []
     for patient in (None, *opened.patients):
@@ -40,9 +41,11 @@ def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, coh
             classifier = opened.classifier(patient, int8=int8)
             expected.append((classifier.logits(window_mv, rr), classifier.certainty))
     found = in_models(where, *jobs)
-    for one, (other, certainty) in zip(found, expected, strict=True):
+    for job, one, (other, certainty) in zip(jobs, found, expected, strict=True):
         assert np.array_equal(one["found"].argmax(1), other.argmax(1))
-        assert np.abs(one["found"] - other).max() < 1e-3
+        apart = np.abs(one["found"] - other).max(axis=1)
+        assert apart.max() < (0.2 if job["int8"] else 1e-4)
+        assert np.median(apart) < 1e-4
         assert (one["temperature"], one["threshold"]) == (certainty.temperature, certainty.threshold)
     for one, other in zip(found[::2], found[1::2], strict=True):
         assert np.abs(one["found"] - other["found"]).max() > 1e-3  # it is the int8 form that ran

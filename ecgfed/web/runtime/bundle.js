@@ -2,10 +2,11 @@
 
 import { sha256 } from "./canonical.js";
 import { Classifier } from "./classifier.js";
-import { BundleError } from "./errors.js";
+import { BundleError, EcgfedError } from "./errors.js";
 import { checkGolden } from "./golden.js";
-import { MANIFEST, certaintyOf, checkGraph, farRuleOf, int8FormOf, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
-import { readMetadata } from "./onnx-metadata.js";
+import { MANIFEST, checkFacts, checkGraph, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
+import { certaintyOf, farRuleOf, int8FormOf } from "./manifest-models.js";
+import { batchOf, readMetadata } from "./onnx-metadata.js";
 import { checkSignature } from "./signatures.js";
 import { ZipFiles } from "./zip.js";
 
@@ -138,7 +139,7 @@ export class Bundle {
     return bytes;
   }
 
-  /** Return a graph's bytes, compared with the manifest by what it says of itself. @param {string} name */
+  /** Return a graph's bytes and what it takes and gives, compared with the manifest by what it says of itself. @param {string} name */
   async graph(name) {
     const where = `${this.files.name}/${name}`;
     const bytes = await this.read(name);
@@ -150,7 +151,7 @@ export class Bundle {
     }
     if (found.opset !== OPSET) throw new BundleError(where, `is of version ${found.opset} of ONNX's operations`, String(OPSET), "export it again");
     checkGraph(this.manifest, name, where, found.metadata);
-    return bytes;
+    return { bytes, outside: found.outside };
   }
 
   /** Read every file and compare it with the manifest, graphs by what they say of themselves too. */
@@ -174,6 +175,8 @@ export class Bundle {
     const far = farRuleOf(manifest);
     const chain = [];
     for (const name of form.chain) chain.push(await this.session(name));
+    const [takes, wanted] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
+    if (takes !== wanted) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, wanted, "export it again");
     return new Classifier({
       ort: this.ort, chain, far: far && (await this.session(far.graph)), farThreshold: far?.threshold ?? Infinity,
       classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form),
@@ -185,26 +188,38 @@ export class Bundle {
     return checkGolden(this);
   }
 
-  /** @param {string} name @returns {Promise<import("./classifier.js").Graph>} */
+  /** @param {string} name @returns {Promise<import("./classifier.js").Graph & {inputs: string[]}>} */
   async session(name) {
-    const bytes = await this.graph(name);
+    const { bytes, outside } = await this.graph(name);
     const where = `${this.files.name}/${name}`;
+    checkFacts(this.manifest, name, where, outside);
+    const batch = batchOf(outside, where);
     try {
-      return { name: where, session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
+      return { name: where, batch, inputs: outside.inputs.map((one) => one.name), session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
     } catch (problem) {
       throw new BundleError(where, `cannot be run (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
     }
   }
 }
 
+/** Refuse what is not ONNX Runtime. @param {any} ort */
+export function checkRuntime(ort) {
+  if (typeof ort?.InferenceSession?.create === "function" && typeof ort.Tensor === "function") return;
+  const pass = 'pass onnxruntime-node (in a page onnxruntime-web): import * as ort from "onnxruntime-node"';
+  throw new EcgfedError("ort", ort === undefined ? "is not given" : "is not ONNX Runtime", "openBundle(source, { ort })", pass);
+}
+
+/** @typedef {{ort: any, verify?: boolean, trusted?: string | string[], sessionOptions?: object}} Options */
 /**
  * Open a bundle.
  * @param {BundleSource} source a zip file's bytes, files by name or as dropped on a page, or an address
- * @param {{ort: any, verify?: boolean, trusted?: string | string[], sessionOptions?: object}} options ONNX Runtime
+ * @param {Options} [options] ONNX Runtime
  *     (`onnxruntime-node` or `-web`); verify false reads each file only when it is used; public keys in PEM, one of
  *     which has to have signed it
  */
-export async function openBundle(source, { ort, verify = true, trusted, sessionOptions = {} }) {
+export async function openBundle(source, options) {
+  const { ort, verify = true, trusted, sessionOptions = {} } = options ?? {};
+  checkRuntime(ort);
   const files = await filesOf(source);
   const bytes = await files.read(MANIFEST);
   const manifest = await readManifest(`${files.name}/${MANIFEST}`, bytes);

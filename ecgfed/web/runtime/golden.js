@@ -9,7 +9,7 @@ import { contextFeatures } from "./context.js";
 import { BundleError, EcgfedError, shown } from "./errors.js";
 import { Resampler } from "./fir.js";
 import { bandPass, bridgeSamples, fillGaps } from "./filters.js";
-import { modelsOf } from "./manifest.js";
+import { modelsOf } from "./manifest-models.js";
 import { argMax, rint } from "./numbers.js";
 import { NO_SIGNAL, leadQuality } from "./quality.js";
 import { Spans } from "./spans.js";

@@ -6,8 +6,8 @@ export interface Recording {
   name?: string;
   /** Sampling frequency in Hz, 100 to 20,000. */
   fsHz: number;
-  /** A row for each lead, in millivolt, NaN where there is no sample. */
-  signalsMv: (Float64Array | number[])[];
+  /** A row for each lead, in millivolt, NaN where there is no sample; whole-number arrays (an amplifier's steps) are refused. */
+  signalsMv: (Float64Array | Float32Array | number[])[];
   /** The leads' names, in the rows' order; the bundle's lead is looked for among them. */
   leads?: string[];
   /** Units as the file states them. */
@@ -144,11 +144,17 @@ export class StreamClassifier {
   );
   /** Whether the patient's beats have changed since the first minutes. */
   readonly drift: Drift;
-  /** Take the next samples, a row for each lead; return the beats that are decided now. */
-  push(chunkMv: (Float64Array | number[])[]): Promise<StreamBeat[]>;
-  /** Say that so many samples were not recorded. */
+  /** Samples that were handed over of this recording, gaps included, and the same in seconds. */
+  readonly seen: number;
+  readonly timeS: number;
+  /**
+   * Take the next samples in millivolt, a row for each lead, or of one lead its samples alone; return the beats that are
+   * decided now. With `atSample`, the recorder's number of the first of them, what was left out is a gap.
+   */
+  push(samplesMv: (Float64Array | Float32Array | number[])[] | Float64Array | Float32Array | number[], options?: { atSample?: number }): Promise<StreamBeat[]>;
+  /** Say that so many samples were not recorded, a week at most. */
   gap(samples: number): Promise<StreamBeat[]>;
-  /** End the stream; return the beats that are left. */
+  /** End the recording; return the beats that are left. The next `push` begins another one at sample 0. */
   finish(): Promise<StreamBeat[]>;
 }
 

@@ -45,7 +45,12 @@ async function opened() {
   return page;
 }
 
-const choose = async (page, id, files) => (await page.$(`#${id}`)).uploadFile(...files);
+/** Choose files; the same ones again are no change to a browser, so none are chosen first. */
+async function choose(page, id, files) {
+  const input = await page.$(`#${id}`);
+  await input.evaluate((one) => (one.value = ""));
+  await input.uploadFile(...files);
+}
 const until = (page, pattern) => page.waitForFunction((text) => new RegExp(text).test(document.querySelector("#said").textContent), WAIT, pattern);
 const later = () => new Promise((done) => setTimeout(done, LATER_MS));
 const state = (page) =>

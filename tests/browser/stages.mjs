@@ -201,6 +201,7 @@ const OWN = {
       const made = structuredClone(manifest);
       const inner = place.slice(0, -1).reduce((one, name) => one[name], made);
       if (remove) delete inner[place.at(-1)];
+      else if (!place.length) Object.assign(made, value);
       else if (!same) inner[place.at(-1)] = value;
       if ("digest" in made) made.digest = await digestOf(made, "digest");
       const { refused, failed } = await tried(() => readManifest("manifest.json", new TextEncoder().encode(JSON.stringify(made))));
@@ -208,6 +209,10 @@ const OWN = {
       told.push(refused ?? "");
     }
     return told;
+  },
+  async error_line(text) {
+    const { EcgfedError } = await load("errors.js");
+    return new EcgfedError("x", text).message;
   },
   async all_models(bundle) {
     runner ??= createRequire(import.meta.url)("onnxruntime-node");

@@ -58,7 +58,9 @@ def lead_table() -> str:
 
 def manifest_table() -> str:
     """Return the module of what manifests say of preprocessing and classes, but for the taps, which it computes."""
-    about = {name: part for name, part in preprocessing.preprocessing_about(0).items() if name not in preprocessing.TOLD}
+    about = {
+        name: part for name, part in preprocessing.preprocessing_about(0).items() if name not in preprocessing.TOLD
+    }
     taps = {name: part for name, part in about["filter"]["taps"].items() if name != "first_half_and_middle"}
     value = {
         "preprocessing": {**about, "filter": {**about["filter"], "taps": taps}},

@@ -1,7 +1,8 @@
 // Chooses other models, patients, leads and recordings on the live page while something goes on, in headless Chromium,
 // and prints what stands on the page afterwards as JSON.
 // node changes.mjs CHROMIUM GIVEN.json FOLDER for downloads
-// GIVEN.json: {page, first: [files], second: [files], bad: [files], bundle: [files], patient, lines: text of a serial port}
+// GIVEN.json: {page, first: [files], second: [files], bad: [files], bundle: [files], badBundle: [files],
+//     patient, lines: text of a serial port}
 import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
@@ -116,7 +117,7 @@ try {
   await until(page, "is open: every file");
   told.changed.bundle = await state(page);
   await classified(page);
-  await choose(page, "bundle-files", given.bad);
+  await choose(page, "bundle-files", given.badBundle);
   await page.waitForFunction(() => document.querySelector("#problem").textContent !== "", WAIT);
   told.changed.refusedBundle = await state(page);
 

@@ -48,12 +48,14 @@ def told(personal: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     second = write_record(folder, "second", "NNVNN" * 12, seed=4, annotate=False)
     (folder / "odd.bin").write_bytes(b"\x00\x01")
     shutil.make_archive(str(folder / "another"), "zip", MODEL)
+    (folder / "cut.zip").write_bytes((folder / "another.zip").read_bytes()[:-30])
     given = {
         "page": str(folder / "live.html"),
         "first": [f"{first}.hea", f"{first}.dat"],
         "second": [f"{second}.hea", f"{second}.dat"],
         "bad": [str(folder / "odd.bin")],
         "bundle": [str(folder / "another.zip")],
+        "badBundle": [str(folder / "cut.zip")],
         "patient": ecgfed.open_bundle(personal).patients[0],
         "lines": lines_of(second),
     }

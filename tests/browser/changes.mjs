@@ -133,7 +133,7 @@ try {
     await page.waitForFunction(() => document.querySelectorAll("#counts tr").length > 0, WAIT);
     await state(page);
     await act();
-    await until(page, name === "file" ? "^second: " : "^Choose ");
+    if (name === "file") await until(page, "^second: ");
     await later();
     told[`playing_${name}`] = await state(page);
   }

@@ -119,3 +119,35 @@ def test_the_table_of_widths_is_that_of_the_results(script: Callable[[str], Modu
         "\n<!-- end of what benchmarks/width/run.py writes -->",
     )
     assert page.split(begin)[1].split(end)[0] == script("width/run").rows_of(rows)
+
+
+def test_parity_by_hand(script: Callable[[str], ModuleType]) -> None:
+    parity = script("device/parity")
+    python = np.array([[1, 0], [0, 1], [2, 3]], np.float32)
+    other = np.array([[1, 0], [1, 0.5], [2, 3.25]], np.float32)
+    found = parity.compared(python, other)
+    assert found == {"max_logit_difference": 1.0, "same_labels": 2}
+    near = {"max_logit_difference": 0.25, "same_labels": 5}
+    rows = [
+        {"client": "a", "form": "float", "beats": 3, "node": found, "chromium": near},
+        {"client": "b", "form": "float", "beats": 6, "node": near, "chromium": near},
+        {"client": None, "form": "float", "beats": 9, "node": near, "chromium": found},
+        {"client": "a", "form": "int8", "beats": 3, "node": near, "chromium": near},
+    ]
+    own, int8, everyone = parity.summed(rows)
+    assert (own["whose"], own["form"], own["models"], own["beats"]) == ("patients", "float", 2, 9)
+    assert own["node"] == {"max_logit_difference": 1.0, "same_labels": 7}
+    assert own["chromium"] == {"max_logit_difference": 0.25, "same_labels": 10}
+    assert (int8["form"], int8["models"], everyone["whose"], everyone["beats"]) == ("int8", 1, "global", 9)
+
+
+def test_the_table_of_parity_is_that_of_its_results(script: Callable[[str], ModuleType]) -> None:
+    """And every model was asked about beats, with Python's labels but for what the table says."""
+    parity = script("device/parity")
+    results = json.loads((ROOT / "device" / "parity.json").read_text())
+    page = (ROOT / "device" / "README.md").read_text()
+    written = page.partition(parity.BEGIN)[2].partition(parity.END)[0].strip()
+    assert written == parity.table_of(results)
+    own = [row for row in results["rows"] if row["client"] is not None]
+    assert len({row["client"] for row in own}) == 46
+    assert all(0 <= row[where]["same_labels"] <= row["beats"] for row in results["rows"] for where in parity.WHERE)

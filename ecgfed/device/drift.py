@@ -5,6 +5,7 @@ done in any language in some lines (docs/stream.md). What each bound was chosen 
 takes is in benchmarks/drift.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -176,9 +177,8 @@ class Drift:
         if now.label[usual] * 4 < self.bounds.last or not first.size_uv[usual] or not now.size_uv[usual]:
             return 0.0, 0.0
         times = now.size_uv[usual] * first.label[usual] / (first.size_uv[usual] * now.label[usual])
-        one, other = (counts.shape_uv[usual].astype(np.float64) for counts in (first, now))
-        one, other = one - one.mean(), other - other.mean()
-        alike = float(one @ other) / max(float(np.sqrt((one @ one) * (other @ other))), 1e-9)
+        one, other = (_about_mean(counts.shape_uv[usual]) for counts in (first, now))
+        alike = _product(one, other) / max(math.sqrt(_product(one, one) * _product(other, other)), 1e-9)
         return (1 - alike) / self.bounds.shape, (max(times, 1 / times) - 1) / (self.bounds.size - 1)
 
     def add(
@@ -227,3 +227,14 @@ class Drift:
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
+
+
+def _about_mean(sums: NDArray[np.int64]) -> list[int]:
+    """Whole numbers less their mean, times how many there are: whole numbers again, the same in every language."""
+    total = int(sums.sum())
+    return [len(sums) * one - total for one in sums.tolist()]
+
+
+def _product(one: list[int], other: list[int]) -> float:
+    """The sum of products, rounded once."""
+    return float(sum(a * b for a, b in zip(one, other, strict=True)))

@@ -52,9 +52,33 @@ async function classifierOf({ bundle, patient = null, int8 = false, files = null
   return { opened, classifier: await opened.classifier(patient, { int8 }) };
 }
 
+const stateOf = ({ values, reasons, text, labelAgain }) => ({ values, reasons, text, labelAgain });
+
+/** Values that no JSON holds: typed arrays of every kind, undefined, samples that are not there. */
+function revived(value) {
+  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+  if (Array.isArray(value)) return value.map(revived);
+  if (value.nothing) return undefined;
+  if (value.number) return Number(value.number);
+  if (value.typed) return globalThis[value.typed].from(value.values, value.typed.startsWith("Big") ? BigInt : Number);
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, revived(one)]));
+}
+
+/** Do one thing; a refusal is its one line, any other error what it is called. */
+async function tried(work) {
+  try {
+    return { answer: await work() };
+  } catch (error) {
+    return error.name === "EcgfedError" ? { refused: error.message } : { failed: String(error) };
+  }
+}
+
 const OWN = {
   async exported(name) {
     return Object.keys(await load(name));
+  },
+  async constant(module, name) {
+    return (await load(module))[name];
   },
   async detected(signals, fsHz, lead, sizes) {
     const { QrsDetector } = await load("qrs.js");
@@ -109,6 +133,26 @@ const OWN = {
     for (const chunk of chunksOf(recording.signalsMv, sizes)) beats.push(...(await stream.push(chunk)));
     return { whole, beats: [...beats, ...(await stream.finish())] };
   },
+  async drifted(classes, bounds, beats, windowMv, quiet) {
+    const { Drift } = await load("drift.js");
+    const drift = new Drift(classes, bounds);
+    const states = beats.map((beat, i) => {
+      if (beat === null) drift.restart();
+      else drift.add(beat, windowMv[i]);
+      if (quiet[i]) drift.quiet(...quiet[i]);
+      return stateOf(drift);
+    });
+    return { states, events: drift.events };
+  },
+  async watched(which, recording, options, sizes, bounds) {
+    const [{ StreamClassifier }, { Drift }, { classifier }] = await Promise.all([load("stream.js"), load("drift.js"), classifierOf(which)]);
+    const drift = new Drift(classifier.classes.length, bounds);
+    const stream = new StreamClassifier(classifier, { fsHz: recording.fsHz, leads: recording.signalsMv.length, drift, ...options });
+    let beats = 0;
+    for (const chunk of chunksOf(recording.signalsMv, sizes)) beats += (await stream.push(chunk)).length;
+    beats += (await stream.finish()).length;
+    return { beats, events: drift.events, toldS: drift.toldS, ...stateOf(drift) };
+  },
   async with_gap(which, signals, fsHz, start, samples, said) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
     const stream = new StreamClassifier(classifier, { fsHz, leads: signals.length });
@@ -116,6 +160,68 @@ const OWN = {
     const between = said ? await stream.gap(samples) : await stream.push(signals.map((row) => row.subarray(start, start + samples)));
     const after = await stream.push(signals.map((row) => row.subarray(start + samples)));
     return [...before, ...between, ...after, ...(await stream.finish())].map((beat) => [beat.sample, beat.class, beat.flags]);
+  },
+  async steps(which, options, steps) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    const stream = new StreamClassifier(classifier, options);
+    const told = [];
+    for (const [call, ...args] of steps) {
+      const one = await tried(() => stream[call](...args.map(revived)));
+      const beats = one.answer?.map((beat) => [beat.sample, beat.class, beat.flags, beat.stage]);
+      told.push({ ...one, answer: undefined, beats: beats ?? [], seen: stream.seen });
+    }
+    return { told, events: stream.drift.events };
+  },
+  async unawaited(which, fsHz, signal) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    const stream = new StreamClassifier(classifier, { fsHz });
+    const mine = signal.slice();
+    const work = [stream.push(mine), stream.finish()];
+    mine.fill(0); // the caller's own again
+    work.push(stream.push(signal), stream.finish());
+    const found = (await Promise.all(work)).map((beats) => beats.map((beat) => [beat.sample, beat.class]));
+    return [[...found[0], ...found[1]], [...found[2], ...found[3]]];
+  },
+  async made(which, options) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    return Promise.all(options.map((one) => tried(async () => new StreamClassifier(classifier, revived(one)).seen)));
+  },
+  async classifying(which, recordings) {
+    const { classifier } = await classifierOf(which);
+    return Promise.all(recordings.map((one) => tried(async () => (await classifier.classify(revived(one))).length)));
+  },
+  async opening(path, options) {
+    const { openBundleAt } = await load("node.js");
+    return Promise.all(options.map((one) => tried(async () => (await openBundleAt(path, revived(one))).classes)));
+  },
+  async manifests(manifest, edits) {
+    const [{ readManifest }, { digestOf }] = await Promise.all([load("manifest.js"), load("canonical.js")]);
+    const told = [];
+    for (const { place, value, remove, same } of edits) {
+      const made = structuredClone(manifest);
+      const inner = place.slice(0, -1).reduce((one, name) => one[name], made);
+      if (remove) delete inner[place.at(-1)];
+      else if (!place.length) Object.assign(made, value);
+      else if (!same) inner[place.at(-1)] = value;
+      if ("digest" in made) made.digest = await digestOf(made, "digest");
+      const { refused, failed } = await tried(() => readManifest("manifest.json", new TextEncoder().encode(JSON.stringify(made))));
+      if (failed) throw new Error(failed);
+      told.push(refused ?? "");
+    }
+    return told;
+  },
+  async error_line(text) {
+    const { EcgfedError } = await load("errors.js");
+    return new EcgfedError("x", text).message;
+  },
+  async all_models(bundle) {
+    runner ??= createRequire(import.meta.url)("onnxruntime-node");
+    const { openBundleAt } = await load("node.js");
+    return tried(async () => {
+      const opened = await openBundleAt(bundle, { ort: runner });
+      for (const one of [null, ...opened.patients]) await opened.classifier(one);
+      return opened.patients.length;
+    });
   },
   async readAt(path, how) {
     return (await load("node.js")).readRecordingAt(path, how);

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.beats.labels import BUILT_IN
+from ecgfed.device import facts, preprocessing
 from ecgfed.record import lead_names
 
 RUNTIME = Path(__file__).resolve().parents[2] / "ecgfed" / "web" / "runtime"
@@ -54,8 +56,25 @@ def lead_table() -> str:
     )
 
 
+def manifest_table() -> str:
+    """Return the module of what manifests say of preprocessing and classes, but for the taps, which it computes."""
+    about = {
+        name: part for name, part in preprocessing.preprocessing_about(0).items() if name not in preprocessing.TOLD
+    }
+    taps = {name: part for name, part in about["filter"]["taps"].items() if name != "first_half_and_middle"}
+    value = {
+        "preprocessing": {**about, "filter": {**about["filter"], "taps": taps}},
+        "rr": {version: preprocessing.preprocessing_about(version)["rr"] for version in (1, 2)},
+        "aami": BUILT_IN["aami5"].symbols,
+        "escapes": sorted(facts._ESCAPES),
+    }
+    return _module(
+        "What a manifest says of preprocessing and classes (ecgfed/device/preprocessing.py, facts.py).", "TOLD", value
+    )
+
+
 #: File of the runtime -> its text.
-TABLES = {"qrs-weights.js": qrs_weights, "lead-table.js": lead_table}
+TABLES = {"qrs-weights.js": qrs_weights, "lead-table.js": lead_table, "manifest-table.js": manifest_table}
 
 if __name__ == "__main__":
     for name, made in TABLES.items():

@@ -114,7 +114,9 @@ def test_the_example_of_the_docs_runs(tmp_path: Path) -> None:
     (tmp_path / "example.mjs").write_text(example)
     done = subprocess.run([node, "example.mjs"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    first, second = done.stdout.splitlines()
+    first, second, golden = done.stdout.splitlines()
     expected = ecgfed.predict(record)
     assert first.split()[:3] == [str(len(expected)), str(expected.sample[0]), expected.names[0]]
     assert second == f"{len(expected)} true"
+    assert golden.startswith("all ")
+    assert golden.endswith(" stages agree with the golden vectors")

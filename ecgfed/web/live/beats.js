@@ -2,6 +2,12 @@
 
 /** @typedef {import("../runtime/index.d.ts").StreamBeat} StreamBeat */
 
+/**
+ * Who says what of what: a recording or stream and its lead, a model by its digest, or by its bundle's name where it has
+ * none, and whose it is.
+ * @typedef {{name: string, fsHz: number, lead: string, model: string, patient: string}} Source
+ */
+
 export class Beats {
   constructor() {
     /** @type {StreamBeat[]} */
@@ -43,14 +49,15 @@ export class Beats {
     return Math.round((60 * fsHz) / steps[steps.length >> 1]);
   }
 
-  /** A table as `ecgfed predict` writes it. @param {number} fsHz */
-  csv(fsHz) {
+  /** A table as `ecgfed predict` writes it, and in its last columns who said so. @param {Source} about */
+  csv({ fsHz, lead, model, patient }) {
     const quoted = (/** @type {string} */ text) => (/[",\n\r]|^[=+\-@\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const source = [model, patient, lead].map(quoted);
     const rows = this.all.filter((one) => one.stage === "final").map((one) => [
       one.sample, (one.sample / fsHz).toFixed(4), quoted(one.class), quoted(one.symbol), one.probability.toFixed(4), one.flags,
-      one.poorQuality, Number(one.uncertain), Number(one.far),
+      one.poorQuality, Number(one.uncertain), Number(one.far), ...source,
     ]);
-    const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far";
+    const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far,model,patient,lead";
     return `${[head, ...rows.map((row) => row.join(","))].join("\r\n")}\r\n`;
   }
 }

@@ -1,12 +1,12 @@
 /** A page that opens a bundle and a recording, or a stream, and draws what is said of every beat. */
 
-import { StreamClassifier } from "../runtime/stream.js";
 import { EcgfedError } from "../runtime/errors.js";
 import { chooseLead } from "../runtime/leads.js";
 import { openBundle } from "../runtime/bundle.js";
 import { readRecording } from "../runtime/recordings.js";
 import { Beats } from "./beats.js";
 import { asBundle, asNamed, bytesOf, chosenFiles, droppedFiles, isBundle } from "./files.js";
+import { listenerOf } from "./listener.js";
 import { fromBluetooth, fromSerial, hasBluetooth, hasSerial, play } from "./sources.js";
 import { Sheet, usualOf } from "./strip.js";
 
@@ -16,10 +16,17 @@ import { Sheet, usualOf } from "./strip.js";
 const MOVE_S = 5;
 const KEPT_S = 60;
 
+/** @param {import("../runtime/index.d.ts").Signature | null} signature */
+function signedBy(signature) {
+  if (signature === null) return "";
+  return signature.verified ? `, signed by ${signature.key}` : `, says it is signed by ${signature.key}, which this browser cannot check`;
+}
+
 /** @param {string} id @returns {any} */
 const element = (id) => document.getElementById(id);
 
-class Page {
+/** The page: what is open, what is chosen, what goes on, and what was said of it. */
+export class Page {
   /** @param {any} ort @param {PageData} data */
   constructor(ort, data) {
     this.ort = ort;
@@ -27,6 +34,7 @@ class Page {
     this.sheet = new Sheet(element("strip"));
     /** @type {any} */
     this.bundle = null;
+    this.bundleName = "";
     /** @type {any} */
     this.recording = null;
     this.beats = new Beats();
@@ -34,9 +42,18 @@ class Page {
     this.at = 0; // first sample of the sheet
     /** Samples of a stream's lead in use, and the number of the first. */
     this.live = { samples: new Float64Array(0), first: 0, fsHz: 0, lead: "", on: false };
-    /** @type {(() => void) | null} */
+    /** What the beats are of, and who said so. @type {import("./beats.js").Source} */
+    this.about = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
+    /** Stops the source that is at work. @type {(() => void) | null} */
     this.stop = null;
-    this.over = true; // no source is at work
+    this.turn = 0; // of what is open and chosen: what began in an earlier one writes nowhere
+    this.opening = 0; // the last bundle that was asked for
+    this.working = -1; // the turn whose work goes on
+  }
+
+  /** Whether something goes on that writes beats, or is about to. */
+  get busy() {
+    return this.working === this.turn || this.stop !== null;
   }
 
   /** Say what is going on, or what is wrong. @param {string} text @param {boolean} wrong */
@@ -45,42 +62,86 @@ class Page {
     element("problem").textContent = wrong ? text : "";
   }
 
-  /** Do what may go wrong; what does is one line. @param {() => Promise<void>} work */
-  async attempt(work) {
+  /** Say what went wrong in one line. @param {unknown} problem */
+  fail(problem) {
+    if (/** @type {any} */ (problem)?.name === "NotFoundError") return; // nothing was chosen
+    this.say(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
+    if (!(problem instanceof EcgfedError)) console.error(problem);
+  }
+
+  /**
+   * Do what may go wrong; of what nobody waits for any more nothing is said.
+   * @param {() => Promise<void>} work
+   * @param {() => boolean} [wanted] whether somebody does
+   */
+  async attempt(work, wanted) {
+    const { turn } = this;
+    this.working = turn;
+    this.enable();
     try {
       await work();
     } catch (problem) {
-      if (/** @type {any} */ (problem)?.name === "NotFoundError") return; // nothing was chosen
-      this.say(problem instanceof EcgfedError ? problem.message : `This page failed: ${problem instanceof Error ? problem.message : problem}`, true);
-      if (!(problem instanceof EcgfedError)) console.error(problem);
+      if (wanted ? wanted() : turn === this.turn) this.fail(problem);
     }
+    if (this.working === turn) this.working = -1;
     this.enable();
   }
 
   enable() {
-    const ready = this.bundle !== null && this.recording !== null && this.stop === null;
+    const ready = this.bundle !== null && this.recording !== null && !this.busy;
     element("classify").disabled = !ready;
     element("play").disabled = !ready;
     element("stop").disabled = this.stop === null;
-    element("serial").disabled = element("bluetooth").disabled = this.bundle === null || this.stop !== null;
+    element("serial").disabled = element("bluetooth").disabled = this.bundle === null || this.busy;
     const many = this.beats.all.length > 0;
     for (const id of ["save", "next"]) element(id).disabled = !many;
     for (const id of ["back", "forward"]) element(id).disabled = this.recording === null || this.live.on;
   }
 
+  /** Model, patient, lead or recording is another: a stream that plays is stopped, and what was said is gone. */
+  drop() {
+    const { stop } = this;
+    this.turn += 1;
+    this.stop = null;
+    stop?.();
+    this.forget();
+    element("result").hidden = this.recording === null;
+    this.show();
+    this.enable();
+  }
+
+  /** Another patient or lead was chosen. */
+  choose() {
+    this.drop();
+    if (this.recording) this.say('Choose "Classify" or "Play".');
+  }
+
   /** @param {Named[]} files */
   async take(files) {
     if (!files.length) return;
-    if (isBundle(files)) await this.openBundle(asBundle(files), files[0].path.split("/")[0]);
-    else await this.openRecording(files);
+    this.drop();
+    if (isBundle(files)) await this.attemptBundle(() => asBundle(files), files[0].path.split("/")[0]);
+    else await this.attempt(() => this.openRecording(files));
   }
 
-  /** @param {any} source @param {string} name */
-  async openBundle(source, name) {
+  /** Open a bundle, whatever else is chosen meanwhile but another one. @param {() => any} source @param {string} name */
+  async attemptBundle(source, name) {
+    this.opening += 1;
+    const { opening } = this;
+    const wanted = () => opening === this.opening;
+    await this.attempt(() => this.openBundle(source, name, wanted), wanted);
+  }
+
+  /** @param {() => any} source @param {string} name @param {() => boolean} wanted */
+  async openBundle(source, name, wanted) {
     this.say(`Opening ${name} \u2026`);
-    this.bundle = await openBundle(source, { ort: this.ort });
-    const { classes, patients, leads } = this.bundle;
-    element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}`;
+    const bundle = await openBundle(await source(), { ort: this.ort });
+    if (!wanted()) return;
+    this.bundle = bundle;
+    this.bundleName = name;
+    this.drop(); // what began with the bundle before is of that one
+    const { classes, patients, leads } = bundle;
+    element("model-said").textContent = `${name}: ${classes.length} classes (${classes.join(", ")}), lead ${leads.join(" or ")}${signedBy(bundle.signature)}`;
     const choice = element("patient");
     choice.replaceChildren(new Option("global model", ""), ...patients.map((/** @type {string} */ one) => new Option(one, one)));
     choice.disabled = patients.length === 0;
@@ -88,22 +149,33 @@ class Page {
     this.say(`${name} is open: every file is as its manifest says.`);
   }
 
-  /** @param {Named[]} files */
+  /** Of a recording that is refused nothing stays, nor of the one before. @param {Named[]} files */
   async openRecording(files) {
+    const { turn } = this;
+    this.closeRecording();
     this.say("Reading \u2026");
     const [fs, units] = [element("fs").value.trim(), element("units").value.trim()];
     const how = { ...(fs ? { fsHz: Number(fs) } : {}), ...(units ? { units } : {}) };
-    this.recording = readRecording(await asNamed(files), how);
+    const named = await asNamed(files);
+    if (turn !== this.turn) return;
+    this.recording = readRecording(named, how);
     const { name, leads, fsHz, signalsMv } = this.recording;
     element("lead").replaceChildren(...leads.map((/** @type {string} */ one, /** @type {number} */ i) => new Option(one, String(i))));
     element("lead").disabled = leads.length < 2;
-    this.forget();
     this.chooseLead();
     this.at = 0;
     element("result").hidden = false;
     this.show();
     const seconds = signalsMv[0].length / fsHz;
     this.say(`${name}: ${leads.join(", ")}, ${fsHz} Hz, ${EcgPaper.clock(seconds, 0)}. Choose "Classify" or "Play".`);
+  }
+
+  closeRecording() {
+    this.recording = null;
+    element("lead").replaceChildren(new Option("none"));
+    element("lead").disabled = true;
+    element("lead-said").textContent = "";
+    element("result").hidden = true;
   }
 
   /** Take the bundle's lead where the recording has it. */
@@ -123,64 +195,43 @@ class Page {
     this.beats = new Beats();
     this.usual = "";
     this.live = { samples: new Float64Array(0), first: 0, fsHz: 0, lead: "", on: false };
+    this.warn("");
     this.count();
+  }
+
+  /** Say that the beats have changed, once for each change. @param {string} text */
+  warn(text) {
+    const host = element("drift");
+    if (host.textContent !== text) host.textContent = text;
   }
 
   classifier() {
     return this.bundle.classifier(element("patient").value || null);
   }
 
+  /** Who says what of what, as a saved table has it. @param {string} name @param {number} fsHz @param {string} lead */
+  source(name, fsHz, lead) {
+    const model = this.bundle.manifest.digest ?? this.bundleName;
+    return { name, fsHz, lead, model, patient: element("patient").value || "global model" };
+  }
+
   async classify() {
+    const { turn, recording } = this;
+    const lead = Number(element("lead").value);
+    this.forget();
+    this.about = this.source(recording.name, recording.fsHz, recording.leads[lead]);
+    this.show();
     this.say("Finding and classifying every beat \u2026");
     await new Promise((done) => setTimeout(done, 30)); // so that it is drawn
     const classifier = await this.classifier();
-    const beats = await classifier.classify(this.recording, { lead: Number(element("lead").value) });
-    this.forget();
+    const beats = await classifier.classify(recording, { lead });
+    if (turn !== this.turn) return;
     this.beats.add(beats.map((/** @type {any} */ one) => ({ ...one, stage: "final" })));
     this.usual = usualOf(this.beats.all);
     this.count();
     this.show();
     this.say(`${beats.length} beats.`);
     element("strip").focus();
-  }
-
-  /** What a source tells, for a classifier. @returns {Promise<import("./sources.js").Listener>} */
-  async listener() {
-    const classifier = await this.classifier();
-    /** @type {any} */
-    let stream = null;
-    let lead = 0;
-    this.forget();
-    this.over = false;
-    return {
-      begin: async (about) => {
-        lead = this.leadOf(about.leads);
-        stream = new StreamClassifier(classifier, { fsHz: about.fsHz, leads: about.leads.length, lead, early: true });
-        this.live = { samples: new Float64Array(0), first: 0, fsHz: about.fsHz, lead: about.leads[lead], on: true };
-        element("result").hidden = false;
-        this.say(`Listening: ${about.leads.join(", ")}, ${about.fsHz} Hz.`);
-      },
-      samples: async (chunk) => {
-        this.keep(chunk[lead]);
-        this.tell(await stream.push(chunk));
-      },
-      end: async (problem) => {
-        this.stop = null;
-        this.over = true;
-        await this.attempt(async () => {
-          if (stream) this.tell(await stream.finish());
-          this.live.on = false;
-          if (problem) throw problem;
-          this.say(`Ended: ${this.beats.all.length} beats.`);
-        });
-      },
-    };
-  }
-
-  /** The lead in use of a stream. @param {string[]} leads */
-  leadOf(leads) {
-    if (this.recording && leads.join() === this.recording.leads.join()) return Number(element("lead").value);
-    return chooseLead(leads, "stream", this.bundle.leads);
   }
 
   /** @param {Float64Array} fresh */
@@ -258,44 +309,50 @@ class Page {
   }
 
   save() {
-    const fsHz = this.recording?.fsHz ?? this.live.fsHz;
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([this.beats.csv(fsHz)], { type: "text/csv" }));
-    link.download = `${(this.recording?.name ?? "stream").replace(/[^A-Za-z0-9_.-]/g, "_")}-beats.csv`;
+    link.href = URL.createObjectURL(new Blob([this.beats.csv(this.about)], { type: "text/csv" }));
+    link.download = `${this.about.name.replace(/[^A-Za-z0-9_.-]/g, "_")}-beats.csv`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
-  /** @param {() => Promise<() => void>} source */
-  async listen(source) {
+  /** Listen to a source, where nothing else goes on. @param {any} recording @param {(listener: import("./sources.js").Listener) => Promise<() => void> | (() => void)} source */
+  async listen(recording, source) {
+    if (this.busy) return;
+    const { turn } = this;
+    let over = false; // a short one may have ended before it has begun
     await this.attempt(async () => {
-      const stop = await source();
-      this.stop = this.over ? null : stop; // a short one may have ended by now
+      const stop = await source(await listenerOf(this, recording, () => (over = true)));
+      if (turn !== this.turn) stop();
+      else if (!over) this.stop = stop;
     });
   }
 
   wire() {
     const on = (/** @type {string} */ id, /** @type {string} */ event, /** @type {() => any} */ work) => element(id).addEventListener(event, work);
-    on("classify", "click", () => this.attempt(() => this.classify()));
+    on("classify", "click", () => this.busy || this.attempt(() => this.classify()));
     const speed = () => Number(element("speed").value);
-    on("play", "click", () => this.listen(async () => play(this.recording, speed, await this.listener())));
-    on("serial", "click", () => this.listen(async () => fromSerial(await this.listener())));
-    on("bluetooth", "click", () => this.listen(async () => fromBluetooth(await this.listener())));
+    on("play", "click", () => {
+      const { recording } = this;
+      this.listen(recording, (listener) => play(recording, speed, listener));
+    });
+    on("serial", "click", () => this.listen(null, fromSerial));
+    on("bluetooth", "click", () => this.listen(null, fromBluetooth));
     on("stop", "click", () => this.stop?.());
     on("back", "click", () => this.move(-MOVE_S));
     on("forward", "click", () => this.move(MOVE_S));
     on("next", "click", () => this.next());
     on("save", "click", () => this.save());
-    on("lead", "change", () => this.show());
+    for (const id of ["lead", "patient"]) on(id, "change", () => this.choose());
     for (const id of ["bundle-files", "bundle-folder", "recording-files"]) {
-      on(id, "change", () => this.attempt(() => this.take(chosenFiles(element(id)))));
+      on(id, "change", () => this.take(chosenFiles(element(id))));
     }
     window.addEventListener("resize", () => this.show());
     document.addEventListener("dragover", (event) => event.preventDefault());
     document.addEventListener("drop", (event) => {
       event.preventDefault();
       const dropped = event.dataTransfer;
-      if (dropped) this.attempt(async () => this.take(await droppedFiles(dropped)));
+      if (dropped) droppedFiles(dropped).then((files) => this.take(files)).catch((problem) => this.fail(problem));
     });
     document.addEventListener("keydown", (event) => this.key(event));
     element("serial").hidden = !hasSerial();
@@ -320,20 +377,21 @@ class Page {
   async begin() {
     this.wire();
     this.enable();
+    const { wasm, bundle, bundle_name: name } = this.data;
+    this.say("Starting \u2026");
     await this.attempt(async () => {
-      const { wasm, bundle, bundle_name: name } = this.data;
-      this.say("Starting \u2026");
       if (wasm !== null) this.ort.env.wasm.wasmBinary = await bytesOf(wasm, true);
       this.ort.env.wasm.numThreads = 1;
-      if (bundle === null) {
-        this.say("Open a bundle.");
-        return;
-      }
-      const files = new Map();
-      for (const [path, text] of Object.entries(bundle)) files.set(path, await bytesOf(text, false));
-      await this.openBundle(files, name);
-      this.say("Drop a recording on this page.");
     });
+    if (bundle === null) this.say("Open a bundle.");
+    else {
+      await this.attemptBundle(async () => {
+        const files = new Map();
+        for (const [path, text] of Object.entries(bundle)) files.set(path, await bytesOf(text, false));
+        return files;
+      }, name);
+      if (this.bundle !== null && this.recording === null && !this.busy) this.say("Drop a recording on this page.");
+    }
     document.documentElement.dataset.ready = "yes";
   }
 }

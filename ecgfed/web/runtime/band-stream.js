@@ -28,9 +28,15 @@ export class BandStream {
 
   /** Take the next samples of the lead, NaN where there is none. @param {Float64Array} samples */
   push(samples) {
-    for (const one of samples) {
-      if (Number.isFinite(one)) this.valid(one);
-      else this.missing();
+    for (let i = 0; i < samples.length; ) {
+      if (Number.isFinite(samples[i])) {
+        this.valid(samples[i]);
+        i += 1;
+        continue;
+      }
+      const start = i;
+      while (i < samples.length && !Number.isFinite(samples[i])) i += 1;
+      this.missing(i - start);
     }
     this.filter();
   }
@@ -44,8 +50,9 @@ export class BandStream {
     this.filter();
   }
 
-  missing() {
-    this.pending += 1;
+  /** Take a gap, or its next part. @param {number} many */
+  missing(many) {
+    this.pending += many;
     if (this.last === null || (!this.holding && this.pending <= this.longest)) return;
     this.holding = true;
     const half = Math.floor(this.longest / 2);
@@ -85,8 +92,11 @@ export class BandStream {
     if (this.bridged.stop === 0) this.begin(value);
     if (many > this.kept) {
       this.bridged.jump(this.bridged.stop + many - this.kept);
-      this.filtered.jump(this.bridged.start + this.half);
       this.bridged.repeat(value, this.kept);
+      // one sum stands for all whose samples are the same: hours of a gap are no work
+      const [first, alike] = [this.bridged.start, this.kept - 2 * this.half];
+      this.filtered.jump(first + this.half);
+      this.filtered.repeat(inner(this.bridged.part(first, first + this.taps.length), this.taps)[0], alike);
     } else {
       this.bridged.repeat(value, many);
     }

@@ -2,13 +2,19 @@
 
 import { sha256 } from "./canonical.js";
 import { Classifier } from "./classifier.js";
-import { BundleError } from "./errors.js";
-import { MANIFEST, certaintyOf, checkGraph, farRuleOf, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
-import { readMetadata } from "./onnx-metadata.js";
+import { BundleError, EcgfedError } from "./errors.js";
+import { checkGolden } from "./golden.js";
+import { MANIFEST, checkFacts, checkGraph, leadsOf, readManifest, rrVersionOf } from "./manifest.js";
+import { certaintyOf, farRuleOf, int8FormOf } from "./manifest-models.js";
+import { batchOf, readMetadata } from "./onnx-metadata.js";
+import { checkSignature } from "./signatures.js";
 import { ZipFiles } from "./zip.js";
 
 /** @typedef {import("./index.d.ts").BundleSource} BundleSource */
-/** @typedef {{name: string, read: (name: string) => Promise<Uint8Array>}} Files */
+/**
+ * Files by name; `has` is null of an address, where nobody can look what is there.
+ * @typedef {{name: string, has: (name: string) => boolean | null, read: (name: string) => Promise<Uint8Array>}} Files
+ */
 
 const OPSET = 18;
 const MOST_BYTES = 512 << 20;
@@ -40,6 +46,7 @@ function inMemory(name, map) {
   const root = manifest.reduce((short, path) => (path.length < short.length ? path : short), manifest[0] ?? MANIFEST).slice(0, -MANIFEST.length);
   return {
     name,
+    has: (file) => map.has(`${root}${file}`),
     async read(file) {
       const found = map.get(`${root}${file}`);
       if (found === undefined) throw new BundleError(`${name}/${file}`, "does not exist", "a file of the bundle", "export again");
@@ -67,7 +74,7 @@ async function filesOf(source) {
     const url = new URL(source, base);
     if (url.pathname.endsWith(".zip")) return new ZipFiles(url.href, await fetched(url));
     const folder = new URL(url.href.endsWith("/") ? url.href : `${url.href}/`);
-    return { name: folder.href, read: (file) => fetched(new URL(file, folder)) };
+    return { name: folder.href, has: () => null, read: (file) => fetched(new URL(file, folder)) };
   }
   if (source instanceof Map) return inMemory("bundle", source);
   if (Symbol.iterator in source) {
@@ -85,10 +92,12 @@ export class Bundle {
    * @param {import("./manifest.js").Manifest} manifest
    * @param {any} ort
    * @param {object} sessionOptions
+   * @param {import("./index.d.ts").Signature | null} signature
    */
-  constructor(files, manifest, ort, sessionOptions) {
+  constructor(files, manifest, ort, sessionOptions, signature) {
     this.files = files;
     this.manifest = manifest;
+    this.signature = signature;
     this.ort = ort;
     this.sessionOptions = sessionOptions;
   }
@@ -130,7 +139,7 @@ export class Bundle {
     return bytes;
   }
 
-  /** Return a graph's bytes, compared with the manifest by what it says of itself. @param {string} name */
+  /** Return a graph's bytes and what it takes and gives, compared with the manifest by what it says of itself. @param {string} name */
   async graph(name) {
     const where = `${this.files.name}/${name}`;
     const bytes = await this.read(name);
@@ -142,7 +151,7 @@ export class Bundle {
     }
     if (found.opset !== OPSET) throw new BundleError(where, `is of version ${found.opset} of ONNX's operations`, String(OPSET), "export it again");
     checkGraph(this.manifest, name, where, found.metadata);
-    return bytes;
+    return { bytes, outside: found.outside };
   }
 
   /** Read every file and compare it with the manifest, graphs by what they say of themselves too. */
@@ -162,39 +171,59 @@ export class Bundle {
       throw new BundleError(this.files.name, `has no patient '${patient}'`, known, "name none for the global model");
     }
     const entry = patient === null ? manifest.global : manifest.patients[patient];
-    const names = options.int8 ? entry.int8?.chain : entry.chain;
-    if (!names) throw new BundleError(this.files.name, "has no int8 form of this model", "one made by 'ecgfed export --int8'");
+    const form = options.int8 ? int8FormOf(this.files.name, manifest, patient) : entry;
     const far = farRuleOf(manifest);
     const chain = [];
-    for (const name of names) chain.push(await this.session(name));
+    for (const name of form.chain) chain.push(await this.session(name));
+    const [takes, wanted] = [chain[0].inputs.slice().sort().join(" and "), Object.keys(manifest.inputs).sort().join(" and ")];
+    if (takes !== wanted) throw new BundleError(chain[0].name, `takes ${takes || "nothing"}`, wanted, "export it again");
     return new Classifier({
       ort: this.ort, chain, far: far && (await this.session(far.graph)), farThreshold: far?.threshold ?? Infinity,
-      classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, entry),
+      classes: this.classes, symbols: this.symbols, leads: this.leads, rrVersion: this.rrVersion, certainty: certaintyOf(manifest, form),
     });
   }
 
-  /** @param {string} name @returns {Promise<import("./classifier.js").Graph>} */
+  /** Compute its golden vectors again, stage by stage, for the global model and each patient's, and compare. */
+  checkGolden() {
+    return checkGolden(this);
+  }
+
+  /** @param {string} name @returns {Promise<import("./classifier.js").Graph & {inputs: string[]}>} */
   async session(name) {
-    const bytes = await this.graph(name);
+    const { bytes, outside } = await this.graph(name);
     const where = `${this.files.name}/${name}`;
+    checkFacts(this.manifest, name, where, outside);
+    const batch = batchOf(outside, where);
     try {
-      return { name: where, session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
+      return { name: where, batch, inputs: outside.inputs.map((one) => one.name), session: await this.ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...this.sessionOptions }) };
     } catch (problem) {
       throw new BundleError(where, `cannot be run (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
     }
   }
 }
 
+/** Refuse what is not ONNX Runtime. @param {any} ort */
+export function checkRuntime(ort) {
+  if (typeof ort?.InferenceSession?.create === "function" && typeof ort.Tensor === "function") return;
+  const pass = 'pass onnxruntime-node (in a page onnxruntime-web): import * as ort from "onnxruntime-node"';
+  throw new EcgfedError("ort", ort === undefined ? "is not given" : "is not ONNX Runtime", "openBundle(source, { ort })", pass);
+}
+
+/** @typedef {{ort: any, verify?: boolean, trusted?: string | string[], sessionOptions?: object}} Options */
 /**
  * Open a bundle.
  * @param {BundleSource} source a zip file's bytes, files by name or as dropped on a page, or an address
- * @param {{ort: any, verify?: boolean, sessionOptions?: object}} options ONNX Runtime (`onnxruntime-node` or `-web`);
- *     verify false reads each file only when it is used
+ * @param {Options} [options] ONNX Runtime
+ *     (`onnxruntime-node` or `-web`); verify false reads each file only when it is used; public keys in PEM, one of
+ *     which has to have signed it
  */
-export async function openBundle(source, { ort, verify = true, sessionOptions = {} }) {
+export async function openBundle(source, options) {
+  const { ort, verify = true, trusted, sessionOptions = {} } = options ?? {};
+  checkRuntime(ort);
   const files = await filesOf(source);
-  const manifest = await readManifest(`${files.name}/${MANIFEST}`, await files.read(MANIFEST));
-  const bundle = new Bundle(files, manifest, ort, sessionOptions);
+  const bytes = await files.read(MANIFEST);
+  const manifest = await readManifest(`${files.name}/${MANIFEST}`, bytes);
+  const bundle = new Bundle(files, manifest, ort, sessionOptions, await checkSignature(files, bytes, trusted));
   if (verify) await bundle.verify();
   return bundle;
 }

@@ -3,14 +3,20 @@
 import { detectAroundGaps } from "./around-gaps.js";
 import { BundleError, RecordError } from "./errors.js";
 import { chooseLead } from "./leads.js";
+import { millivoltRow, shapeOf } from "./millivolt.js";
 import { argMax } from "./numbers.js";
 import { REASONS, leadQuality } from "./quality.js";
+import { checkFs } from "./units.js";
 import { RR_NAMES, WINDOW_SAMPLES, windowSpan, windowsAround } from "./windows.js";
 
 /** @typedef {import("./index.d.ts").Beat} Beat */
 /** @typedef {import("./index.d.ts").Recording} Recording */
 /** @typedef {import("./windows.js").Windows} Windows */
-/** @typedef {{name: string, session: any}} Graph a graph's file and its session in ONNX Runtime */
+/**
+ * A graph's file, its session in ONNX Runtime, and how many examples it takes at once, no more and no fewer; null where
+ * that is open.
+ * @typedef {{name: string, session: any, batch: number | null}} Graph
+ */
 /** @typedef {{label: number, probability: Float32Array, far: boolean, uncertain: boolean}} Answer */
 
 /** Examples that are run at once. */
@@ -112,18 +118,51 @@ export class Classifier {
     if (outputNames.length !== 1 || inputNames.some((/** @type {string} */ name) => !feeds[name])) {
       throw new BundleError(graph.name, `takes ${inputNames.join(" and ")}, gives ${outputNames.join(" and ")}`, "what its chain gives it, and one value");
     }
-    const given = Object.fromEntries(inputNames.map((/** @type {string} */ name) => [name, feeds[name]]));
+    const size = graph.batch ?? beats;
+    const found = [];
+    for (let start = 0; start < beats; start += size) {
+      const given = Object.fromEntries(inputNames.map((/** @type {string} */ name) => [name, this.part(feeds[name], start, size, beats)]));
+      found.push(await this.runPart(graph, given, size));
+    }
+    const width = found[0].dims[1];
+    const whole = found.length === 1 && size === beats;
+    const data = whole ? found[0].data : new Float32Array(found.length * size * width);
+    if (!whole) found.forEach((one, i) => data.set(one.data, i * size * width));
+    const tensor = whole ? found[0] : new this.ort.Tensor("float32", data.slice(0, beats * width), [beats, width]);
+    const rows = Array.from({ length: beats }, (_, i) => data.slice(i * width, (i + 1) * width));
+    return { name: outputNames[0], width, tensor, rows };
+  }
+
+  /**
+   * Return some examples of a batch, the last one filling up what a graph takes at once.
+   * @param {any} tensor
+   * @param {number} start
+   * @param {number} size
+   * @param {number} beats
+   */
+  part(tensor, start, size, beats) {
+    if (size === beats) return tensor;
+    const width = tensor.data.length / beats;
+    const data = new Float32Array(size * width);
+    for (let i = 0; i < size; i += 1) {
+      const at = Math.min(start + i, beats - 1);
+      data.set(tensor.data.subarray(at * width, (at + 1) * width), i * width);
+    }
+    return new this.ort.Tensor("float32", data, [size, ...tensor.dims.slice(1)]);
+  }
+
+  /** @param {Graph} graph @param {Record<string, any>} given @param {number} beats */
+  async runPart(graph, given, beats) {
     let tensor;
     try {
-      tensor = (await graph.session.run(given))[outputNames[0]];
+      tensor = (await graph.session.run(given))[graph.session.outputNames[0]];
     } catch (problem) {
       throw new BundleError(graph.name, `failed on ${beats} beats (${problem instanceof Error ? problem.message : problem})`, "", "export it again");
     }
     const { data, dims } = tensor;
     if (!(data instanceof Float32Array) || dims.length !== 2 || dims[0] !== beats) throw new BundleError(graph.name, `gave shape ${dims}`, "a row for each beat");
     if (!data.every(Number.isFinite)) throw new BundleError(graph.name, "gives numbers that are not finite", "finite numbers", "train and export again");
-    const rows = Array.from({ length: beats }, (_, i) => data.slice(i * dims[1], (i + 1) * dims[1]));
-    return { name: outputNames[0], width: dims[1], tensor, rows };
+    return tensor;
   }
 
   /**
@@ -134,24 +173,25 @@ export class Classifier {
    */
   async answers(windowMv, rr) {
     const logits = await this.logits(windowMv, rr);
-    const far = await this.farOf(windowMv);
+    const distance = await this.distances(windowMv);
     const { temperature, threshold } = this.certainty;
     return logits.map((row, i) => {
       const probability = softmax(row, temperature);
       const label = argMax(probability);
-      const uncertain = probability[label] < f(threshold) || threshold >= 1 || far[i];
-      return { label, probability, far: far[i], uncertain };
+      const far = distance !== null && distance[i] > this.farThreshold;
+      const uncertain = probability[label] < f(threshold) || threshold >= 1 || far;
+      return { label, probability, far, uncertain };
     });
   }
 
-  /** @param {Float32Array[]} windowMv @returns {Promise<boolean[]>} */
-  async farOf(windowMv) {
-    if (this.far === null) return windowMv.map(() => false);
-    const found = [];
+  /** How far beats are from typical ones; null where nobody can say. @param {Float32Array[]} windowMv */
+  async distances(windowMv) {
+    if (this.far === null) return null;
+    const found = new Float32Array(windowMv.length);
     for (let start = 0; start < windowMv.length; start += AT_ONCE) {
       const some = windowMv.slice(start, start + AT_ONCE);
       const { rows } = await this.run(this.far, { window: this.tensor("window", some, [1, WINDOW_SAMPLES]) }, some.length);
-      found.push(...rows.map((/** @type {Float32Array} */ row) => row[0] > this.farThreshold));
+      rows.forEach((/** @type {Float32Array} */ row, /** @type {number} */ i) => (found[start + i] = row[0]));
     }
     return found;
   }
@@ -197,10 +237,16 @@ export class Classifier {
 
 /** Refuse what is no recording; return its samples as float64. @param {Recording} recording */
 export function checkedRecording(recording) {
+  if (recording === null || typeof recording !== "object") {
+    throw new RecordError("recording", `is ${recording === null ? "null" : typeof recording}`, "{ fsHz, signalsMv, leads }", "read one with readRecording");
+  }
   const name = recording.name ?? "recording";
   const { fsHz } = recording;
-  if (!(fsHz >= 100 && fsHz <= 20000)) throw new RecordError(name, `sampling frequency ${fsHz} Hz`, "100 to 20000 Hz", "say the recording's own");
-  const signalsMv = recording.signalsMv.map((row) => (row instanceof Float64Array ? row : Float64Array.from(row)));
+  checkFs(fsHz, name, String(fsHz).slice(0, 40), "say the recording's own");
+  if (!Array.isArray(recording.signalsMv) || recording.signalsMv.some((row) => typeof row === "number")) {
+    throw new RecordError(name, `signalsMv: ${shapeOf(recording.signalsMv)}`, "an array with a row for each lead");
+  }
+  const signalsMv = recording.signalsMv.map((row, i) => millivoltRow(row, `${name}, row ${i} of signalsMv`));
   if (!signalsMv.length || !signalsMv[0].length) throw new RecordError(name, "holds no samples");
   if (signalsMv.some((row) => row.length !== signalsMv[0].length)) throw new RecordError(name, "has leads of different lengths", "one length");
   return { fsHz, signalsMv };

@@ -1,8 +1,11 @@
 /** One line for whatever a file or a caller did wrong, as ecgfed/errors.py says it. */
 
-/** @param {string} text a stranger's text @param {number} most */
+const LINE_ENDS = /\r\n|[\t\n\r\u0085\u2028\u2029]/g;
+
+/** Text that can be shown, on one line: line ends become spaces. @param {string} text a stranger's text @param {number} most */
 export function shown(text, most = 100) {
-  const plain = Array.from(String(text), (one) => (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u.test(one) ? "\ufffd" : one)).join("");
+  const line = String(text).replace(LINE_ENDS, " ");
+  const plain = Array.from(line, (one) => (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u.test(one) ? "\ufffd" : one)).join("");
   return plain.length > most ? `${plain.slice(0, most - 3)}...` : plain;
 }
 

@@ -6,8 +6,8 @@ export interface Recording {
   name?: string;
   /** Sampling frequency in Hz, 100 to 20,000. */
   fsHz: number;
-  /** A row for each lead, in millivolt, NaN where there is no sample. */
-  signalsMv: (Float64Array | number[])[];
+  /** A row for each lead, in millivolt, NaN where there is no sample; whole-number arrays (an amplifier's steps) are refused. */
+  signalsMv: (Float64Array | Float32Array | number[])[];
   /** The leads' names, in the rows' order; the bundle's lead is looked for among them. */
   leads?: string[];
   /** Units as the file states them. */
@@ -66,25 +66,62 @@ export class EcgfedError extends Error {}
 export class BundleError extends EcgfedError {}
 export class RecordError extends EcgfedError {}
 
+/** One stage of a check: what was computed, the largest difference from what the bundle says, and the largest let through. */
+export interface GoldenStage {
+  name: string;
+  /** Infinity where another number of values came out. */
+  difference: number;
+  tolerance: number;
+  unit: string;
+  agrees: boolean;
+}
+
+/** What a check of golden vectors found. */
+export interface GoldenCheck {
+  readonly stages: GoldenStage[];
+  /** The first stage that differs, the one at fault; null where all agree. */
+  readonly first: GoldenStage | null;
+  readonly agrees: boolean;
+  /** One line. */
+  readonly text: string;
+}
+
+/** Who signed a bundle. */
+export interface Signature {
+  /** Fingerprint of the signer's public key. */
+  key: string;
+  /** Whether it was checked and holds; false where this runtime does not know Ed25519. */
+  verified: boolean;
+  /** Whether the key is one of those that were named. */
+  trusted: boolean;
+}
+
 /** An opened bundle, its files verified. */
 export class Bundle {
   readonly manifest: Record<string, any>;
+  /** Who signed it, or null; of a folder's address it is asked for only with `trusted`. */
+  readonly signature: Signature | null;
   readonly classes: string[];
   readonly symbols: string[];
   readonly patients: string[];
   readonly leads: string[];
   /** Version of the RR features that its graphs take, 0 for none. */
   readonly rrVersion: 0 | 1 | 2;
-  /** Return a patient's classifier, or the global one. */
+  /** Return a patient's classifier, or the global one; with `int8` its int8 form, where export accepted one. */
   classifier(patient?: string | null, options?: { int8?: boolean }): Promise<Classifier>;
   /** Read every file and compare it with the manifest. */
   verify(): Promise<void>;
+  /** Compute the bundle's golden vectors again, stage by stage, for every model it holds, and compare. */
+  checkGolden(): Promise<GoldenCheck>;
 }
 
-/** Open a bundle; every file is compared with the manifest unless `verify` is false: then each when it is used. */
+/**
+ * Open a bundle; every file is compared with the manifest unless `verify` is false: then each when it is used. With
+ * `trusted`, public keys in PEM, one of them has to have signed it.
+ */
 export function openBundle(
   source: BundleSource,
-  options: { ort: OnnxRuntime; verify?: boolean; sessionOptions?: object },
+  options: { ort: OnnxRuntime; verify?: boolean; trusted?: string | string[]; sessionOptions?: object },
 ): Promise<Bundle>;
 
 /** A chain of graphs with what its probabilities are worth. */
@@ -103,14 +140,77 @@ export class Classifier {
 export class StreamClassifier {
   constructor(
     classifier: Classifier,
-    options: { fsHz: number; leads?: number; lead?: number; railsMv?: number[]; early?: boolean },
+    options: { fsHz: number; leads?: number; lead?: number; railsMv?: number[]; early?: boolean; drift?: Drift },
   );
-  /** Take the next samples, a row for each lead; return the beats that are decided now. */
-  push(chunkMv: (Float64Array | number[])[]): Promise<StreamBeat[]>;
-  /** Say that so many samples were not recorded. */
+  /** Whether the patient's beats have changed since the first minutes. */
+  readonly drift: Drift;
+  /** Samples that were handed over of this recording, gaps included, and the same in seconds. */
+  readonly seen: number;
+  readonly timeS: number;
+  /**
+   * Take the next samples in millivolt, a row for each lead, or of one lead its samples alone; return the beats that are
+   * decided now. With `atSample`, the recorder's number of the first of them, what was left out is a gap.
+   */
+  push(samplesMv: (Float64Array | Float32Array | number[])[] | Float64Array | Float32Array | number[], options?: { atSample?: number }): Promise<StreamBeat[]>;
+  /** Say that so many samples were not recorded, a week at most. */
   gap(samples: number): Promise<StreamBeat[]>;
-  /** End the stream; return the beats that are left. */
+  /** End the recording; return the beats that are left. The next `push` begins another one at sample 0. */
   finish(): Promise<StreamBeat[]>;
+}
+
+/** When a change counts. */
+export interface DriftBounds {
+  /** Beats that are compared with: the first ones of good quality. */
+  first: number;
+  /** Beats that are compared: the last ones, of any quality. */
+  last: number;
+  /** So much more of the beats of good quality are far, or uncertain, than at first: shares. */
+  far: number;
+  uncertain: number;
+  /** Share of the beats that would have to change their class for the classes to be as at first. */
+  classes: number;
+  /** Of the class that was the commonest at first, 1 less the correlation of the mean beat with that at first. */
+  shape: number;
+  /** So much more of the beats are of poor quality than at first, a share. */
+  poor: number;
+  /** The QRS of the class that was the commonest at first is so many times higher or lower. */
+  size: number;
+  /** No beat for so long, in seconds. */
+  silenceS: number;
+  /** A change is over where it is below so much of its bound. */
+  end: number;
+}
+export const DRIFT_BOUNDS: DriftBounds;
+/** What may have changed, and what is to be done: the words of a line, by reason. */
+export const DRIFT_REASONS: Readonly<Record<string, string>>;
+
+/** A change that began, or was over; the time is that of the beat with which it was noticed. */
+export interface DriftEvent {
+  timeS: number;
+  reason: string;
+  began: boolean;
+}
+
+/** Watches the answers of a stream: whether this patient's beats have changed since the first minutes. */
+export class Drift {
+  constructor(classes: number, bounds?: Partial<DriftBounds>);
+  readonly bounds: DriftBounds;
+  /** What has changed and is so still. */
+  readonly reasons: string[];
+  /** Whether new labels are worth having; `poor` and `silence` are the electrodes' and not the heart's. */
+  readonly labelAgain: boolean;
+  /** One sentence, or "" where nothing has changed. */
+  readonly text: string;
+  /** How much of its bound each change is. */
+  readonly values: Record<string, number>;
+  /** Changes, the last thousand. */
+  readonly events: DriftEvent[];
+  /** Take one beat with its window of 256 samples in millivolt; a stream does it. */
+  add(beat: Pick<Beat, "timeS" | "label" | "uncertain" | "far" | "flags">, windowMv: ArrayLike<number>): void;
+  /** Say how long no beat has come, in seconds; a stream does it. */
+  quiet(timeS: number, forS: number): void;
+  /** Take the beats to come as the first ones: after new labels, or with another patient. */
+  restart(): void;
 }
 
 /** R peaks of a stream, at the latest this many seconds late. */

@@ -5,8 +5,10 @@
 
 import { digestOf } from "./canonical.js";
 import { BundleError } from "./errors.js";
-import { DESCRIPTION, bandPassTaps } from "./filters.js";
-import { labelFault, pathFault } from "./paths.js";
+import { DESCRIPTION } from "./filters.js";
+import { checkCertainties, checkInt8, checkTrainedOn, entriesOf, modelsOf, objectOf } from "./manifest-models.js";
+import { checkClassTable, difference, preprocessingDifference } from "./manifest-told.js";
+import { labelFault, nameFault, pathFault } from "./paths.js";
 import { FS_HZ, RR_NAMES, R_INDEX, WINDOW_SAMPLES } from "./windows.js";
 
 /** @typedef {Record<string, any>} Manifest the parsed file, whose fields are checked before they are used */
@@ -17,8 +19,10 @@ const MOST_BYTES = 64 << 20;
 const MOST_CLASS_NAME = 4096;
 const NORMALISATION = "each window by its own mean and standard deviation, in the graph";
 const CHAINS = [
-  "model", "ensemble", "extractor,head", "extractor,linear", "describer,kernel", "describer,gated", "decoupled",
+  ["model"], ["ensemble"], ["extractor", "head"], ["extractor", "linear"], ["describer", "kernel"], ["describer", "gated"], ["decoupled"],
 ];
+/** Nobody's document is deeper. */
+const MOST_DEPTH = 32;
 const AGAIN = "export it again";
 const ASK = "ask for the bundle again";
 
@@ -49,6 +53,7 @@ export async function readManifest(where, bytes) {
   } catch {
     throw new BundleError(where, "cannot be read as JSON", "", AGAIN);
   }
+  checkDepth(where, manifest);
   const version = manifest?.schema_version;
   if (!VERSIONS.includes(version)) throw new BundleError(where, `schema version ${String(version)}`, VERSIONS.join(" or "), "run 'ecgfed export' again");
   await checkDigest(where, manifest);
@@ -56,7 +61,8 @@ export async function readManifest(where, bytes) {
     checkFields(where, manifest);
   } catch (problem) {
     if (problem instanceof BundleError) throw problem;
-    throw new BundleError(where, "is not of its form", "the manifest of a bundle of ECG beats", AGAIN);
+    const lacks = problem instanceof Error ? `is not of its form (${problem.message})` : "is not of its form";
+    throw new BundleError(where, lacks, "the manifest of a bundle of ECG beats", AGAIN);
   }
   return manifest;
 }
@@ -73,28 +79,65 @@ async function checkDigest(where, manifest) {
   if (manifest.digest !== found) throw new BundleError(where, "was changed (its digest is not the one it holds)", "", ASK);
 }
 
+/** @param {string} where @param {unknown} document */
+function checkDepth(where, document) {
+  let level = [document];
+  for (let depth = 0; depth <= MOST_DEPTH; depth += 1) {
+    level = level.flatMap((one) => (one !== null && typeof one === "object" ? Object.values(one) : []));
+    if (!level.length) return;
+  }
+  throw new BundleError(where, `cannot be read as JSON (deeper than ${MOST_DEPTH} levels)`, "", AGAIN);
+}
+
 /** @param {string} where @param {Manifest} manifest */
 function checkFields(where, manifest) {
   const fail = (/** @type {string} */ found, expected = "") => new BundleError(where, found, expected, AGAIN);
-  if ((manifest.modality ?? "ecg") !== "ecg") throw fail("was trained on images", "a bundle of ECG beats");
-  const { classes, symbols } = manifest.label_map;
-  for (const name of classes) if (labelFault(name, MOST_CLASS_NAME)) throw fail("has a class whose name cannot be shown", "a printable name");
-  if (new Set(classes).size !== classes.length || classes.length < 2) throw fail("one class twice, or fewer than two", "each once");
-  if (manifest.classes !== undefined && !same(manifest.classes, classes)) throw fail("classes in another order than its label map's");
-  const named = new Set(Object.values(symbols));
-  if (classes.some((/** @type {string} */ name) => !named.has(name))) throw fail("lacks a symbol for a class");
+  const modality = Object.hasOwn(manifest, "modality") ? manifest.modality : "ecg";
+  if (modality !== "ecg") throw fail(modality === "image" ? "was trained on images" : "modality of another kind", "a bundle of ECG beats");
+  checkClasses(manifest, fail);
   for (const lead of leadsOf(manifest)) if (labelFault(lead)) throw fail("has a lead whose name cannot be shown");
   for (const field of ["method", "intended_use"]) if (typeof manifest[field] !== "string") throw fail(`lacks ${field}`);
   checkRuntime(manifest, fail);
   checkFiles(manifest, fail);
-  for (const entry of [manifest.global, ...Object.values(manifest.patients)]) certaintyOf(manifest, entry);
-  farRuleOf(manifest);
-  if (manifest.schema_version > 1) checkPreprocessing(manifest, fail);
+  checkTrainedOn(manifest);
+  checkInt8(manifest);
+  checkCertainties(manifest);
+  if (manifest.schema_version > 1) checkTold(manifest, fail);
+}
+
+/** @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
+function checkClasses(manifest, fail) {
+  const { name: map, classes, symbols } = objectOf(manifest.label_map, "label_map");
+  if (map === undefined || !Array.isArray(classes)) throw new TypeError("a label_map with its name and classes");
+  for (const name of classes) if (labelFault(name, MOST_CLASS_NAME)) throw fail("has a class whose name cannot be shown", "a printable name");
+  if (new Set(classes).size !== classes.length || classes.length < 2) throw fail("one class twice, or fewer than two", "each once");
+  if (manifest.classes !== undefined && !same(manifest.classes, classes)) throw fail("classes in another order than its label map's");
+  const named = new Set(Object.values(objectOf(symbols, "symbols of label_map")));
+  if (classes.some((/** @type {string} */ name) => !named.has(name))) throw fail("lacks a symbol for a class");
+}
+
+/** Check what version 2 says beyond version 1. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
+function checkTold(manifest, fail) {
+  for (const name of ["digest", "run"]) if (!Object.hasOwn(manifest, name)) throw fail(`has no ${name}`, "one, as of every bundle of version 2");
+  checkClassTable(manifest);
+  const differs = preprocessingDifference(manifest, rrVersionOf(manifest));
+  if (differs) throw fail(`${differs.where} ${JSON.stringify(differs.said)?.slice(0, 100)}`, `${JSON.stringify(differs.does)?.slice(0, 200)}, all this runtime does`);
+  for (const field of ["golden", "card", "card_facts"]) {
+    const name = manifest[field];
+    if (typeof name !== "string" || !Object.hasOwn(manifest.files, name) || manifest.files[name].role !== field) {
+      throw fail(`lacks a file of the bundle that is its ${field}`);
+    }
+  }
 }
 
 /** The lead names it was trained on, in order of preference. @param {Manifest} manifest @returns {string[]} */
 export function leadsOf(manifest) {
-  return manifest.leads ?? String(manifest.lead).split("|");
+  if (Object.hasOwn(manifest, "leads")) {
+    if (!Array.isArray(manifest.leads)) throw new TypeError("leads in a list");
+    return manifest.leads;
+  }
+  if (!Object.hasOwn(manifest, "lead")) throw new TypeError("leads");
+  return String(manifest.lead).split("|");
 }
 
 /** The version of the RR features that its graphs take, 0 for none. @param {Manifest} manifest @returns {0 | 1 | 2} */
@@ -123,76 +166,26 @@ function checkRuntime(manifest, fail) {
   if (!same(manifest.inputs, inputs)) throw fail(`inputs ${JSON.stringify(manifest.inputs)}`, "those of a net of ecgfed");
 }
 
-/**
- * Yield every model of a bundle: its id (null: the global one), its entry, its form, its chain of files.
- * @param {Manifest} manifest
- * @returns {{client: string | null, entry: any, form: "float" | "int8", chain: string[]}[]}
- */
-export function modelsOf(manifest) {
-  const all = [[null, manifest.global], ...Object.entries(manifest.patients)];
-  return all.flatMap(([client, entry]) => {
-    const found = [{ client, entry, form: /** @type {"float" | "int8"} */ ("float"), chain: entry.chain }];
-    if (entry.int8?.chain != null) found.push({ client, entry, form: "int8", chain: entry.int8.chain });
-    return found;
-  });
-}
-
 /** @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
 function checkFiles(manifest, fail) {
-  const { files } = manifest;
+  const files = objectOf(manifest.files, "files");
   const strangers = fail("names files that are not the bundle's");
+  const isFile = (/** @type {unknown} */ name) => typeof name === "string" && Object.hasOwn(files, name);
   for (const [name, about] of Object.entries(files)) {
-    if (pathFault(name) || typeof about.sha256 !== "string" || !Number.isSafeInteger(about.bytes ?? 0)) throw strangers;
+    const size = Object.hasOwn(about, "bytes") ? about.bytes : 0;
+    if (pathFault(name) || typeof about.sha256 !== "string" || !Number.isSafeInteger(size)) throw strangers;
   }
+  objectOf(manifest.patients, "patients");
+  for (const [, entry] of entriesOf(manifest)) objectOf(entry, "a model's entry");
   for (const { chain } of modelsOf(manifest)) {
-    if (!Array.isArray(chain) || !chain.length || !chain.every((one) => typeof one === "string" && Object.hasOwn(files, one))) throw strangers;
-    if (!CHAINS.includes(chain.map((name) => files[name].role).join(","))) throw fail("a chain of other graphs", "a model, or an extractor and a head");
+    if (!Array.isArray(chain) || !chain.length || !chain.every(isFile)) throw strangers;
+    const roles = chain.map((name) => files[name].role);
+    if (!CHAINS.some((known) => same(known, roles))) throw fail("a chain of other graphs", "a model, or an extractor and a head");
   }
+  if (manifest.weights != null && !isFile(manifest.weights)) throw strangers;
   for (const [client, entry] of Object.entries(manifest.patients)) {
-    if (pathFault(client) || labelFault(client) || labelFault(entry.patient)) throw fail("has a patient whose id cannot be a file's name");
+    if (nameFault(client) || labelFault(entry.patient)) throw fail("has a patient whose id cannot be a file's name");
   }
-}
-
-/** @param {unknown} value @param {number} low @param {number} high @returns {number} */
-function numberIn(value, low, high) {
-  if (typeof value !== "number" || !(value >= low && value <= high)) throw new TypeError("a number in its bounds");
-  return value;
-}
-
-/**
- * What one model's probabilities are worth: what divides its logits, and below which probability a class is uncertain.
- * @param {Manifest} manifest
- * @param {any} entry `global`, or a patient's
- */
-export function certaintyOf(manifest, entry) {
-  if (entry.certainty == null || manifest.certainty == null) return { temperature: 1, threshold: 0 };
-  const temperature = numberIn(entry.certainty.temperature, Number.MIN_VALUE, 1000);
-  return { temperature, threshold: numberIn(entry.certainty.threshold, 0, 1) };
-}
-
-/** When a beat is far, or null where nobody says. @param {Manifest} manifest @returns {{graph: string, threshold: number} | null} */
-export function farRuleOf(manifest) {
-  const said = manifest.certainty?.far;
-  if (said == null) return null;
-  if (typeof said.graph !== "string" || manifest.files[said.graph]?.role !== "far") throw new TypeError("a graph of the bundle");
-  return { graph: said.graph, threshold: numberIn(said.threshold, 0, Number.MAX_VALUE) };
-}
-
-/** Compare what version 2 says in full with what this runtime does. @param {Manifest} manifest @param {(found: string, expected?: string) => BundleError} fail */
-function checkPreprocessing(manifest, fail) {
-  const { filter, window, rr } = manifest.preprocessing;
-  const other = (/** @type {string} */ what) => fail(`preprocessing.${what} that this runtime does not do`);
-  const taps = bandPassTaps(FS_HZ);
-  const said = filter.taps.first_half_and_middle;
-  const half = taps.length >> 1;
-  const close = said.length === half + 1 && said.every((/** @type {number} */ one, /** @type {number} */ i) => Math.abs(one - taps[i]) <= 1e-9 * Math.abs(taps[i]) + 1e-15);
-  if (!close || filter.taps.count !== taps.length) throw other("filter");
-  const cut = { samples: WINDOW_SAMPLES, r_index: R_INDEX, fs_hz: FS_HZ, unit: "mV" };
-  if (Object.entries(cut).some(([name, value]) => window[name] !== value)) throw other("window");
-  const version = rrVersionOf(manifest);
-  const names = version ? RR_NAMES[version] : null;
-  const told = rr === null ? null : rr.features.map((/** @type {{name: string}} */ one) => one.name);
-  if (!same(told, names && [...names])) throw other("rr");
 }
 
 /**
@@ -236,4 +229,19 @@ export function checkGraph(manifest, name, where, metadata) {
   }
   if (metadata.has("run") && manifest.digest === undefined) throw new BundleError(where, "asks for a digest that its manifest lacks", "", ASK);
   if (manifest.run !== undefined && !metadata.has("run")) throw new BundleError(where, "does not say which run it is of", "a graph of this bundle", AGAIN);
+}
+
+/**
+ * Compare a graph's versions, inputs and outputs with what a manifest of version 2 says of it.
+ * @param {Manifest} manifest
+ * @param {string} name the graph's file
+ * @param {string} where for errors
+ * @param {import("./onnx-metadata.js").Outside} outside
+ */
+export function checkFacts(manifest, name, where, outside) {
+  if (!(manifest.schema_version > 1)) return;
+  const differs = difference(outside, manifest.files[name].graph, "graph");
+  if (!differs) return;
+  const [graph, told] = [differs.said, differs.does].map((one) => String(JSON.stringify(one)).slice(0, 100));
+  throw new BundleError(where, `says ${differs.where} ${graph} of itself, its manifest ${told}`, "one and the same", ASK);
 }

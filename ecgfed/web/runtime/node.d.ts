@@ -3,7 +3,7 @@ import { Bundle, OnnxRuntime, Recording } from "./index.js";
 /** Open a bundle's folder or zip file. */
 export function openBundleAt(
   path: string,
-  options: { ort: OnnxRuntime; verify?: boolean; sessionOptions?: object },
+  options: { ort: OnnxRuntime; verify?: boolean; trusted?: string | string[]; sessionOptions?: object },
 ): Promise<Bundle>;
 
 /** Read a recording from the disk: a WFDB record with or without its ending, an EDF file, or a text table. */

@@ -2,7 +2,7 @@
 
 import { readFile, readdir } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
-import { openBundle } from "./bundle.js";
+import { checkRuntime, openBundle } from "./bundle.js";
 import { BundleError, RecordError } from "./errors.js";
 import { readRecording } from "./recordings.js";
 import { readHeader, textOf } from "./wfdb.js";
@@ -10,9 +10,10 @@ import { readHeader, textOf } from "./wfdb.js";
 /**
  * Open a bundle's folder or zip file.
  * @param {string} path
- * @param {{ort: any, verify?: boolean, sessionOptions?: object}} options as of `openBundle`
+ * @param {import("./bundle.js").Options} [options] as of `openBundle`
  */
 export async function openBundleAt(path, options) {
+  checkRuntime(options?.ort);
   if (path.toLowerCase().endsWith(".zip")) return openBundle(await readFile(path), options);
   const names = await readdir(path, { recursive: true, withFileTypes: true }).catch(() => {
     throw new BundleError(path, "is no folder", "a bundle", "make one with 'ecgfed export'");

@@ -1,5 +1,7 @@
 /** What an ONNX file says of itself, read without running it: version of the operations, metadata. */
 
+import { BundleError } from "./errors.js";
+
 const NOTHING = new Uint8Array(0);
 const TEXT = new TextDecoder("utf-8", { fatal: true });
 
@@ -39,25 +41,69 @@ function* fieldsOf(bytes) {
 /** @param {Uint8Array | number} value */
 const textOf = (value) => (value instanceof Uint8Array ? TEXT.decode(value) : String(value));
 
+/** ONNX's numbers for element types, those our graphs use. @type {Record<number, string>} */
+const TYPES = { 1: "float32", 2: "uint8", 3: "int8", 7: "int64" };
+/** The most examples that a graph may take at once. */
+const MOST_AT_ONCE = 256;
+
+/** Fields of a message by number, each the last of its number. @param {Uint8Array | number | undefined} value */
+const messageOf = (value) => new Map(value instanceof Uint8Array ? fieldsOf(value) : []);
+
+/** @typedef {{name: string, dtype: string, shape: (number | null)[]}} ValueType null is an axis of any length */
+/** @typedef {{ir_version: number, opset: number, inputs: ValueType[], outputs: ValueType[]}} Outside */
+
+/** What is said of one input or output. @param {Uint8Array} bytes @returns {ValueType} */
+function valueOf(bytes) {
+  const value = messageOf(bytes);
+  const tensor = messageOf(messageOf(value.get(2)).get(1));
+  const dims = tensor.get(2);
+  const name = textOf(value.get(1) ?? NOTHING);
+  const dtype = TYPES[Number(tensor.get(1) ?? 0)];
+  if (dtype === undefined || !(dims instanceof Uint8Array)) throw new RangeError(`it holds '${name}' of no type or shape of ours`);
+  const shape = [...fieldsOf(dims)].filter(([field]) => field === 1).map(([, dim]) => {
+    const length = messageOf(dim).get(1);
+    return length === undefined ? null : Number(length);
+  });
+  return { name, dtype, shape };
+}
+
 /**
- * Return a graph's metadata and the version of ONNX's own operations.
+ * Return a graph's metadata, the version of ONNX's own operations, and what it takes and gives.
  * @param {Uint8Array} bytes an ONNX file
- * @returns {{metadata: Map<string, string>, opset: number}}
+ * @returns {{metadata: Map<string, string>, opset: number, outside: Outside}}
  * @throws {RangeError | TypeError} it is none
  */
 export function readMetadata(bytes) {
   /** @type {Map<string, string>} */
   const metadata = new Map();
-  let opset = 0;
+  /** @type {Outside} */
+  const outside = { ir_version: 0, opset: 0, inputs: [], outputs: [] };
   for (const [field, value] of fieldsOf(bytes)) {
-    if (field === 14 && value instanceof Uint8Array) {
-      const pair = new Map(fieldsOf(value));
+    if (field === 1) outside.ir_version = Number(value);
+    if (!(value instanceof Uint8Array)) continue;
+    if (field === 14) {
+      const pair = messageOf(value);
       metadata.set(textOf(pair.get(1) ?? NOTHING), textOf(pair.get(2) ?? NOTHING));
-    } else if (field === 8 && value instanceof Uint8Array) {
-      const one = new Map(fieldsOf(value));
+    } else if (field === 8) {
+      const one = messageOf(value);
       const domain = textOf(one.get(1) ?? NOTHING);
-      if (domain === "" || domain === "ai.onnx") opset = Number(one.get(2) ?? 0);
+      if (domain === "" || domain === "ai.onnx") outside.opset = Number(one.get(2) ?? 0);
+    } else if (field === 7) {
+      for (const [part, about] of fieldsOf(value)) {
+        if (part === 11 && about instanceof Uint8Array) outside.inputs.push(valueOf(about));
+        if (part === 12 && about instanceof Uint8Array) outside.outputs.push(valueOf(about));
+      }
     }
   }
-  return { metadata, opset };
+  return { metadata, opset: outside.opset, outside };
+}
+
+/** How many examples a graph takes at once, no more and no fewer; null where that is open. @param {Outside} outside @param {string} where */
+export function batchOf(outside, where) {
+  const found = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
+  const [first] = found;
+  if (found.length !== 1 || (first !== null && !(first >= 1 && first <= MOST_AT_ONCE))) {
+    throw new BundleError(where, `takes ${found.map(String).join(" and ") || "no"} beats at once`, `one number of 1 to ${MOST_AT_ONCE}, or any`, "export it again");
+  }
+  return first;
 }

@@ -17,3 +17,18 @@ export function labelFault(text, most = 255) {
   if (text.length > most) return `has ${text.length} characters, more than ${most}`;
   return shown(text, Infinity) !== text ? "holds control characters" : "";
 }
+
+const FORBIDDEN = /[/\\<>:"|?*]/;
+const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$/i;
+const MOST_NAME_BYTES = 200;
+
+/** Say why a name cannot be a file's on every common system, or "". @param {string} name */
+export function nameFault(name) {
+  if (!name.trim()) return "is empty";
+  const size = new TextEncoder().encode(name).length;
+  if (size > MOST_NAME_BYTES) return `has ${size} bytes, more than ${MOST_NAME_BYTES}`;
+  if (shown(name, Infinity) !== name) return "holds control characters";
+  if (FORBIDDEN.test(name)) return "holds what no file's name can";
+  if (/^[. ]|[. ]$/.test(name)) return "begins with a dot or a blank, or ends in one";
+  return RESERVED.test(name.split(".")[0]) ? "is a device's" : "";
+}

@@ -83,7 +83,8 @@ export class QrsDetector {
       return both;
     });
     const length = data[0].length;
-    const missing = Uint8Array.from({ length }, (_, i) => (data.some((row) => Number.isFinite(row[i])) ? 0 : 1));
+    const missing = new Uint8Array(length).fill(1);
+    for (const row of data) for (let i = 0; i < length; i += 1) if (Number.isFinite(row[i])) missing[i] = 0;
     /** @type {number[]} */
     const found = [];
     let at = 0;

@@ -1,28 +1,22 @@
 /** Beats of a stream: samples in as they come, classes out, those that the whole recording would give. */
 
-import { BandStream } from "./band-stream.js";
-import { ContextStream } from "./context.js";
-import { QrsDetector } from "./qrs.js";
-import { QualityStream } from "./quality-stream.js";
-import { NO_SIGNAL, REASONS } from "./quality.js";
-import { intervalsS, rrFeatures } from "./rr.js";
-import { Samples } from "./samples.js";
-import { FLAG_PADDED, FLAG_POOR_QUALITY, windowSpan } from "./windows.js";
+import { BeatStream } from "./beat-stream.js";
+import { Drift } from "./drift.js";
+import { EcgfedError, RecordError } from "./errors.js";
+import { millivoltRow, millivoltRows } from "./millivolt.js";
+import { checkFs } from "./units.js";
 
-/** @typedef {import("./index.d.ts").Beat} Beat */
 /** @typedef {import("./index.d.ts").StreamBeat} StreamBeat */
 /** @typedef {import("./classifier.js").Classifier} Classifier */
-/**
- * A beat on its way.
- * @typedef {{sample: number, windowMv: Float32Array, flags: number, poor: string[], usable: boolean, beforeS: number, rr: Float32Array | null}} Waiting
- */
 
-/** Intervals of version 1 that a beat's features look back at, and the beat that ends the first of them. */
-const RR_BACK = 11;
-/** Stretches are kept for so long: no interval is longer than ten seconds. */
-const KEPT_S = 30;
-/** Samples of a gap that are passed at once. */
-const GAP_AT_ONCE = 1 << 16;
+/** The longest gap that a stream passes over, a week: more is a wrong clock. */
+const LONGEST_GAP_S = 7 * 86_400;
+
+/** @param {unknown} value @returns {value is number} */
+const isCount = (value) => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0;
+
+/** @param {unknown} value a stranger's @returns {string} */
+const said = (value) => String(value).slice(0, 40);
 
 /** Finds and classifies the beats of a stream; they do not depend on how the stream is cut into chunks. */
 export class StreamClassifier {
@@ -34,80 +28,83 @@ export class StreamClassifier {
    * @param {number} [options.lead] the lead in use
    * @param {number[]} [options.railsMv] the values at which the converter ends; a stream does not know its own extremes
    * @param {boolean} [options.early] also say at once what a beat would be if none followed, with `stage: "early"`
+   * @param {Drift} [options.drift] what to watch the answers with, another one than with the usual bounds
    */
-  constructor(classifier, { fsHz, leads = 1, lead = 0, railsMv = [], early = false }) {
+  constructor(classifier, options) {
+    const { fsHz, leads = 1, lead = 0, railsMv = [], early = false, drift } = options ?? {};
+    if (!classifier?.classes?.length) throw new EcgfedError("classifier", `is ${classifier === null ? "null" : typeof classifier}`, "one of a bundle: await bundle.classifier()");
+    checkFs(fsHz, "fsHz", said(fsHz), "say the recorder's own");
+    if (!(isCount(leads) && isCount(lead) && lead < leads)) {
+      throw new RecordError("lead", `is ${said(lead)} of ${said(leads)}`, "0 to one less than the number of leads");
+    }
     this.classifier = classifier;
     this.fsHz = fsHz;
-    this.lead = lead;
-    this.early = early;
-    this.detector = new QrsDetector(fsHz, leads, lead);
-    this.samples = new Samples();
-    this.quality = new QualityStream(this.samples, fsHz, railsMv);
-    this.band = new BandStream(fsHz);
-    this.context = new ContextStream();
-    this.step = Math.ceil(fsHz);
-    /** Samples that do not fill a second yet. @type {Float64Array[]} */
-    this.rest = Array.from({ length: leads }, () => new Float64Array(0));
-    /** Peaks whose window or quality is not known yet. @type {{peak: number, cut: {windowMv: Float32Array, padded: boolean} | null, told: StreamBeat | null}[]} */
-    this.found = [];
-    /** Beats whose RR features are not known yet. @type {Waiting[]} */
-    this.waiting = [];
-    /** The last R peaks, for RR features of version 1. @type {number[]} */
-    this.peaks = [];
-    this.before = -1; // the last R peak that is a beat
+    this.leads = leads;
+    /** Whether the patient's beats have changed since the first minutes. */
+    this.drift = drift ?? new Drift(classifier.classes.length);
+    this.about = { fsHz, leads, lead, railsMv: Array.from(millivoltRow(railsMv, "railsMv")), early: Boolean(early), drift: this.drift };
+    /** Samples that were handed over of this recording, gaps included. */
+    this.seen = 0;
+    this.beats = new BeatStream(classifier, this.about);
     /** @type {Promise<unknown>} */
     this.queue = Promise.resolve();
   }
 
-  /**
-   * Take the next samples; return the beats that are decided now.
-   * @param {(Float64Array | number[])[]} chunkMv a row for each lead, millivolt, NaN where there is no sample
-   * @returns {Promise<StreamBeat[]>}
-   */
-  push(chunkMv) {
-    const chunk = chunkMv.map((row) => Float64Array.from(row));
-    const leads = this.rest.length;
-    if (chunk.length !== leads || chunk.some((row) => row.length !== chunk[0].length)) {
-      throw new RangeError(`a chunk has ${chunk.length} leads of ${chunk.map((row) => row.length)} samples; expected ${leads} of one length`);
-    }
-    return this.inTurn(async () => {
-      const data = chunk.map((row, lead) => {
-        const both = new Float64Array(this.rest[lead].length + row.length);
-        both.set(this.rest[lead]);
-        both.set(row, this.rest[lead].length);
-        return both;
-      });
-      const beats = [];
-      let at = 0;
-      for (; at + this.step <= data[0].length; at += this.step) {
-        beats.push(...(await this.take(data.map((row) => row.subarray(at, at + this.step)), false)));
-      }
-      this.rest = data.map((row) => row.slice(at));
-      return beats;
-    });
+  /** How much signal has come, gaps included, in seconds. */
+  get timeS() {
+    return this.seen / this.fsHz;
   }
 
   /**
-   * Say that so many samples were not recorded; return what `push` does.
+   * Take the next samples; return the beats that are decided now.
+   * @param {(Float64Array | Float32Array | number[])[] | Float64Array | Float32Array | number[]} samplesMv a row for
+   *     each lead, or of one lead its samples, millivolt, NaN where there is no sample
+   * @param {{atSample?: number}} [options] the recorder's number of the first of them, where it counts: what was left
+   *     out is a gap
+   * @returns {Promise<StreamBeat[]>}
+   */
+  async push(samplesMv, options) {
+    const given = millivoltRows(samplesMv, this.leads, "samples");
+    const missing = this.missingBefore(options?.atSample);
+    const chunk = given.map((row) => row.slice()); // the caller may write over its own before its turn comes
+    this.seen += missing + chunk[0].length;
+    return this.inTurn(async () => [...(await this.beats.pass(missing)), ...(await this.beats.steps(chunk))]);
+  }
+
+  /** How many samples lie between what has come and a recorder's number. @param {number | null} [atSample] */
+  missingBefore(atSample) {
+    if (atSample == null || atSample === this.seen) return 0;
+    if (!isCount(atSample) || atSample < this.seen) {
+      const action = "begin another stream where the recorder's clock was set back";
+      throw new RecordError("atSample", `is ${said(atSample)}, and ${this.seen} samples have come`, `a whole number, ${this.seen} or more`, action);
+    }
+    return this.checkedGap(atSample - this.seen);
+  }
+
+  /** @param {number} samples */
+  checkedGap(samples) {
+    if (isCount(samples) && samples <= LONGEST_GAP_S * this.fsHz) return samples;
+    throw new RecordError("gap", `of ${said(samples)} samples`, `0 to ${LONGEST_GAP_S / 86_400} days`);
+  }
+
+  /**
+   * Say that so many samples were not recorded, a week at most; return what `push` does.
    * @param {number} samples
    * @returns {Promise<StreamBeat[]>}
    */
   async gap(samples) {
-    if (!Number.isSafeInteger(samples) || samples < 0) throw new RangeError(`a gap of ${samples} samples; expected 0 or more`);
-    const beats = [];
-    for (let left = samples; left > 0; left -= GAP_AT_ONCE) {
-      const row = new Float64Array(Math.min(left, GAP_AT_ONCE)).fill(NaN);
-      beats.push(...(await this.push(this.rest.map(() => row))));
-    }
-    return beats;
+    this.seen += this.checkedGap(samples);
+    return this.inTurn(() => this.beats.pass(samples));
   }
 
-  /** End the stream; return the beats that are left. @returns {Promise<StreamBeat[]>} */
-  finish() {
+  /** End the recording; return the beats that are left. The next `push` begins another one at sample 0. @returns {Promise<StreamBeat[]>} */
+  async finish() {
+    const { seen } = this;
+    this.seen = 0;
     return this.inTurn(async () => {
-      const rest = this.rest;
-      this.rest = rest.map(() => new Float64Array(0));
-      return this.take(rest, true);
+      const ended = this.beats;
+      this.beats = new BeatStream(this.classifier, this.about);
+      return seen ? ended.finish() : [];
     });
   }
 
@@ -116,127 +113,5 @@ export class StreamClassifier {
     const done = this.queue.then(work);
     this.queue = done.catch(() => undefined);
     return done;
-  }
-
-  /**
-   * Take one second.
-   * @param {Float64Array[]} data
-   * @param {boolean} ended
-   * @returns {Promise<StreamBeat[]>}
-   */
-  async take(data, ended) {
-    const peaks = data[0].length ? this.detector.push(data) : [];
-    if (ended) peaks.push(...this.detector.finish());
-    this.samples.append(data[this.lead]);
-    this.band.push(data[this.lead]);
-    if (ended) this.band.finish();
-    this.quality.look(ended);
-    this.samples.forget(this.quality.needed);
-    for (const peak of peaks) this.found.push({ peak, cut: null, told: null });
-    for (const one of this.found) one.cut ??= this.band.window(one.peak);
-    const beats = await this.decided(ended);
-    if (this.early && !ended) beats.push(...(await this.soon()));
-    this.quality.forget(Math.min(this.before, this.quality.decided) - KEPT_S * this.fsHz);
-    return beats;
-  }
-
-  /** @param {boolean} ended @returns {Promise<StreamBeat[]>} */
-  async decided(ended) {
-    /** @type {StreamBeat[]} */
-    const withdrawn = [];
-    while (this.found.length) {
-      const { peak, cut, told } = this.found[0];
-      if (cut === null || (!ended && this.quality.decided < windowSpan(this.fsHz, peak)[1])) break;
-      this.found.shift();
-      if (!this.quality.spans(["spike"]).inside(peak)) this.add(this.judged(peak, cut, this.before));
-      else if (told) withdrawn.push({ ...told, stage: "withdrawn" });
-    }
-    const ready = this.withFeatures(ended);
-    const answers = await this.classifier.answers(ready.map((one) => one.windowMv), ready.map((one) => /** @type {Float32Array} */ (one.rr)));
-    return [...answers.map((answer, i) => this.beat(ready[i], answer, "final")), ...withdrawn];
-  }
-
-  /**
-   * @param {Waiting} one
-   * @param {import("./classifier.js").Answer} answer
-   * @param {StreamBeat["stage"]} stage
-   * @returns {StreamBeat}
-   */
-  beat(one, answer, stage) {
-    return { ...this.classifier.beat(one.sample, this.fsHz, one.flags, one.poor, answer), stage };
-  }
-
-  /**
-   * @param {number} peak
-   * @param {{windowMv: Float32Array, padded: boolean}} cut
-   * @param {number} before the R peak before it, -1 for none
-   * @returns {Waiting}
-   */
-  judged(peak, { windowMv, padded }, before) {
-    const [start, stop] = windowSpan(this.fsHz, peak);
-    const poor = REASONS.filter((reason) => this.quality.spans([reason]).overlap(start, stop));
-    const lost = this.quality.spans(NO_SIGNAL);
-    const flags = Number(padded) * FLAG_PADDED + Number(poor.length > 0) * FLAG_POOR_QUALITY;
-    const beforeS = before < 0 ? NaN : intervalsS([before, peak], this.fsHz, lost.edges())[1];
-    return { sample: peak, windowMv, flags, poor, usable: !padded && !lost.overlap(start, stop), beforeS, rr: null };
-  }
-
-  /** @param {Waiting} beat */
-  add(beat) {
-    this.before = beat.sample;
-    this.waiting.push(beat);
-    const { rrVersion } = this.classifier;
-    if (rrVersion === 2) this.give(this.context.push([beat]));
-    else if (rrVersion === 1) this.giveFirst(beat.sample);
-    else beat.rr = new Float32Array(0);
-  }
-
-  /** Features of version 1 of the beat before the last: it needed the last one. @param {number} peak */
-  giveFirst(peak) {
-    this.peaks = [...this.peaks, peak].slice(-RR_BACK - 1);
-    const many = this.peaks.length;
-    if (many > 1) this.give([rrFeatures(this.peaks, this.fsHz)[many - 2]]);
-  }
-
-  /** @param {Float32Array[]} features of the beats that follow those given before */
-  give(features) {
-    let at = this.waiting.findIndex((one) => one.rr === null);
-    for (const one of features) this.waiting[at++].rr = one;
-  }
-
-  /** Take out the beats whose features are known. @param {boolean} ended */
-  withFeatures(ended) {
-    if (ended && this.classifier.rrVersion === 2) this.give(this.context.finish());
-    if (ended && this.classifier.rrVersion === 1 && this.peaks.length) {
-      this.give([rrFeatures(this.peaks, this.fsHz)[this.peaks.length - 1]]);
-    }
-    const first = this.waiting.findIndex((one) => one.rr === null);
-    return this.waiting.splice(0, first < 0 ? this.waiting.length : first);
-  }
-
-  /** What the beats that were found since would be if none followed. @returns {Promise<StreamBeat[]>} */
-  async soon() {
-    const fresh = this.found.filter((one) => one.cut !== null);
-    if (fresh.every((one) => one.told !== null)) return [];
-    const spikes = this.quality.spans(["spike"]);
-    let before = this.before;
-    const known = fresh.filter((one) => !spikes.inside(one.peak));
-    const beats = known.map((one) => {
-      const beat = this.judged(one.peak, /** @type {NonNullable<typeof one.cut>} */ (one.cut), before);
-      before = one.peak;
-      return beat;
-    });
-    const features = this.earlyFeatures(beats);
-    const wanted = known.map((_, i) => i).filter((i) => known[i].told === null);
-    const answers = await this.classifier.answers(wanted.map((i) => beats[i].windowMv), wanted.map((i) => features[i]));
-    return answers.map((answer, i) => (known[wanted[i]].told = this.beat(beats[wanted[i]], answer, "early")));
-  }
-
-  /** @param {Waiting[]} beats @returns {Float32Array[]} */
-  earlyFeatures(beats) {
-    const { rrVersion } = this.classifier;
-    if (rrVersion === 2) return this.context.early(beats);
-    if (rrVersion === 0) return beats.map(() => new Float32Array(0));
-    return rrFeatures([...this.peaks, ...beats.map((one) => one.sample)], this.fsHz).slice(-beats.length);
   }
 }

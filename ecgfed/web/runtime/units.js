@@ -19,9 +19,9 @@ export function numberOf(text) {
   return FLOAT.test(text) ? Number(text) : NaN;
 }
 
-/** Refuse a sampling frequency that no ECG is recorded at. @param {number} fsHz @param {string} where @param {string} written @param {string} action */
+/** Refuse a sampling frequency that no ECG is recorded at. @param {unknown} fsHz @param {string} where @param {string} written @param {string} action */
 export function checkFs(fsHz, where, written, action) {
-  if (fsHz >= MIN_FS_HZ && fsHz <= MAX_FS_HZ) return;
+  if (typeof fsHz === "number" && fsHz >= MIN_FS_HZ && fsHz <= MAX_FS_HZ) return;
   throw new RecordError(where, `sampling frequency ${written} Hz`, `${MIN_FS_HZ} to ${MAX_FS_HZ} Hz`, action);
 }
 

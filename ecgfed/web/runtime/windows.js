@@ -8,6 +8,7 @@ import { NO_SIGNAL } from "./quality.js";
 import { intervalsS, rrFeatures } from "./rr.js";
 
 /** @typedef {import("./quality.js").LeadQuality} LeadQuality */
+/** @typedef {import("./spans.js").Spans} Spans */
 
 export const FS_HZ = 360;
 export const WINDOW_SAMPLES = 256;
@@ -37,6 +38,42 @@ export function placeOf(peak, fsHz, samples) {
 }
 
 /**
+ * Cut a window for each R peak; what lies beyond an end is 0.
+ * @param {Float64Array} filtered millivolt at 360 Hz
+ * @param {number} fsHz of the recording
+ * @param {number[]} peaks positions of R peaks in the recording
+ */
+export function cutWindows(filtered, fsHz, peaks) {
+  const padded = peaks.map(() => false);
+  const windowMv = peaks.map((peak, i) => {
+    const first = placeOf(peak, fsHz, filtered.length) - R_INDEX;
+    padded[i] = first < 0 || first + WINDOW_SAMPLES > filtered.length;
+    const window = new Float32Array(WINDOW_SAMPLES);
+    for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < filtered.length; k += 1) window[k] = filtered[first + k];
+    return window;
+  });
+  return { windowMv, padded };
+}
+
+/**
+ * RR features of all beats of a recording.
+ * @param {number} version
+ * @param {number} fsHz
+ * @param {number[]} peaks increasing positions of all R peaks
+ * @param {Float32Array[]} windowMv
+ * @param {boolean[]} padded
+ * @param {Spans} lost where the lead shows nothing
+ */
+export function beatsInTime(version, fsHz, peaks, windowMv, padded, lost) {
+  if (version === 1) return rrFeatures(peaks, fsHz);
+  const beforeS = intervalsS(peaks, fsHz, lost.edges());
+  const beats = peaks.map((peak, i) => {
+    return { beforeS: beforeS[i], windowMv: windowMv[i], usable: !padded[i] && !lost.overlap(...windowSpan(fsHz, peak)) };
+  });
+  return contextFeatures(beats);
+}
+
+/**
  * Filter a signal and cut a window and RR features for each R peak.
  * @param {Float64Array} signalMv as recorded, NaN where there is no sample
  * @param {number} fsHz
@@ -47,21 +84,8 @@ export function placeOf(peak, fsHz, samples) {
  */
 export function windowsAround(signalMv, fsHz, peaks, quality, rrVersion) {
   const filtered = new Resampler(fsHz, FS_HZ).whole(bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz));
-  const [bad, lost] = [quality.spans(), quality.spans(NO_SIGNAL)];
-  const padded = peaks.map(() => false);
-  const windowMv = peaks.map((peak, i) => {
-    const first = placeOf(peak, fsHz, filtered.length) - R_INDEX;
-    padded[i] = first < 0 || first + WINDOW_SAMPLES > filtered.length;
-    const window = new Float32Array(WINDOW_SAMPLES);
-    for (let k = Math.max(0, -first); k < WINDOW_SAMPLES && first + k < filtered.length; k += 1) window[k] = filtered[first + k];
-    return window;
-  });
-  const spans = peaks.map((peak) => windowSpan(fsHz, peak));
-  const flags = spans.map(([start, stop], i) => Number(padded[i]) * FLAG_PADDED + Number(bad.overlap(start, stop)) * FLAG_POOR_QUALITY);
-  if (rrVersion === 1) return { windowMv, rr: rrFeatures(peaks, fsHz), flags };
-  const beforeS = intervalsS(peaks, fsHz, lost.edges());
-  const beats = windowMv.map((window, i) => {
-    return { beforeS: beforeS[i], windowMv: window, usable: !padded[i] && !lost.overlap(spans[i][0], spans[i][1]) };
-  });
-  return { windowMv, rr: contextFeatures(beats), flags };
+  const { windowMv, padded } = cutWindows(filtered, fsHz, peaks);
+  const bad = quality.spans();
+  const flags = peaks.map((peak, i) => Number(padded[i]) * FLAG_PADDED + Number(bad.overlap(...windowSpan(fsHz, peak))) * FLAG_POOR_QUALITY);
+  return { windowMv, rr: beatsInTime(rrVersion, fsHz, peaks, windowMv, padded, quality.spans(NO_SIGNAL)), flags };
 }

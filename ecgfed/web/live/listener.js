@@ -1,0 +1,66 @@
+/** What a source of samples tells the page: begun with one model, patient, lead and recording, it writes of these only. */
+
+import { chooseLead } from "../runtime/leads.js";
+import { StreamClassifier } from "../runtime/stream.js";
+
+/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/index.d.ts").Drift} drift */
+function changed(drift) {
+  const began = drift.reasons.map((reason) => drift.events.findLast((one) => one.reason === reason && one.began)?.timeS ?? 0);
+  return began.length ? `${drift.text} Since ${EcgPaper.clock(Math.min(...began), 0)}.` : "";
+}
+
+/** @param {string} id @returns {any} */
+const element = (id) => document.getElementById(id);
+
+/**
+ * What a source tells, for a classifier.
+ * @param {import("./main.js").Page} page what is told, as long as nothing else is chosen
+ * @param {any} recording the one that is played, or null of a device
+ * @param {() => void} ended
+ * @returns {Promise<import("./sources.js").Listener>}
+ */
+export async function listenerOf(page, recording, ended) {
+  const { turn } = page;
+  const stale = () => turn !== page.turn;
+  const chosen = Number(element("lead").value);
+  const classifier = await page.classifier();
+  /** @type {any} */
+  let stream = null;
+  let lead = 0;
+  /** Take what the stream says, where somebody still waits for it. @param {any[]} beats */
+  const tell = (beats) => {
+    if (stale()) return;
+    page.tell(beats);
+    page.warn(changed(stream.drift));
+  };
+  return {
+    begin: async (about) => {
+      if (stale()) return;
+      page.forget();
+      if (recording === null) page.closeRecording(); // what is drawn is the device's
+      lead = recording === null ? chooseLead(about.leads, "stream", page.bundle.leads) : chosen;
+      stream = new StreamClassifier(classifier, { fsHz: about.fsHz, leads: about.leads.length, lead, early: true });
+      page.about = page.source(recording?.name ?? "stream", about.fsHz, about.leads[lead]);
+      page.live = { samples: new Float64Array(0), first: 0, fsHz: about.fsHz, lead: about.leads[lead], on: true };
+      element("result").hidden = false;
+      page.say(`Listening: ${about.leads.join(", ")}, ${about.fsHz} Hz.`);
+    },
+    samples: async (chunk) => {
+      if (stale()) return;
+      page.keep(chunk[lead]);
+      tell(await stream.push(chunk));
+    },
+    end: async (problem) => {
+      ended();
+      if (stale()) return;
+      page.stop = null;
+      await page.attempt(async () => {
+        if (stream) tell(await stream.finish());
+        if (stale()) return;
+        page.live.on = false;
+        if (problem) throw problem;
+        page.say(`Ended: ${page.beats.all.length} beats.`);
+      });
+    },
+  };
+}

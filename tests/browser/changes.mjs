@@ -1,0 +1,169 @@
+// Chooses other models, patients, leads and recordings on the live page while something goes on, in headless Chromium,
+// and prints what stands on the page afterwards as JSON.
+// node changes.mjs CHROMIUM GIVEN.json FOLDER for downloads
+// GIVEN.json: {page, first: [files], second: [files], bad: [files], bundle: [files], badBundle: [files],
+//     patient, lines: text of a serial port}
+import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+
+const [chromium, input, folder] = process.argv.slice(2);
+const given = JSON.parse(readFileSync(input, "utf8"));
+const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
+const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args, protocolTimeout: 300_000 });
+const told = { errors: [], changed: {} };
+const WAIT = { timeout: 120_000, polling: 50 };
+const LATER_MS = 1500;
+
+/** On the page, before all else: what was ever said, and a serial port that sends what is written. */
+function prepare(lines) {
+  window.said = [];
+  document.addEventListener("DOMContentLoaded", () => {
+    const host = document.querySelector("#said");
+    new MutationObserver(() => window.said.push(host.textContent)).observe(host, { childList: true, characterData: true, subtree: true });
+  });
+  const port = {
+    open: async () => undefined,
+    close: async () => (window.portClosed = true),
+    readable: new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode(lines));
+        controller.close();
+      },
+    }),
+  };
+  Object.defineProperty(navigator, "serial", { value: { requestPort: async () => port } });
+}
+
+async function opened() {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1280, height: 900 });
+  page.on("pageerror", (error) => told.errors.push(String(error)));
+  page.on("console", (message) => ["error", "warn"].includes(message.type()) && told.errors.push(message.text()));
+  await page.evaluateOnNewDocument(prepare, given.lines);
+  await page.goto(pathToFileURL(given.page).href);
+  await page.waitForFunction(() => document.documentElement.dataset.ready === "yes", WAIT);
+  return page;
+}
+
+/** Choose files; the same ones again are no change to a browser, so none are chosen first. */
+async function choose(page, id, files) {
+  const input = await page.$(`#${id}`);
+  await input.evaluate((one) => (one.value = ""));
+  await input.uploadFile(...files);
+}
+const until = (page, pattern) => page.waitForFunction((text) => new RegExp(text).test(document.querySelector("#said").textContent), WAIT, pattern);
+const later = () => new Promise((done) => setTimeout(done, LATER_MS));
+const state = (page) =>
+  page.evaluate(() => ({
+    said: document.querySelector("#said").textContent,
+    problem: document.querySelector("#problem").textContent,
+    counts: Array.from(document.querySelectorAll("#counts tr"), (row) => Array.from(row.children, (one) => one.textContent)),
+    hidden: document.querySelector("#result").hidden,
+    strip: document.querySelector("#strip svg")?.getAttribute("aria-label") ?? "",
+    beats: document.querySelectorAll("#strip .paper-beat").length,
+    off: Array.from(document.querySelectorAll("button:disabled"), (one) => one.id),
+    history: window.said.splice(0),
+  }));
+
+async function downloaded(page, name) {
+  const into = `${folder}/saved`;
+  rmSync(into, { recursive: true, force: true });
+  mkdirSync(into, { recursive: true });
+  const session = await page.createCDPSession();
+  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: into });
+  await page.click("#save");
+  await page.waitForFunction(() => true);
+  for (let i = 0; i < 100; i += 1) {
+    if (readdirSync(into).includes(name)) return readFileSync(`${into}/${name}`, "utf8");
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  return readdirSync(into).join();
+}
+
+async function classified(page) {
+  await page.click("#classify");
+  await until(page, "^[0-9]+ beats\\.$");
+  return state(page);
+}
+
+try {
+  const page = await opened();
+  await choose(page, "recording-files", given.first);
+  await until(page, "^first: ");
+  told.classified = await classified(page);
+  told.saved = await downloaded(page, "first-beats.csv");
+
+  // What is chosen anew leaves nothing of what was said before.
+  await page.select("#patient", given.patient);
+  told.changed.patient = await state(page);
+  told.again = await classified(page);
+  told.patientSaved = await downloaded(page, "first-beats.csv");
+  await page.select("#lead", "1");
+  told.changed.lead = await state(page);
+  await page.select("#lead", "0");
+  await classified(page);
+  await choose(page, "recording-files", given.second);
+  await until(page, "^second: ");
+  told.changed.recording = await state(page);
+  await classified(page);
+  await choose(page, "recording-files", given.bad);
+  await page.waitForFunction(() => document.querySelector("#problem").textContent !== "", WAIT);
+  told.refused = await state(page);
+  await choose(page, "recording-files", given.first);
+  await until(page, "^first: ");
+  await classified(page);
+  await choose(page, "bundle-files", given.bundle);
+  await until(page, "is open: every file");
+  told.changed.bundle = await state(page);
+  await classified(page);
+  await choose(page, "bundle-files", given.badBundle);
+  await page.waitForFunction(() => document.querySelector("#problem").textContent !== "", WAIT);
+  told.changed.refusedBundle = await state(page);
+
+  // Another file while one plays, and a patient's model while one plays.
+  for (const [name, act] of [
+    ["file", () => choose(page, "recording-files", given.second)],
+    ["lead", () => page.select("#lead", "1")],
+  ]) {
+    await choose(page, "recording-files", given.first);
+    await until(page, "^first: ");
+    await page.select("#speed", "16");
+    await page.click("#play");
+    await page.waitForFunction(() => document.querySelectorAll("#counts tr").length > 0, WAIT);
+    await state(page);
+    await act();
+    if (name === "file") await until(page, "^second: ");
+    await later();
+    told[`playing_${name}`] = await state(page);
+  }
+
+  // Two buttons in one tick, in both orders; a file while all of a recording is classified.
+  for (const [name, ids] of [["classify_first", ["classify", "play"]], ["play_first", ["play", "classify"]]]) {
+    await choose(page, "recording-files", given.first);
+    await until(page, "^first: ");
+    await state(page);
+    await page.evaluate((both) => both.forEach((id) => document.querySelector(`#${id}`).click()), ids);
+    await until(page, "^(?:[0-9]+ beats|Listening)");
+    await later();
+    told[name] = await state(page);
+    if (name === "play_first") await page.click("#stop");
+  }
+  await until(page, "^Ended");
+  await choose(page, "recording-files", given.first);
+  await until(page, "^first: ");
+  await page.click("#classify");
+  await choose(page, "recording-files", given.second);
+  await until(page, "^second: ");
+  await later();
+  told.overtaken = await state(page);
+
+  // A device while a recording is open: what is drawn and saved is the device's.
+  await page.click("#serial");
+  await until(page, "^Ended");
+  told.device = await state(page);
+  told.deviceSaved = await downloaded(page, "stream-beats.csv");
+} finally {
+  await browser.close();
+}
+process.stdout.write(JSON.stringify(told));

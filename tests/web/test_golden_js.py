@@ -1,0 +1,149 @@
+"""Golden vectors in Node and in Chromium: the stages, tolerances and faults of Python's own check."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models_in_js import WHERE, golden, in_models
+from node_runtime import Refused
+from support import change_manifest, copied, exported
+
+from ecgfed.bundles.export import export_bundle
+from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.device import check_golden, open_bundle
+from ecgfed.device.shipped import shipped_model
+from ecgfed.runs.run import open_run
+
+pytestmark = pytest.mark.browser
+OLD = Path(__file__).parents[1] / "data" / "version-0.1" / "bundle"
+Golden = dict[str, Any]
+
+
+def said_in(bundle: Path) -> Golden:
+    said: Golden = json.loads((bundle / "golden.json").read_text())
+    return said
+
+
+def put(bundle: Path, said: object) -> Path:
+    """Put golden vectors into a bundle whose manifest is right about them."""
+    data = said if isinstance(said, bytes) else json.dumps(said).encode()
+    (bundle / "golden.json").write_bytes(data)
+    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    files["golden.json"] |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    change_manifest(bundle, files=files)
+    return bundle
+
+
+@pytest.fixture(scope="module")
+def both_forms(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle with patients whose every model has an int8 form too."""
+    run, out = open_run(fedavg_run), tmp_path_factory.mktemp("int8") / "bundle"
+    export_bundle(run, run.cohort(), run.state(), out, int8=Int8Rule(loss=1.0, agreement=0.0))
+    return out
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_every_stage_of_every_model_agrees(where: str, fedavg_run: Path, local_run: Path, both_forms: Path) -> None:
+    """The model in the package, patients with and without RR features, int8 forms."""
+    bundles = [shipped_model(), exported(fedavg_run), exported(local_run), both_forms]
+    names = []
+    for bundle, found in zip(bundles, in_models(where, *map(golden, bundles)), strict=True):
+        python = check_golden(open_bundle(bundle))
+        assert found["agrees"], found["text"]
+        assert found["first"] is None
+        assert found["text"] == str(python)
+        for one, other in zip(found["stages"], python.stages, strict=True):
+            assert (one["name"], one["tolerance"], one["unit"]) == (other.name, other.tolerance, other.unit)
+            assert one["difference"] <= one["tolerance"]
+        names += [stage.name for stage in python.stages]
+    told = " ".join(names)
+    for part in ("RR features over minutes", "distance from typical", "labels of p4", "logits of p4, int8"):
+        assert part in told
+
+
+CHANGES: dict[str, Callable[[Golden], object]] = {
+    "raw": lambda g: g["recordings"][0]["adu"].__setitem__(100, 1500),
+    "filtered": lambda g: g["recordings"][0]["filtered_nv"].__setitem__(7, 10),
+    "resampled": lambda g: g["recordings"][1]["resampled_nv"].__setitem__(9, 0),
+    "lost": lambda g: g["recordings"][1]["lost"][0].__setitem__(0, 1089),
+    "peak": lambda g: g["recordings"][0]["r_samples"].__setitem__(2, 682),
+    "window": lambda g: g["recordings"][0]["window_nv"][3].__setitem__(100, 0),
+    "padded": lambda g: g["recordings"][0]["padded"].__setitem__(5, 1),
+    "rr": lambda g: g["recordings"][0]["rr"][4].__setitem__(0, 4.5),
+    "minutes": lambda g: g["context"]["rr"][30].__setitem__(3, 0.0),
+    "logit": lambda g: g["global"]["float"]["logits"][0].__setitem__(0, 9.0),
+    "label": lambda g: g["patients"]["p2"]["float"]["label"].__setitem__(0, 11),
+    "probability": lambda g: g["patients"]["p3"]["float"]["probability"].__setitem__(1, 0.0),
+    "int8": lambda g: g["patients"]["p1"]["int8"]["logits"][0].__setitem__(0, 9.0),
+}
+
+
+def test_the_first_stage_that_differs_is_the_one_that_python_names(both_forms: Path, tmp_path: Path) -> None:
+    bundles = []
+    for name, change in CHANGES.items():
+        said = said_in(both_forms)
+        change(said)
+        bundles.append(put(copied(both_forms, tmp_path / name), said))
+    stages = set()
+    for bundle, found in zip(bundles, in_models("node", *map(golden, bundles)), strict=True):
+        python = check_golden(open_bundle(bundle))
+        assert python.first is not None
+        assert not found["agrees"]
+        assert found["first"] == python.first.name
+        assert found["text"].split(", by ")[0] == str(python).split(", by ")[0]
+        wrong = [one["name"] for one in found["stages"] if not one["agrees"]]
+        assert wrong == [one.name for one in python.stages if not one.agrees]
+        stages.add(found["first"])
+    assert len(stages) == len(CHANGES) - 1  # what was recorded, and what was filtered
+
+
+def test_a_spoiled_stage_is_named_in_chromium_too(both_forms: Path, tmp_path: Path) -> None:
+    said = said_in(both_forms)
+    CHANGES["probability"](said)
+    (found,) = in_models("chromium", golden(put(copied(both_forms, tmp_path / "b"), said)))
+    assert found["first"] == "probability of p3"
+
+
+SPOILT: dict[str, Callable[[Golden], object]] = {
+    "no recordings": lambda g: g.pop("recordings"),
+    "no frequency": lambda g: g["recordings"][0].update(fs_hz=0),
+    "a word": lambda g: g["recordings"][0].update(fs_hz="fast"),
+    "a frequency that takes all memory": lambda g: g["recordings"][0].update(fs_hz=1e15),
+    "no samples": lambda g: g["recordings"][0].update(adu=[]),
+    "text": lambda g: g["recordings"][0].update(adu="x"),
+    "short windows": lambda g: g["recordings"][0].update(window_nv=[[1]]),
+    "far peaks": lambda g: g["recordings"][0].update(r_samples=[10**12]),
+    "no patient": lambda g: g["patients"].pop("p1"),
+    "beats that are not there": lambda g: g["answered"].update({"global": [10**9]}),
+    "a number": lambda g: g["global"].update({"float": 3}),
+    "deep lists": lambda g: g["recordings"][0].update(padded=json.loads("[" * 90 + "]" * 90)),
+    "a markup": lambda g: g["recordings"][0].update(name="<b>\n\u202e"),
+}
+
+
+def test_golden_vectors_of_another_form_are_one_line(both_forms: Path, tmp_path: Path) -> None:
+    bundles = []
+    for number, spoil in enumerate(SPOILT.values()):
+        said = said_in(both_forms)
+        spoil(said)
+        bundles.append(put(copied(both_forms, tmp_path / str(number)), said))
+    bundles.append(put(copied(both_forms, tmp_path / "json"), b"{"))
+    bundles.append(put(copied(both_forms, tmp_path / "list"), []))
+    for bundle, found in zip(bundles, in_models("node", *map(golden, bundles)), strict=True):
+        line = found.line if isinstance(found, Refused) else found["text"]
+        assert "golden" in line, bundle
+        assert "\n" not in line
+        assert "\u202e" not in line
+
+
+def test_bundles_without_golden_vectors_are_refused_in_one_line(both_forms: Path, tmp_path: Path) -> None:
+    other = copied(both_forms, tmp_path / "other")
+    change_manifest(other, golden="global.onnx")
+    old, named = in_models("node", golden(OLD), golden(other))
+    assert isinstance(old, Refused)
+    assert "holds no golden vectors; expected a bundle of version 2" in old.line
+    assert isinstance(named, Refused)
+    assert "lacks a file of the bundle that is its golden" in named.line

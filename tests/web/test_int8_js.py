@@ -1,0 +1,104 @@
+"""int8 forms in Node and in Chromium: the labels of Python's ONNX Runtime; who has none is told why."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models_in_js import WHERE, in_models, logits
+from node_runtime import Refused, in_node, own
+from support import change_manifest, copied, exported
+
+from ecgfed.bundles.export import export_bundle
+from ecgfed.bundles.int8_choice import Int8Rule
+from ecgfed.cohort.cohort import open_cohort
+from ecgfed.device import open_bundle
+from ecgfed.errors import BundleError
+from ecgfed.runs.run import open_run
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module", params=["fedavg_run", "local_run"])
+def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bundles with an int8 form of every model: with RR features and without."""
+    run = open_run(request.getfixturevalue(request.param))
+    out = tmp_path_factory.mktemp("int8") / "bundle"
+    export_bundle(run, run.cohort(), run.state(), out, int8=Int8Rule(loss=1.0, agreement=0.0))
+    return out
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_every_models_int8_form_has_pythons_labels(where: str, bundle: Path, cohort_path: Path) -> None:
+    """A value between two steps of int8 may go to either (docs/int8.md): most logits are the same, some are not."""
+    opened, cohort = open_bundle(bundle), open_cohort(cohort_path)
+    jobs, expected = [], []
+    for patient in (None, *opened.patients):
+        window_mv = np.array(cohort.beats)
+        rr = np.array(cohort.rr) if opened.rr_version else None
+        for int8 in (False, True):
+            jobs.append(logits(bundle, patient, window_mv, rr, int8=int8))
+            classifier = opened.classifier(patient, int8=int8)
+            expected.append((classifier.logits(window_mv, rr), classifier.certainty))
+    found = in_models(where, *jobs)
+    for job, one, (other, certainty) in zip(jobs, found, expected, strict=True):
+        assert np.array_equal(one["found"].argmax(1), other.argmax(1))
+        apart = np.abs(one["found"] - other).max(axis=1)
+        assert apart.max() < (0.2 if job["int8"] else 1e-4)
+        assert np.median(apart) < 1e-4
+        assert (one["temperature"], one["threshold"]) == (certainty.temperature, certainty.threshold)
+    for one, other in zip(found[::2], found[1::2], strict=True):
+        assert np.abs(one["found"] - other["found"]).max() > 1e-3  # it is the int8 form that ran
+
+
+def test_a_form_has_a_temperature_of_its_own(bundle: Path, tmp_path: Path) -> None:
+    made = copied(bundle, tmp_path / "bundle")
+    manifest = json.loads((made / "manifest.json").read_text())
+    manifest["patients"]["p1"]["int8"]["certainty"] = {"temperature": 3.5, "threshold": 0.25}
+    manifest["patients"]["p1"]["certainty"] = {"temperature": 0.5, "threshold": 0.75}
+    rule = manifest["certainty"] or {"accuracy": 0.99, "far": None}
+    change_manifest(made, patients=manifest["patients"], certainty=rule)
+    beats = np.zeros((1, 1, 256), np.float32)
+    rr = np.zeros((1, manifest["inputs"]["rr"][0]), np.float32) if "rr" in manifest["inputs"] else None
+    found = in_models("node", *(logits(made, "p1", beats, rr, int8=int8) for int8 in (False, True)))
+    assert [(one["temperature"], one["threshold"]) for one in found] == [(0.5, 0.75), (3.5, 0.25)]
+
+
+def test_who_has_no_int8_form_is_told_why_as_in_python(bundle: Path, local_run: Path, tmp_path: Path) -> None:
+    refused = copied(bundle, tmp_path / "refused")
+    patients = json.loads((refused / "manifest.json").read_text())["patients"]
+    patients["p2"]["int8"] |= {"chain": None, "accepted": False, "reason": "loses 0.0500 of macro-F1"}
+    change_manifest(refused, patients=patients)
+    asked = [(refused, "p2"), (exported(local_run), "p1"), (exported(local_run), None), (refused, "nobody")]
+    jobs = [own("opened", {"bundle": str(path), "patient": patient, "int8": True}) for path, patient in asked]
+    found = in_node(*jobs, packages=("onnxruntime-node",))
+    for (path, patient), one in zip(asked, found, strict=True):
+        with pytest.raises(BundleError) as raised:
+            open_bundle(path).classifier(patient, int8=True)
+        assert isinstance(one, Refused)
+        said, line = (text.partition(": ")[2].partition("; ")[0] for text in (one.line, raised.value.line))
+        assert said == line
+    assert "refused the int8 form of patient 'p2': loses 0.0500 of macro-F1" in found[0].line
+
+
+def test_what_a_manifest_says_of_int8_is_checked(bundle: Path, tmp_path: Path) -> None:
+    patients = json.loads((bundle / "manifest.json").read_text())["patients"]
+    spoilt = [
+        {"accepted": False},
+        {"agreement": 1.5},
+        {"macro_f1": "high"},
+        {"certainty": {"temperature": -1.0, "threshold": 0.5}},
+        {"accepted": False, "chain": None, "reason": None},
+    ]
+    paths = []
+    for number, change in enumerate(spoilt):
+        made = copied(bundle, tmp_path / str(number))
+        changed = {**patients, "p3": {**patients["p3"], "int8": {**patients["p3"]["int8"], **change}}}
+        said = json.loads((made / "manifest.json").read_text())["certainty"] or {"accuracy": 0.99, "far": None}
+        change_manifest(made, patients=changed, certainty=said)
+        with pytest.raises(BundleError):
+            open_bundle(made)
+        paths.append(made)
+    for one in in_node(*(own("opened", {"bundle": str(path)}) for path in paths), packages=("onnxruntime-node",)):
+        assert isinstance(one, Refused)
+        assert "manifest.json: is not of its form" in one.line

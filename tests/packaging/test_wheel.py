@@ -238,6 +238,7 @@ RUNS = {
     "inspect npy": ("inspect", "array.npy", "--columns", "MLII,V1", "--fs", "360", "--units", "mV"),
     "runs list": ("runs", "list", OLD),
     "runs show": ("runs", "show", OLD / "run"),
+    "doctor": ("doctor",),
     "version": ("--version",),
 }
 

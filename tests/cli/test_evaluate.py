@@ -120,13 +120,17 @@ def test_scores_are_made_anew_each_time(ecgfed: Command, run: Path) -> None:
     assert set(again) == FILES
 
 
-def test_a_folder_of_the_user_is_replaced_only_when_asked(ecgfed: Command, run: Path, tmp_path: Path) -> None:
+def test_a_folder_of_the_user_is_never_replaced(ecgfed: Command, run: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.tex").write_text("years of work")
     assert_refused(ecgfed("evaluate", run, "--out", mine), "--out", "mine", "not empty", "--overwrite")
     assert snapshot(mine) == {"thesis.tex": b"years of work"}
     assert_refused(ecgfed("evaluate", run, "--out", mine / "thesis.tex"), "--out", "is a file")
+    refused = ecgfed("evaluate", run, "--out", mine, "--overwrite", "--quiet")
+    assert_refused(refused, "thesis.tex", "no command of ecgfed wrote", "nothing was removed")
+    assert snapshot(mine) == {"thesis.tex": b"years of work"}
+    (mine / "thesis.tex").rename(mine / "scores.json")
     assert ecgfed("evaluate", run, "--out", mine, "--overwrite", "--quiet").code == 0
     assert set(snapshot(mine)) == FILES
 

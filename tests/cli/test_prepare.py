@@ -267,15 +267,16 @@ def test_an_output_that_is_taken_stays_untouched(ecgfed: Run, folder: Path, tmp_
 
 def test_overwrite_replaces_at_the_very_end(ecgfed: Run, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "mine.txt").write_text("mine")
+    (tmp_path / "taken" / "old.npy").write_text("mine")
+    (tmp_path / "taken" / "cohort.json").write_text("an older one's")
     arguments = ("prepare", "folder", folder, "--out", tmp_path / "taken", "--overwrite", *SERIAL)
     good = (folder / "p4.dat").read_bytes()
     flip_byte(folder / "p4.dat", 3000)
     refused(ecgfed(*arguments), tmp_path, "p4.dat")
-    assert (tmp_path / "taken" / "mine.txt").read_text() == "mine"
+    assert (tmp_path / "taken" / "old.npy").read_text() == "mine"
     (folder / "p4.dat").write_bytes(good)
     assert ecgfed(*arguments).code == 0
-    assert not (tmp_path / "taken" / "mine.txt").exists()
+    assert not (tmp_path / "taken" / "old.npy").exists()
     assert (tmp_path / "taken" / "cohort.json").is_file()
     assert {path.name for path in tmp_path.iterdir()} == {"in", "taken"}
 

@@ -93,7 +93,12 @@ def test_overwrite_replaces_both(ecgfed: Command, tmp_path: Path) -> None:
     arguments = ("--out", tmp_path / "c", "--records", tmp_path / "r", *SMALL)
     assert_refused(ecgfed("prepare", "demo", *arguments), "--out", "is not empty", "--overwrite")
     assert snapshot(tmp_path) == before  # not even --records was made
-    assert ecgfed("prepare", "demo", "--out", tmp_path / "c", "--overwrite", *SMALL).code == 0
+    command = ("prepare", "demo", "--out", tmp_path / "c", "--overwrite", *SMALL)
+    assert_refused(ecgfed(*command), "mine.txt, which no command of ecgfed wrote")
+    assert snapshot(tmp_path) == before
+    (tmp_path / "c" / "cohort.json").write_text("an older one's")
+    (tmp_path / "c-records" / "demo09.hea").write_text("an older one's")
+    assert ecgfed(*command).code == 0
     assert names(tmp_path) == {"c", "c-records"}
     assert "mine.txt" not in names(tmp_path / "c") | names(tmp_path / "c-records")
 

@@ -147,10 +147,15 @@ def warm_up(world: Path) -> None:
     import pkgutil
 
     import ecgfed
+    from ecgfed.extras import EXTRA_OF
 
     for package in (ecgfed, importlib.import_module("ecgfed_cli")):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as problem:
+                if problem.name not in EXTRA_OF:  # what an extra brings is not everywhere; no case needs it then
+                    raise
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.font_manager", "wfdb", "edfio",
                  "scipy.signal", "onnx", "onnxruntime", "safetensors.torch", "rich.progress",
                  "rich.table"):  # fmt: skip

@@ -193,6 +193,9 @@ def read_end_reply(content: RecordDict) -> EndScores:
     if found is None or set(found) != set(END_UP) or any(isinstance(value, list) for value in found.values()):
         raise NetworkError("a site's end", "is no scores", ", ".join(END_UP))
     values = {name: float(str(value)) for name, value in found.items()}
+    most = {"patients": 1 << 20, "T_g": 1, "T_p": 1}
+    if not all(0 <= value <= most[name] for name, value in values.items()):  # NaN is neither
+        raise NetworkError("a site's end", f"has the scores {values!s:.100}", "a count, and scores of 0 to 1")
     return EndScores(int(values["patients"]), values["T_g"], values["T_p"])
 
 

@@ -10,11 +10,12 @@ from needs import flower
 flower()
 
 import torch
-from flwr.app import Array, ArrayRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from grid import GridHere, travelled
 from test_same_numbers import same
 
 from ecgfed.network.errors import NetworkError, SiteError
+from ecgfed.network.messages import read_end_reply
 from ecgfed.network.orders import Order
 from ecgfed.network.transport import pack, unpack
 from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
@@ -182,3 +183,18 @@ def test_a_reply_that_is_something_else(
     with pytest.raises(NetworkError, match=found) as caught:
         made.serve()
     assert "\n" not in caught.value.line
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"patients": float("nan"), "T_g": 0.5, "T_p": 0.5},
+        {"patients": 3, "T_g": float("nan"), "T_p": 0.5},
+        {"patients": 3, "T_g": 0.5, "T_p": float("inf")},
+        {"patients": -1, "T_g": 0.5, "T_p": 0.5},
+        {"patients": 3, "T_g": 1.5, "T_p": 0.5},
+    ],
+)
+def test_scores_that_nobody_would_believe(scores: dict[str, float]) -> None:
+    with pytest.raises(NetworkError, match="has the scores"):
+        read_end_reply(RecordDict({"reports": MetricRecord(scores)}))

@@ -1,9 +1,11 @@
 """``ecgfed export``: a run in, a bundle out."""
 
+from __future__ import annotations
+
 import shlex
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +13,9 @@ from .export_mcu import McuOptions, export_for_target
 from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .watch import watching
+
+if TYPE_CHECKING:
+    from ecgfed.device.bundle import Bundle
 
 
 def export_command(
@@ -90,25 +95,44 @@ def export_command(
             method=method,
             watch=watch,
         )
-    manifest, elapsed = bundle.manifest, time.perf_counter() - started
-    size = sum(about["bytes"] for about in manifest["files"].values())
+    elapsed = time.perf_counter() - started
     if json_output:
-        print_json(
-            {
-                "bundle": str(out),
-                "files": len(manifest["files"]),
-                "bytes": size,
-                "patients": len(bundle.patients),
-                "parity": manifest["parity"],
-                "certainty": manifest["certainty"],
-                **({"int8": manifest["int8"]} if int8 else {}),
-                "signature": None if bundle.signature is None else bundle.signature.as_json(),
-                "seconds": round(elapsed, 2),
-            }
-        )
+        print_json({"bundle": str(out), **_as_json(bundle, int8=int8), "seconds": round(elapsed, 2)})
         return
+    _tell_quality(bundle, quiet=quiet)
+    if int8:
+        note(int8_line(bundle), quiet=quiet)
+    if tflite:
+        note(tflite_line(bundle), quiet=quiet)
+    if bundle.signature is not None:
+        note(f"Signed by {bundle.signature.key}.", quiet=quiet)
+    command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"
+    after = f" Next: {command}" if bundle.modality == "ecg" else ""
+    note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)
+
+
+def _bytes_of(bundle: Bundle) -> int:
+    return int(sum(about["bytes"] for about in bundle.manifest["files"].values()))
+
+
+def _as_json(bundle: Bundle, *, int8: bool) -> dict[str, object]:
+    manifest = bundle.manifest
+    return {
+        "files": len(manifest["files"]),
+        "bytes": _bytes_of(bundle),
+        "patients": len(bundle.patients),
+        "parity": manifest["parity"],
+        "certainty": manifest["certainty"],
+        **({"int8": manifest["int8"]} if int8 else {}),
+        "signature": None if bundle.signature is None else bundle.signature.as_json(),
+    }
+
+
+def _tell_quality(bundle: Bundle, *, quiet: bool) -> None:
+    """Say what the bundle holds, and how close its graphs and its probabilities come."""
+    manifest = bundle.manifest
     note(
-        f"{len(bundle.patients)} patients, {len(manifest['files'])} files, {size / 1e6:.2f} MB; "
+        f"{len(bundle.patients)} patients, {len(manifest['files'])} files, {_bytes_of(bundle) / 1e6:.2f} MB; "
         f"logits differ by at most {manifest['parity']['max_logit_difference']:.1e} from the trained model on "
         f"{manifest['parity']['beats']:,} beats.",
         quiet=quiet,
@@ -120,12 +144,3 @@ def export_command(
             f"{before['mean']:.3f} ({before['worst']:.3f}) before, {after['mean']:.3f} ({after['worst']:.3f}) after.",
             quiet=quiet,
         )
-    if int8:
-        note(int8_line(bundle), quiet=quiet)
-    if tflite:
-        note(tflite_line(bundle), quiet=quiet)
-    if bundle.signature is not None:
-        note(f"Signed by {bundle.signature.key}.", quiet=quiet)
-    command = f"ecgfed predict {shlex.quote(str(out))} RECORD --out predictions"
-    after = f" Next: {command}" if bundle.modality == "ecg" else ""
-    note(f"Wrote {out} in {seconds(elapsed)}.{after}", quiet=quiet)

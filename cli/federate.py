@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,12 +11,14 @@ from ecgfed.errors import OptionError
 from ecgfed.extras import require
 
 from .complete import method_names
+from .options import settings_of
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, stderr, table
 from .stop import graceful_stop
 from .train import AggregationOption, ClipOption, NoiseAtOption, NoiseOption
 from .watch import watching
 
 if TYPE_CHECKING:
+    from ecgfed.network.server_folder import Asked
     from ecgfed.tasks.watch import Watch
 
 app = typer.Typer(
@@ -88,11 +90,10 @@ def server_command(
     _require()
     from ecgfed.network.federate import Listening, prepare_server, run_server
     from ecgfed.network.policy import Policy
-    from ecgfed.network.server_folder import Asked
 
-    asked = Asked(
+    asked = _asked(
         sites=sites,
-        settings=_settings_of(set_),
+        set_=set_,
         method=method,
         rounds=rounds,
         passes=passes,
@@ -104,10 +105,10 @@ def server_command(
         rr=rr,
         transport=transport,
         eval_every=eval_every,
-        aggregation=aggregation or "mean",
-        dp_clip=dp_clip or 0.0,
-        dp_noise=dp_noise or 0.0,
-        dp_at=dp_at or "server",
+        aggregation=aggregation,
+        dp_clip=dp_clip,
+        dp_noise=dp_noise,
+        dp_at=dp_at,
     )
     policy = Policy(min_sites, wait)
     listening = Listening(host, port, tuple(name or ()))
@@ -221,11 +222,10 @@ def try_command(
     """Try a federation on this machine: certificates, keys, sites, a run, scores and a bundle at each site."""
     _require()
     from ecgfed.network.federate import try_federation
-    from ecgfed.network.server_folder import Asked
 
-    asked = Asked(
+    asked = _asked(
         sites=sites,
-        settings=_settings_of(set_),
+        set_=set_,
         method=method,
         rounds=rounds,
         local_epochs=local_epochs,
@@ -235,10 +235,10 @@ def try_command(
         seed=seed,
         rr=rr,
         transport=transport,
-        aggregation=aggregation or "mean",
-        dp_clip=dp_clip or 0.0,
-        dp_noise=dp_noise or 0.0,
-        dp_at=dp_at or "server",
+        aggregation=aggregation,
+        dp_clip=dp_clip,
+        dp_noise=dp_noise,
+        dp_at=dp_at,
     )
     _run(
         lambda watch, asked_to_stop: try_federation(
@@ -255,10 +255,11 @@ def _require() -> None:
         require(package, "ecgfed federate")
 
 
-def _settings_of(pairs: list[str] | None) -> dict[str, str]:
-    from .train import _settings
+def _asked(set_: list[str] | None, **given: Any) -> "Asked":
+    """Return what was asked for; an option that was not given is what ``Asked`` takes without it."""
+    from ecgfed.network.server_folder import Asked
 
-    return _settings(pairs or [])
+    return Asked(settings=settings_of(set_), **{name: value for name, value in given.items() if value is not None})
 
 
 def _run(

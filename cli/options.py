@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ecgfed.errors import OptionError
+
 from .complete import choices
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run made by 'ecgfed train'.")]
@@ -50,3 +52,14 @@ MethodOption = Annotated[
 SignOption = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this private key (PEM, Ed25519).")
 ]
+
+
+def settings_of(pairs: list[str] | None) -> dict[str, str]:
+    """Return what ``--set NAME=VALUE`` says, by name; raises OptionError."""
+    settings = {}
+    for pair in pairs or ():
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    return settings

@@ -10,6 +10,7 @@ import typer
 from ecgfed.errors import OptionError
 
 from .complete import method_names
+from .options import settings_of
 from .output import JsonOption, QuietOption, WorkersOption, note, print_json, seconds, stderr
 from .stop import graceful_stop
 from .watch import watching
@@ -126,7 +127,7 @@ def train_command(
         "norm": norm,
         "width": width,
         "window_share": window_share,
-        "settings": _settings(set_ or []),
+        "settings": settings_of(set_),
         "config": config,
         "leave_out": leave_out,
         "aggregation": aggregation,
@@ -153,16 +154,6 @@ def train_command(
     if stop.code is not None:
         _stop_unless_done(runs, several, cohort, out, stop.code)
     _report(runs, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not sign or not name:
-            raise OptionError("--set", f"{pair!r}", "NAME=VALUE")
-        settings[name.strip()] = value.strip()
-    return settings
 
 
 def _seeds(text: str | None, out: Path | None) -> list[int] | None:

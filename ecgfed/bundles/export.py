@@ -24,7 +24,6 @@ from ecgfed.bundles.typical import NEAR_SHARE, fit_typical, typical_part
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import VALID
 from ecgfed.device.certainty import FAR
-from ecgfed.device.int8 import INT8
 from ecgfed.device.manifest import BOUND, NORMALISATION, RR_ABOUT, SCHEMA_VERSION
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import BundleError
@@ -95,6 +94,7 @@ def export_bundle(
     scores = _scores(run, state, protocol, how)
 
     def patients() -> Iterator[PatientModel]:
+        """Make one personal model after the other."""
         for i, client in enumerate(clients):
             chain = answers.of(client.index)
             inputs = some_inputs(cohort, some_rows(cohort, client), run.net)
@@ -202,13 +202,9 @@ def write_bundle(
         parity.check("global", global_chain, answer, parity_inputs(some_inputs(cohort, cohort.pool(VALID), net), net))
         calibration = Calibration(accuracy)
         calibration.everyone += [validation_answers(net, cohort, client, answer) for client in cohort.federation]
-        forms = None if int8 is None else Int8Forms(writer, net, cohort, run.plan.leave_out, int8)
-        if forms is not None:
-            forms.add_everyone(global_chain, answer, calibration.everyone)
-        lite = None
-        if tflite is not None:
-            lite = TfliteForms(writer, net, cohort, run.plan.leave_out, int8 or Int8Rule(), tflite)
-            lite.add_everyone(global_chain, answer, calibration.everyone)
+        forms = _small_forms(writer, run, cohort, int8, tflite)
+        for form in forms:
+            form.add_everyone(global_chain, answer, calibration.everyone)
         chains: dict[str, dict[str, Any]] = {}
         for own in patients:
             names = writer.patient_chain(own.chain, own.id, own.patient)
@@ -218,36 +214,53 @@ def write_bundle(
                 chains[own.id]["classes"] = list(own.classes)
             if own.valid is not None:
                 calibration.own[own.id] = own.valid
-                if forms is not None:
-                    forms.add_patient(own.id, names, own.chain, own.valid)
-                if lite is not None:
-                    lite.add_patient(cohort.client_by_id(own.id), names, own.chain, own.valid)
-        file = "weights/global.safetensors" if weights and isinstance(answer, Chain) else None
-        if file is not None and isinstance(answer, Chain):
-            (folder / "weights").mkdir()
-            save_tree(folder / file, whole_model(answer).params)
-            writer.note(file, "weights")
+                for form in forms:
+                    form.add_patient(own.id, names, own.chain, own.valid)
+        file = _write_weights(writer, answer) if weights and isinstance(answer, Chain) else None
         everyone, certainties = calibration.fitted(list(chains))
         for name, certainty in certainties.items():
             chains[name]["certainty"] = certainty
-        of_int8 = {} if forms is None else forms.said(chains, accuracy, everyone)
-        of_int8 |= {} if lite is None else lite.said(chains, accuracy, everyone)
+        of_forms, of_all_forms = dict[str, Any](), dict[str, Any]()
+        for form in forms:
+            of_forms |= form.said(chains, accuracy, everyone)
+            of_all_forms |= form.overview()
         manifest = {
             **_about(run, cohort, state),
             BOUND: bound,
             "inputs": {k: list(v) for k, v in input_shapes(net, "model").items()},
             "files": writer.files,
-            "global": {"chain": global_chain, "protocol": _protocol(run, protocol), "certainty": everyone, **of_int8},
+            "global": {"chain": global_chain, "protocol": _protocol(run, protocol), "certainty": everyone, **of_forms},
             "personal": personal,
             "trained_on": training_facts(cohort, run.plan.leave_out),
             "certainty": {**calibration.overview(certainties), FAR: _far(run, cohort, writer)},
-            **({} if forms is None else {INT8: forms.overview()}),
+            **of_all_forms,
             "weights": file,
             "scores": scores,
             "parity": parity.report(),
             "patients": chains,
         }
         return finish_bundle(folder, manifest, signer)
+
+
+def _small_forms(
+    writer: GraphWriter, run: Run, cohort: Cohort, int8: Int8Rule | None, tflite: Path | None
+) -> list[Int8Forms | TfliteForms]:
+    """Return what makes the forms asked for beside the float graphs."""
+    forms: list[Int8Forms | TfliteForms] = []
+    if int8 is not None:
+        forms.append(Int8Forms(writer, run.net, cohort, run.plan.leave_out, int8))
+    if tflite is not None:
+        forms.append(TfliteForms(writer, run.net, cohort, run.plan.leave_out, int8 or Int8Rule(), tflite))
+    return forms
+
+
+def _write_weights(writer: GraphWriter, answer: Chain) -> str:
+    """Write the global model's weights, to start a new patient from, and return their name in the bundle."""
+    name = "weights/global.safetensors"
+    (writer.folder / "weights").mkdir()
+    save_tree(writer.folder / name, whole_model(answer).params)
+    writer.note(name, "weights")
+    return name
 
 
 def _far(run: Run, cohort: Cohort, writer: GraphWriter) -> dict[str, Any] | None:

@@ -160,9 +160,9 @@ class Int8Forms:
         return {INT8: self.entries[None]}
 
     def overview(self) -> dict[str, Any]:
-        """Return what a manifest says of all of them: the rule, and how many patients' were accepted."""
+        """Return the manifest's field of all of them: the rule, and how many patients' were accepted."""
         accepted = [entry["accepted"] for name, entry in self.entries.items() if name is not None]
-        return {
+        about = {
             "loss": self.rule.loss,
             "agreement": self.rule.agreement,
             "ranges": self.rule.ranges,
@@ -170,6 +170,7 @@ class Int8Forms:
             "accepted": accepted.count(True),
             "refused": accepted.count(False),
         }
+        return {INT8: about}
 
     def _made(self, chain: list[str], rows: NDArray[np.int64], most: int, client: Client | None) -> _Form:
         """Return a chain in int8, calibrated on some training beats."""

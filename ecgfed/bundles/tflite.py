@@ -26,7 +26,7 @@ from ecgfed.bundles.graph_writer import GraphWriter
 from ecgfed.bundles.int8_choice import BEATS, BEATS_OF_ALL, NO_TRAINING, Int8Rule, calibration_rows, judgement
 from ecgfed.bundles.simplify import with_batch
 from ecgfed.bundles.tflite_steps import Steps, steps_of
-from ecgfed.cohort.cohort import Client, Cohort
+from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import TRAIN
 from ecgfed.device.activations import activations
 from ecgfed.errors import BundleError, OptionError
@@ -195,8 +195,9 @@ class TfliteForms:
         valid = [validation_rows(self.cohort, one, answer) for one in self.cohort.federation]
         self._add("tflite/global.tflite", None, chain, rows, BEATS_OF_ALL, np.concatenate(valid), floats)
 
-    def add_patient(self, client: Client, chain: list[str], answer: Answer, floats: Answers) -> None:
-        """Take a patient's model; ``floats`` is what it says of the patient's validation beats."""
+    def add_patient(self, name: str, chain: list[str], answer: Answer, floats: Answers) -> None:
+        """Take the model of the patient with this id; ``floats`` is what it says of the patient's validation beats."""
+        client = self.cohort.client_by_id(name)
         rows = self.cohort.usable(self.cohort.rows(client, TRAIN), self.leave_out)
         valid = validation_rows(self.cohort, client, answer)
         self._add(f"tflite/patients/{client.id}.tflite", client.id, chain, rows, BEATS, valid, [floats])
@@ -262,6 +263,10 @@ class TfliteForms:
             if client is not None:
                 patients[client][TFLITE] = entry
         return {TFLITE: self.entries[None]} if None in self.entries else {}
+
+    def overview(self) -> dict[str, Any]:
+        """Return the manifest's field of all of them: there is none, each entry says it all."""
+        return {}
 
     def _judged(self, name: str, whose: str | None, job: Job, floats: list[Answers], made: Converted) -> dict[str, Any]:
         logits = np.concatenate([one.logits for one in floats])

@@ -70,7 +70,7 @@ class TrainPlan:
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**63:
             raise OptionError("--seed", f"{self.seed!r}", "a whole number, 0 or more")
         Aggregation.parse(self.aggregation)
-        assert isinstance(self.privacy, Privacy)  # it checks itself
+        Privacy(self.dp_clip, self.dp_noise, self.dp_at)
 
     @property
     def privacy(self) -> Privacy:

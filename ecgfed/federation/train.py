@@ -96,14 +96,7 @@ def train(
     """
     check_needs(method.needs, plan, len(data.clients))
     check_combining(method, plan)
-    session = _Session(
-        with_meta_set(method, data, plan.seed),
-        data,
-        plan,
-        engine,
-        lambda sent, tree, number: combined(method, plan, sent, tree, number, secret),
-        state.round,
-    )
+    session = _Session(method, data, plan, engine, secret, state.round)
     try:
         for callback in callbacks:
             callback.on_start(state)
@@ -122,21 +115,18 @@ def train(
     return state
 
 
-#: (what each participant was sent, what came back stacked, the round) -> what ``aggregate`` gets
-Combine = Callable[[list[Tree], Tree, int], Tree]
-
-
 class _Session:
     """What stays the same from round to round."""
 
     def __init__(
-        self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, combine: Combine, done: int
+        self, method: Method, data: TrainingData, plan: TrainPlan, engine: ClientEngine, secret: bytes, done: int
     ) -> None:
-        self.method, self.data, self.plan, self.engine = method, data, plan, engine
+        self.method, self.data, self.plan, self.engine, self.secret = method, data, plan, engine, secret
+        #: what runs in the method's place; what travels, and its card, are the method's
+        self.runs = with_meta_set(method, data, plan.seed)
         self.initial = method.net.initial(plan.seed)
         self.train_examples = dict(zip(data.clients.tolist(), data.train_examples.tolist(), strict=True))
         self.total = sum(self.train_examples.values())
-        self.combine = combine
         #: in how many rounds each client was asked, which epsilon depends on
         self.charged: Counter[int] = Counter()
         for number in range(1, done + 1 if plan.privacy.on else 1):
@@ -151,11 +141,11 @@ class _Session:
         asked = [int(client) for client in participants(self.plan, self.data.clients, number)]
         work = [
             client_work(
-                self.method, self.data, self.plan, state, client, initial=self.initial, number=number, progress=progress
+                self.runs, self.data, self.plan, state, client, initial=self.initial, number=number, progress=progress
             )
             for client in asked
         ]
-        came = list(zip(asked, work, self.engine.run(self.method, work), strict=True))
+        came = list(zip(asked, work, self.engine.run(self.runs, work), strict=True))
         took_part = [(client, one.shared, result) for client, one, result in came if result is not None]
         chosen = [client for client, _, _ in took_part]
         sent = [shared for _, shared, _ in took_part]
@@ -163,12 +153,12 @@ class _Session:
         del work, came, took_part
         returned = self._returned(chosen, results, sent, number, progress)
         del sent
-        state.server = self.method.aggregate(state.server, returned)
+        state.server = self.runs.aggregate(state.server, returned)
         for client, result in zip(chosen, results, strict=True):
             state.kept[client] = result.kept
             state.seen[client] = state.seen.get(client, 0) + result.examples
         state.round = number
-        record = _record(self.method, state, chosen, results, self.total) | self._epsilon(number)
+        record = _record(self.runs, state, chosen, results, self.total) | self._epsilon(number)
         beats = sum(result.examples for result in results)
         return RoundOutcome(state, chosen, record, beats, last=number == self.plan.rounds)
 
@@ -188,8 +178,9 @@ class _Session:
     def _returned(
         self, chosen: list[int], results: list[ClientResult], sent: list[Tree], number: int, progress: float
     ) -> Returned:
+        came = stack([result.returned for result in results])
         return Returned(
-            tree=self.combine(sent, stack([result.returned for result in results]), number),
+            tree=combined(self.method, self.plan, sent, came, number, self.secret),
             losses={
                 name: torch.tensor([result.losses[name] for result in results], dtype=torch.float64)
                 for name in results[0].losses

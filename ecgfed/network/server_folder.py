@@ -66,10 +66,10 @@ class Asked:
         leave_out: as in ``TrainPlan``.
         transport: how updates travel, one of ``TRANSPORTS``.
         eval_every: have the sites score every n-th round on their validation beats; 0 is never.
-        aggregation: as there.
-        dp_clip: as there.
-        dp_noise: as there.
-        dp_at: as there.
+        aggregation: as in ``TrainPlan``; so are ``dp_clip``, ``dp_noise`` and ``dp_at``.
+        dp_clip: see there.
+        dp_noise: see there.
+        dp_at: see there.
     """
 
     sites: int

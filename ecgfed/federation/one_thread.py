@@ -10,8 +10,8 @@ import torch
 def one_torch_thread() -> Iterator[None]:
     """Let torch use one thread for operations called from here; as many as before when the block ends.
 
-    Sums on this thread must not depend on how many there are, and small backward passes on several threads have
-    crashed torch's CPU build (2.13, batch of 57, seen as a segmentation fault).
+    Sums on this thread must not depend on how many there are. (That small backward passes on several threads crashed
+    torch was another thing: ``ecgfed.nets.layers.SAFE_CHANNELS``.)
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -22,6 +22,9 @@ WINDOW_VARIANCE_FLOOR = 1e-4
 BATCH_NORM_MOMENTUM = 0.1
 NORM_EPS = 1e-5
 GROUPS = 8
+#: Below so many channels oneDNN's gradient of a strided 1x1 weight writes past its workspace: on several threads wrong
+#: gradients and crashes (oneDNN issue 6035, open on 2026-11-23; seen with torch 2.13). ``conv`` strides before it.
+SAFE_CHANNELS = 16
 
 _MAPPED: ContextVar[bool] = ContextVar("mapped", default=False)
 _EXPORTED: ContextVar[bool] = ContextVar("exported", default=False)
@@ -103,6 +106,8 @@ def conv(params: Params, name: str, x: Tensor, *, stride: int = 1) -> Tensor:
     The weight is (Cout, Cin, kernel).
     """
     weight = params[f"{name}.weight"]
+    if stride > 1 and weight.shape[-1] == 1 and weight.shape[1] < SAFE_CHANNELS and not is_exported():
+        x, stride = x[..., ::stride], 1  # the same bits, where one thread computes them
     return F.conv2d(x, channels_last(weight), stride=(1, stride), padding=(0, weight.shape[-1] // 2))
 
 

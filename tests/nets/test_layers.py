@@ -25,6 +25,24 @@ def test_conv_is_conv1d_and_so_are_its_gradients(channels: int, kernel: int, str
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_gradient_of_a_strided_skip_of_few_channels(threads: int) -> None:
+    """oneDNN's own is half wrong, or a crash, on two threads (``layers.SAFE_CHANNELS``); the formula in float64."""
+    torch.manual_seed(0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for channels, batch in [(4, 3), (4, 5), (12, 7)]:
+            x, w = torch.randn(batch, channels, 128), torch.randn(16, channels, 1, requires_grad=True)
+            y = conv({"c.weight": w}, "c", channels_last(x), stride=2)[:, :, 0]
+            g = torch.randn_like(y)
+            (found,) = torch.autograd.grad(y, [w], g)
+            expected = torch.einsum("bot,bit->oi", g.double(), x[:, :, ::2].double())
+            torch.testing.assert_close(found[..., 0].double(), expected, atol=1e-4, rtol=1e-5)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_channels_are_the_fastest_axis_even_where_there_is_one() -> None:
     for channels in (1, 6):
         laid = channels_last(torch.randn(2, channels, 32))

@@ -143,6 +143,10 @@ def site_command(
     numbers: Annotated[
         str, typer.Option(help="shuffled or cohort: the order in which the server numbers the patients.")
     ] = "shuffled",
+    most_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Refuse runs that would bring what all of them tell of a patient above this epsilon."),
+    ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the key, and end.")] = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -152,7 +156,7 @@ def site_command(
     from ecgfed.network.federate import prepare_site, run_site
 
     if prepare:
-        _, private = prepare_site(folder, cohort, key=key, numbers=numbers)
+        _, private = prepare_site(folder, cohort, key=key, numbers=numbers, most_epsilon=most_epsilon)
         public = private.with_name(private.name + ".pub")
         if json_output:
             print_json({"site": str(folder), "public_key": str(public)})
@@ -163,7 +167,17 @@ def site_command(
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
     with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
-        run_site(folder, cohort, server, ca, key=key, numbers=numbers, watch=watch, should_stop=stop.asked)
+        run_site(
+            folder,
+            cohort,
+            server,
+            ca,
+            key=key,
+            numbers=numbers,
+            most_epsilon=most_epsilon,
+            watch=watch,
+            should_stop=stop.asked,
+        )
     if stop.code is not None:
         raise SystemExit(stop.code)
 

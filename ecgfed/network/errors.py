@@ -9,6 +9,7 @@ REASONS = {
     "request": "it cannot use what the server asked for",
     "behind": "what its patients keep is not of the round before this one",
     "card": "the method would send what its card does not name",
+    "privacy": "the run would tell more of a patient than it allows (its --most-epsilon)",
     "training": "its training failed",
     "storage": "its disk refused",
     "internal": "something went wrong that nobody foresaw",

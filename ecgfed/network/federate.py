@@ -235,7 +235,7 @@ class _Lines:
 
 
 def prepare_site(
-    folder: Path, cohort: Path, *, key: Path | None = None, numbers: str = "shuffled"
+    folder: Path, cohort: Path, *, key: Path | None = None, numbers: str = "shuffled", most_epsilon: float | None = None
 ) -> tuple[Site, Path]:
     """Make a site's folder and key, unless they are there.
 
@@ -244,6 +244,7 @@ def prepare_site(
         cohort: its cohort.
         key: a private key of its own; default ``key`` in the folder, made where there is none.
         numbers: ``shuffled`` or ``cohort``, the order in which patients are numbered.
+        most_epsilon: what all runs together may tell of one patient, as in ``Site``; None leaves what the folder says.
 
     Returns:
         The site, and its private key's file.
@@ -253,7 +254,7 @@ def prepare_site(
     """
     if key is not None:
         read_site_key(key)
-    site = make_site(folder, cohort, numbers)
+    site = make_site(folder, cohort, numbers, most_epsilon)
     place = folder / KEY if key is None else key
     make_site_key(place)
     return site, place
@@ -267,6 +268,7 @@ def run_site(
     *,
     key: Path | None = None,
     numbers: str = "shuffled",
+    most_epsilon: float | None = None,
     watch: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -279,6 +281,7 @@ def run_site(
         ca: the server's ``ca.crt``.
         key: as in ``prepare_site``.
         numbers: as there.
+        most_epsilon: as there.
         watch: told of what happens.
         should_stop: asked now and then.
 
@@ -287,7 +290,7 @@ def run_site(
     """
     address = read_address(server)
     check_certificate(ca)
-    site, private = prepare_site(folder, cohort, key=key, numbers=numbers)
+    site, private = prepare_site(folder, cohort, key=key, numbers=numbers, most_epsilon=most_epsilon)
     with locked(site.path / KEY):  # one process a site; its answers hold the folder itself
         flower = site_flower(folder)
         watch.note(f"Dialling {address}; this site answers it until Ctrl-C. Its log: {folder / LOG}")

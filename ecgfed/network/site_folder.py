@@ -1,6 +1,7 @@
 """A site's folder: which cohort it holds, in which order it numbers its patients, and what they keep.
 
 site.json        the cohort, and the order: which patient has which number is known here and nowhere else
+spent.json       what has been charged against ``--most-epsilon``, where there is one
 runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
                  ``history.jsonl``, a line for each round the site took part in
 result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
@@ -36,11 +37,18 @@ class Site:
         path: its folder.
         cohort_path: its cohort.
         order: place -> index of the client in the cohort.
+        most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
     """
 
     path: Path
     cohort_path: Path
     order: tuple[int, ...]
+    most_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        most = self.most_epsilon
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < 1e6):
+            raise OptionError("--most-epsilon", f"{most!r:.40}", "a number above 0 and below 1,000,000")
 
     def cohort(self) -> Cohort:
         """Open the cohort; raises CohortError, and SiteError where it has other clients than the order."""
@@ -80,16 +88,17 @@ class Site:
         return self.order[number - first]
 
 
-def make_site(path: Path, cohort: Path, order: str = "shuffled") -> Site:
+def make_site(path: Path, cohort: Path, order: str = "shuffled", most_epsilon: float | None = None) -> Site:
     """Make a site's folder, or open the one that is there.
 
     Args:
         path: the folder.
         cohort: the site's cohort.
         order: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``.
+        most_epsilon: as in ``Site``; None leaves what the folder says.
 
     Raises:
-        OptionError: an unknown order, or the folder is another cohort's.
+        OptionError: an unknown order, an impossible epsilon, or the folder is another cohort's.
         CohortError: the cohort cannot be opened.
         StorageError: the folder cannot be made.
     """
@@ -101,16 +110,26 @@ def make_site(path: Path, cohort: Path, order: str = "shuffled") -> Site:
         site = open_site(path)
         if site.cohort_path != place:
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
+        if most_epsilon is not None and most_epsilon != site.most_epsilon:
+            site = replace(site, most_epsilon=most_epsilon)
+            _write(site)
         return site
     indices = list(range(len(opened.clients)))
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
+    site = Site(path, place, tuple(indices), most_epsilon)
     try:
         make_folder(path)
     except OSError as problem:
         raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
-    write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, "cohort": str(place), "order": indices})
-    return Site(path, place, tuple(indices))
+    _write(site)
+    return site
+
+
+def _write(site: Site) -> None:
+    most = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
+    about = {"schema_version": SCHEMA_VERSION, "cohort": str(site.cohort_path), "order": list(site.order), **most}
+    write_json(site.path / FILE_NAME, about)
 
 
 def open_site(path: Path) -> Site:
@@ -125,8 +144,8 @@ def open_site(path: Path) -> Site:
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
         order = tuple(_index(one) for one in value["order"])
-        return Site(path, Path(str(value["cohort"])), order)
-    except (KeyError, TypeError, ValueError) as problem:
+        return Site(path, Path(str(value["cohort"])), order, value.get("most_epsilon"))
+    except (KeyError, TypeError, ValueError, OptionError) as problem:
         raise StorageError(
             file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"
         ) from problem

@@ -26,6 +26,7 @@ from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
 from ecgfed.files import append_line, write_text
 from ecgfed.methods.base import ClientInfo, Tree
+from ecgfed.network.budget import charge
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
@@ -164,6 +165,7 @@ class SiteRound:
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
+        charge(self.site.path, self.site.most_epsilon, self.order.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(
             [result.returned for result in results],

@@ -6,6 +6,7 @@ from typing import Any
 
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import read_json
+from ecgfed.network.budget import epsilon_spent
 from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
@@ -14,6 +15,7 @@ from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked
 from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
 from ecgfed.network.site_folder import open_site
 from ecgfed.network.site_round import RUNS
+from ecgfed.privacy.accountant import DELTA
 from ecgfed.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.runs.document import finished_rounds
 from ecgfed.runs.history import HISTORY, read_lines
@@ -118,6 +120,9 @@ def _site(folder: Path) -> Status:
         done = finished_rounds(path, "")
         values["runs"][path.name] = done
         lines.append(f"Run {path.name}: took part up to round {done}; what its patients keep is in {path}.")
+    if site.most_epsilon is not None:
+        values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
+        lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")
     for name, what in (("result", "Its patients' run"), ("bundle", "Their bundle")):
         if (folder / name).exists():
             lines.append(f"{what}: {folder / name}.")

@@ -47,10 +47,12 @@ def epsilon_of(noise: float, releases: int, delta: float = DELTA) -> float:
         raise ValueError(f"delta is {delta}, not above 0 and below 1")
     if releases == 0:
         return 0.0
-    if noise == 0:
-        return math.inf
-    mu = math.sqrt(releases) / noise
-    if delta_of(0.0, mu) <= delta:
+    return math.inf if noise == 0 else epsilon_of_mu(math.sqrt(releases) / noise, delta)
+
+
+def epsilon_of_mu(mu: float, delta: float = DELTA) -> float:
+    r"""Return the smallest epsilon of a mechanism with this :math:`\mu`, 0 or more; delta as in ``epsilon_of``."""
+    if mu == 0 or delta_of(0.0, mu) <= delta:
         return 0.0
     high = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1.0  # the bound by Renyi divergence lies below
     return float(brentq(lambda epsilon: math.log(max(delta_of(epsilon, mu), 1e-300)) - math.log(delta), 0.0, high))

@@ -1,0 +1,70 @@
+r"""What a site lets the runs it takes part in learn of one patient: an epsilon that all of them together stay under.
+
+The server chooses a run's noise, so a site that wants some has to say so itself (``federate site --most-epsilon``).
+Each answer that leaves is charged before it is computed, whatever run it is for and whether or not it is used: T_i
+answers with noise z_i tell together as much as one with :math:`\mu = \sqrt{\sum_i T_i / z_i^2}`
+(``ecgfed.privacy.accountant``).
+
+Only noise that is added before an update leaves counts. Losses, numbers of beats and scores bear none.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from ecgfed.errors import StorageError
+from ecgfed.federation.plan import TrainPlan
+from ecgfed.files import read_json, write_json
+from ecgfed.network.errors import SiteError
+from ecgfed.privacy.accountant import DELTA, epsilon_of_mu
+from ecgfed.privacy.noise import SERVER
+
+#: What has been charged so far, in the site's folder: run -> the sum of 1 / z^2 over its answers.
+SPENT = "spent.json"
+
+
+def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: int) -> None:
+    """Charge one answer, or refuse it; raises SiteError, StorageError.
+
+    Args:
+        folder: the site's.
+        most: the largest epsilon at ``accountant.DELTA``; None charges nothing.
+        run: names the run.
+        plan: the run's.
+        number: the round; it and all that are left of the plan must be within ``most``, so that no run stops half way.
+    """
+    if most is None:
+        return
+    noise = 0.0 if plan.dp_at == SERVER else plan.dp_noise
+    if not plan.privacy.on or not noise:
+        raise _refusal("adds no noise before an update leaves", most)
+    spent, one = spent_by(folder), 1.0 / noise**2
+    whole = sum(spent.values()) + one * max(1, plan.rounds - number + 1)
+    if (epsilon := epsilon_of_mu(math.sqrt(whole))) > most:
+        raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", most)
+    write_json(folder / SPENT, {**spent, run: spent.get(run, 0.0) + one})
+
+
+def _refusal(found: str, most: float) -> SiteError:
+    expected = f"at most {most:g} at delta {DELTA:g}, this site's --most-epsilon"
+    return SiteError("privacy", "the server's run", found, expected, "more --dp-noise, --dp-at patient, fewer rounds")
+
+
+def spent_by(folder: Path) -> dict[str, float]:
+    """Return what each run has been charged, 1 / z^2 an answer; raises StorageError."""
+    file = folder / SPENT
+    if not file.is_file():
+        return {}
+    found = read_json(file, StorageError)
+    fits = isinstance(found, Mapping) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+        for value in found.values()
+    )
+    if not fits:
+        raise StorageError(file, "holds what is no sum", "a number above 0 for each run", "restore it from a backup")
+    return {str(name): float(value) for name, value in found.items()}
+
+
+def epsilon_spent(folder: Path) -> float:
+    """Return epsilon of all that has been charged, at ``accountant.DELTA``; raises StorageError."""
+    return epsilon_of_mu(math.sqrt(sum(spent_by(folder).values())))

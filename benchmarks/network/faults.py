@@ -323,7 +323,7 @@ def revoked(work: Path, report: Report) -> None:
         held = refused.returncode == 2 and without[-1:] == [6] and server.returncode == 0
         report.add(
             "a revoked key",
-            f"without --min-sites the server does not start ({refused.stderr.strip()[-60:]}); with it rounds "
+            f"without --min-sites the server does not start (exit code {refused.returncode}); with it rounds "
             f"{without[0]} to {without[-1]} went on without that site, which is not let in",
             held,
         )
@@ -347,9 +347,7 @@ def main() -> None:
             revoked(given.work, report)
     finally:
         rows = report.rows
-        if (
-            len(given.only) < len(PARTS) and given.results.is_file()
-        ):  # a part that was tried again takes the place of its rows
+        if len(given.only) < len(PARTS) and given.results.is_file():  # rows that were tried again take their places
             before = json.loads(given.results.read_text())["faults"]
             again = {row["fault"]: row for row in rows}
             rows = [again.pop(row["fault"], row) for row in before] + list(again.values())

@@ -21,8 +21,8 @@ from ecgfed.plugins import names_code
 #: Of the messages: a newer server and an older site must not misread one another.
 PROTOCOL = 2
 #: What may be done to updates beside the method: name -> what it may be; the first is what is done where an order says
-#: nothing. A site refuses an order with a name that it does not know, so that no protection is left out in silence.
-#: Clipping, noise and the like have their place here; what they send more, the method's card has to name.
+#: nothing. A site refuses an order with a name that it does not know, so that nothing is left out in silence. (Clipping
+#: and noise are the plan's.)
 OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
 _IDENTITY = re.compile(r"[0-9a-f]{64}")
 

@@ -99,3 +99,4 @@ def test_the_citation_says_what_the_project_says() -> None:
     assert cited["references"][0]["url"] in PROJECT["urls"].values()
     for one in cited["references"]:
         assert all(one[field] for field in ("authors", "title", "type"))
+    assert cited["references"][1]["doi"] == "10.1109/51.932724"  # of the article; that of the data is another

@@ -285,9 +285,7 @@ def page_of(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    given = parser(__doc__ or "", __file__).parse_args()
-    if given.results.name == "results.json":
-        given.results = given.results.with_name("attacks.json")
+    given = parser(__doc__ or "", __file__, results="attacks.json").parse_args()
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"clip": CLIP, "leaving": LEAVING, "private": PRIVATE, "victims": len(VICTIMS)}
     runs = {row: run_of(cohort, given.work, row) for row in (PLAIN, PRIVATE)}

@@ -333,7 +333,7 @@ def revoked(work: Path, report: Report) -> None:
         held = refused.returncode == 2 and without[-1:] == [last] and server.returncode == 0
         report.add(
             "a revoked key",
-            f"without --min-sites the server does not start ({refused.stderr.strip()[-60:]}); with it rounds "
+            f"without --min-sites the server does not start ({_short(refused.stderr, made)}); with it rounds "
             f"{', '.join(map(str, without)) or 'none'} went on without that site, which is not let in",
             held,
         )

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,10 @@ import ecgfed
 from ecgfed import deprecation
 from ecgfed.deprecation import EcgfedDeprecation, deprecated, overdue
 
-ROOT = Path(__file__).parent.parent
-
 
 @pytest.fixture
-def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def register(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deprecation, "REGISTER", [])
-    return iter(())
 
 
 #: A thing is registered when its module is loaded, and ``import ecgfed`` loads none: this loads all that are installed.
@@ -96,8 +92,3 @@ def test_it_is_shown_by_default() -> None:
 def test_two_minor_versions_lie_between(since: str, removed: str) -> None:
     with pytest.raises(ValueError, match=r"two minor versions|is no version"):
         deprecated(since, removed, "the other")
-
-
-def test_the_citation_has_this_version() -> None:
-    lines = (ROOT / "CITATION.cff").read_text("utf-8").splitlines()
-    assert f"version: {ecgfed.__version__}" in lines

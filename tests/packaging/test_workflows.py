@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+import ecgfed
+
 ROOT = Path(__file__).parent.parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
@@ -64,6 +66,7 @@ def test_a_release_is_published_without_a_secret() -> None:
     assert re.search(
         r'^__version__ = "\d+\.\d+\.\d+"$', (ROOT / "ecgfed" / "__init__.py").read_text("utf-8"), re.MULTILINE
     )
+    assert PROJECT["version"] == ecgfed.__version__  # the tag is compared with one, the wheel has the other
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
@@ -96,6 +99,7 @@ def test_the_citation_says_what_the_project_says() -> None:
     assert cited["cff-version"] == "1.2.0"
     assert all(cited[field] for field in ("message", "title", "authors"))
     assert cited["license"] == PROJECT["license"]
+    assert cited["version"] == ecgfed.__version__
     assert cited["references"][0]["url"] in PROJECT["urls"].values()
     for one in cited["references"]:
         assert all(one[field] for field in ("authors", "title", "type"))

@@ -128,6 +128,12 @@ def test_a_table_is_markdown(common: ModuleType, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "| run | T_g |\n| --- | --- |\n| a | 0.5 |\n"
 
 
+def test_the_page_of_benchmarks_has_a_row_for_each() -> None:
+    folders = {file.parent.name for file in (ROOT / "benchmarks").glob("*/*.py")}
+    text = (ROOT / "benchmarks" / "README.md").read_text()
+    assert {name for name in folders if f"\n| `{name}` | " not in text} == set()
+
+
 def test_pages_name_scripts_that_are_there() -> None:
     assert len(NAMED) >= 14
     for name in NAMED:

@@ -47,7 +47,12 @@ _NO_MATTER = ("workers", "collect")
 
 
 def parser(
-    doc: str, script: str, *, source: str = "folder with the 48 MIT-BIH records", required: bool = True
+    doc: str,
+    script: str,
+    *,
+    source: str = "folder with the 48 MIT-BIH records",
+    required: bool = True,
+    results: str = "results.json",
 ) -> argparse.ArgumentParser:
     """Return a parser that knows ``--source``, ``--work`` and ``--results``.
 
@@ -56,11 +61,12 @@ def parser(
         script: its file; results lie beside it unless ``--results`` names another one.
         source: what ``--source`` is.
         required: whether it has to be named even where the cohort is there.
+        results: the name of the results file.
     """
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--source", type=Path, required=required, help=source)
     made.add_argument("--work", type=Path, required=True, help="folder for what is made, and not made again")
-    made.add_argument("--results", type=Path, default=Path(script).with_name("results.json"))
+    made.add_argument("--results", type=Path, default=Path(script).with_name(results))
     return made
 
 
@@ -250,6 +256,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a Markdown table."""
     print(*table(columns, rows), sep="\n", flush=True)
+
+
+def short(value: float) -> str:
+    """Return three figures, ``37.6``, from 100 on as a whole number with commas, ``17,400``."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def mean_of(values: Iterable[float | None]) -> str:

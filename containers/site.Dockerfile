@@ -1,4 +1,4 @@
-# A hospital's machine: the recordings' cohort comes in read-only, what is kept stays in /data.
+# A hospital's machine: the cohort of its recordings lies in /data, and what it keeps stays there.
 # Build from the repository's root:  docker build -f containers/site.Dockerfile -t ecgfed-site .
 # Never built by us: no Docker was at hand. A test compares every command and option here with the command line.
 FROM docker.io/library/python:3.11-slim

@@ -19,7 +19,7 @@ class Deprecated:
     """What is to go.
 
     Attributes:
-        what: its name, as a user writes it.
+        what: its module and name, ``ecgfed.tasks.predict.predict``.
         since: the version that deprecated it, ``0.2``.
         removed: the first version without it.
         instead: what to use.
@@ -35,12 +35,12 @@ class Deprecated:
         return f"{self.what} is {until}: use {self.instead} instead"
 
 
-#: All that is deprecated now. A test holds it against the version: what should be gone has to go.
+#: What the modules that are loaded mark as deprecated. A test loads all of them: what should be gone has to go.
 REGISTER: list[Deprecated] = []
 
 
 def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Mark a function: calling it warns once for each place that calls it, and its docstring says so.
+    """Return a decorator: calls of the function warn, once for each place in the code, and its docstring says so.
 
     Args:
         since: the version that deprecates it, ``0.2``.
@@ -63,6 +63,7 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
         raise ValueError(f"removed={removed!r} is less than two minor versions after since={since!r}")
 
     def mark(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        """Put a function into ``REGISTER`` and return it with the warning before each call."""
         about = Deprecated(f"{function.__module__}.{function.__qualname__}", since, removed, instead)
         REGISTER.append(about)
 
@@ -79,7 +80,11 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
 
 
 def overdue(version: str) -> list[Deprecated]:
-    """Return what should be gone in a version, ``0.4.0``."""
+    """Return what should be gone in a version, ``0.4.0``, of what the modules that are loaded have marked.
+
+    Raises:
+        ValueError: ``version`` is none.
+    """
     return [one for one in REGISTER if _minor(one.removed) <= _minor(version)]
 
 

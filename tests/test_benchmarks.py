@@ -128,6 +128,12 @@ def test_a_table_is_markdown(common: ModuleType, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "| run | T_g |\n| --- | --- |\n| a | 0.5 |\n"
 
 
+def test_the_page_of_benchmarks_has_a_row_for_each() -> None:
+    folders = {file.parent.name for file in (ROOT / "benchmarks").glob("*/*.py")}
+    text = (ROOT / "benchmarks" / "README.md").read_text()
+    assert {name for name in folders if f"\n| `{name}` | " not in text} == set()
+
+
 def test_pages_name_scripts_that_are_there() -> None:
     assert len(NAMED) >= 14
     for name in NAMED:
@@ -137,6 +143,8 @@ def test_pages_name_scripts_that_are_there() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_a_script_starts_from_any_folder(name: str, tmp_path: Path) -> None:
+    if name.startswith("benchmarks/network/"):
+        pytest.importorskip("flwr", reason="the script imports the network: needs Flower")
     done = subprocess.run([sys.executable, ROOT / name, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "usage:" in done.stdout

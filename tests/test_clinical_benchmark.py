@@ -1,13 +1,11 @@
 """The clinical benchmark: its page is what its results give, its scores are EC57's, its person has the buttons."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from loaded_scripts import load_script
 
 from ecgfed.labels.answers import SYMBOLS
 from ecgfed.labels.choose import FEATURES, shipped_rule
@@ -16,21 +14,8 @@ from ecgfed.labels.page import LABELS
 FOLDER = Path(__file__).parent.parent / "benchmarks" / "clinical"
 
 
-def loaded(name: str) -> ModuleType:
-    sys.path.insert(0, str(FOLDER))
-    try:
-        spec = importlib.util.spec_from_file_location(f"clinical_{name}", FOLDER / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        sys.path.remove(str(FOLDER))
-
-
 def test_the_page_is_what_the_results_give() -> None:
-    made = loaded("page").page(json.loads((FOLDER / "results.json").read_text()))
+    made = load_script(FOLDER / "page.py").page(json.loads((FOLDER / "results.json").read_text()))
     assert (FOLDER / "README.md").read_text() == made, "run python benchmarks/clinical/page.py"
 
 
@@ -49,7 +34,7 @@ def counts(**cells: int) -> np.ndarray:
 
 
 def test_scores_by_hand() -> None:
-    scoring = loaded("scoring")
+    scoring = load_script(FOLDER / "scoring.py")
     one = counts(Nn=90, Nv=2, Sn=3, Ss=7, Vv=18, Vn=1, Vo=1, Fv=5, Qs=4, Ov=1)
     assert scoring.found_missed_false(one) == {"veb": (18, 2, 3), "sveb": (7, 3, 0)}
     two = counts(Nn=100, Vv=2)
@@ -69,7 +54,7 @@ def test_scores_by_hand() -> None:
 
 
 def test_the_person_has_a_button_for_whatever_the_reference_says() -> None:
-    person = loaded("person")
+    person = load_script(FOLDER / "person.py")
     buttons = {symbol for symbol, _, _ in LABELS}
     assert set(person.PRESSED.values()) <= buttons
     assert {person.PRESSED.get(symbol, symbol) for symbol in SYMBOLS} <= buttons
@@ -77,7 +62,7 @@ def test_the_person_has_a_button_for_whatever_the_reference_says() -> None:
 
 
 def test_five_minute_protocols_have_their_records() -> None:
-    run, models = loaded("run"), loaded("models")
+    run, models = load_script(FOLDER / "run.py"), load_script(FOLDER / "models.py")
     assert len(models.HUNDRED) == 20
     assert len(models.TWO_HUNDRED) == 24
     assert len(set(run.ELEVEN)) == 11

@@ -1,7 +1,9 @@
 """What is to go is kept for two minor versions, says so, and goes."""
 
+import json
+import subprocess
+import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,18 +12,49 @@ import ecgfed
 from ecgfed import deprecation
 from ecgfed.deprecation import EcgfedDeprecation, deprecated, overdue
 
-ROOT = Path(__file__).parent.parent
-
 
 @pytest.fixture
-def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def register(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deprecation, "REGISTER", [])
-    return iter(())
+
+
+#: A thing is registered when its module is loaded, and ``import ecgfed`` loads none: this loads all that are installed.
+EVERY_MODULE = """
+import importlib, json, pkgutil, sys
+import ecgfed, ecgfed_cli
+from ecgfed.deprecation import overdue
+version, *folders = sys.argv[1:]
+ecgfed.__path__ += folders
+for package in (ecgfed, ecgfed_cli):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            assert error.name.split(".")[0] == "flwr", module.name
+print(json.dumps([one.what for one in overdue(version)]))
+"""
+
+
+def overdue_anywhere(version: str, *folders: Path) -> list[str]:
+    """What a version should not have, of all that our modules mark, and those in folders as if they were ours."""
+    command = [sys.executable, "-c", EVERY_MODULE, version, *map(str, folders)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
 
 
 def test_nothing_is_overdue() -> None:
     """A deprecated thing that this version should not have any more has to be removed."""
-    assert [str(one) for one in overdue(ecgfed.__version__)] == []
+    assert overdue_anywhere(ecgfed.__version__) == []
+
+
+def test_what_is_overdue_in_a_module_that_nobody_loaded_is_found(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(
+        "from ecgfed.deprecation import deprecated\n"
+        "@deprecated('0.2', '0.4', 'the other')\n"
+        "def classify(): 'Classify.'\n"
+    )
+    assert overdue_anywhere("0.4.0", tmp_path) == ["ecgfed.old.classify"]
 
 
 @pytest.mark.usefixtures("register")
@@ -59,8 +92,3 @@ def test_it_is_shown_by_default() -> None:
 def test_two_minor_versions_lie_between(since: str, removed: str) -> None:
     with pytest.raises(ValueError, match=r"two minor versions|is no version"):
         deprecated(since, removed, "the other")
-
-
-def test_the_citation_has_this_version() -> None:
-    lines = (ROOT / "CITATION.cff").read_text("utf-8").splitlines()
-    assert f"version: {ecgfed.__version__}" in lines

@@ -1,13 +1,12 @@
 """What the benchmarks of device and width count themselves: multiplications, sums over patients, ratios of turns."""
 
-import importlib.util
 import json
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from loaded_scripts import load_script
 from sklearn.metrics import f1_score
 
 from ecgfed.bundles.graphs import GraphTemplate
@@ -19,24 +18,8 @@ from ecgfed.nets.resnet1d import ResNet1d
 ROOT = Path(__file__).parent.parent / "benchmarks"
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Load a benchmark's script by its path."""
-    monkeypatch.syspath_prepend(str(ROOT))
-
-    def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name.replace("/", "_"), ROOT / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
-
-
 @pytest.mark.parametrize("spec", [NetSpec(12, rr=True, rr_version=2), NetSpec(5, width=0.35)])
-def test_multiplications_are_those_of_the_exported_graph(script: Callable[[str], ModuleType], spec: NetSpec) -> None:
+def test_multiplications_are_those_of_the_exported_graph(spec: NetSpec) -> None:
     net = ResNet1d(spec)
     params = net.initial(0)
     parts = read_parts(read_model(GraphTemplate(net, "model", params).fill(params).SerializeToString()).graph)
@@ -46,11 +29,11 @@ def test_multiplications_are_those_of_the_exported_graph(script: Callable[[str],
         if node.op in ("Conv", "Gemm"):
             weight = known[node.inputs[1]].shape
             total += known[node.outputs[0]].size * int(np.prod(weight[1:]))
-    assert script("width/run").multiplications(spec) == total
+    assert load_script(ROOT / "width" / "run.py").multiplications(spec) == total
 
 
-def test_forms_by_hand(script: Callable[[str], ModuleType]) -> None:
-    forms = script("forms")
+def test_forms_by_hand() -> None:
+    forms = load_script(ROOT / "forms.py")
     random = np.random.default_rng(0)
     label, before = random.integers(0, 4, 60), random.normal(0, 1, (60, 4)).astype(np.float32)
     after = before.copy()
@@ -69,8 +52,8 @@ def test_forms_by_hand(script: Callable[[str], ModuleType]) -> None:
     assert found["agreement"] == pytest.approx(row["agreement"])  # of those alone that have a form
 
 
-def test_turns_and_their_ratio(script: Callable[[str], ModuleType]) -> None:
-    device = script("device/run")
+def test_turns_and_their_ratio() -> None:
+    device = load_script(ROOT / "device" / "run.py")
     asked: list[str] = []
 
     def ask(worker: SimpleNamespace) -> list[float]:
@@ -86,8 +69,8 @@ def test_turns_and_their_ratio(script: Callable[[str], ModuleType]) -> None:
     assert device.ratio(found["slow"], found["quick"]) == 0.5
 
 
-def test_a_batch_is_whole_and_its_filling_is_cut_off(script: Callable[[str], ModuleType]) -> None:
-    worker = script("device/worker")
+def test_a_batch_is_whole_and_its_filling_is_cut_off() -> None:
+    worker = load_script(ROOT / "device" / "worker.py")
     sizes: list[int] = []
 
     def logits(window: np.ndarray, rr: np.ndarray | None) -> np.ndarray:
@@ -102,27 +85,27 @@ def test_a_batch_is_whole_and_its_filling_is_cut_off(script: Callable[[str], Mod
 
 
 @pytest.mark.parametrize("table", ["costs_table", "all_table"])
-def test_the_tables_of_the_page_are_those_of_the_results(script: Callable[[str], ModuleType], table: str) -> None:
+def test_the_tables_of_the_page_are_those_of_the_results(table: str) -> None:
     page = (ROOT / "device" / "README.md").read_text("utf-8")
     results = json.loads((ROOT / "device" / "results.json").read_text())
     assert not results["quick"]
     given = results["forms"] if table == "costs_table" else results
     begin, end = f"<!-- written by {table} -->\n", f"\n<!-- end of what {table} writes -->"
-    assert page.split(begin)[1].split(end)[0] == getattr(script("device/run"), table)(given)
+    assert page.split(begin)[1].split(end)[0] == getattr(load_script(ROOT / "device" / "run.py"), table)(given)
 
 
-def test_the_table_of_widths_is_that_of_the_results(script: Callable[[str], ModuleType]) -> None:
+def test_the_table_of_widths_is_that_of_the_results() -> None:
     page = (ROOT / "width" / "README.md").read_text("utf-8")
     rows = json.loads((ROOT / "width" / "results.json").read_text())["rows"]
     begin, end = (
         "<!-- written by benchmarks/width/run.py -->\n",
         "\n<!-- end of what benchmarks/width/run.py writes -->",
     )
-    assert page.split(begin)[1].split(end)[0] == script("width/run").rows_of(rows)
+    assert page.split(begin)[1].split(end)[0] == load_script(ROOT / "width" / "run.py").rows_of(rows)
 
 
-def test_parity_by_hand(script: Callable[[str], ModuleType]) -> None:
-    parity = script("device/parity")
+def test_parity_by_hand() -> None:
+    parity = load_script(ROOT / "device" / "parity.py")
     python = np.array([[1, 0], [0, 1], [2, 3]], np.float32)
     other = np.array([[1, 0], [1, 0.5], [2, 3.25]], np.float32)
     found = parity.compared(python, other)
@@ -141,9 +124,9 @@ def test_parity_by_hand(script: Callable[[str], ModuleType]) -> None:
     assert (int8["form"], int8["models"], everyone["whose"], everyone["beats"]) == ("int8", 1, "global", 9)
 
 
-def test_the_table_of_parity_is_that_of_its_results(script: Callable[[str], ModuleType]) -> None:
+def test_the_table_of_parity_is_that_of_its_results() -> None:
     """And every model was asked about beats, with Python's labels but for what the table says."""
-    parity = script("device/parity")
+    parity = load_script(ROOT / "device" / "parity.py")
     results = json.loads((ROOT / "device" / "parity.json").read_text())
     page = (ROOT / "device" / "README.md").read_text()
     written = page.partition(parity.BEGIN)[2].partition(parity.END)[0].strip()

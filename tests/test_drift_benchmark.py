@@ -1,25 +1,15 @@
 """The tables of drift and of streams are those of their results, wherever they stand."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_scripts import load_script
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"{name}_run", BENCHMARKS / name / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    run = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(run)
-    return run
 
 
 def results_of(name: str) -> Any:
@@ -37,11 +27,11 @@ def written(page: Path, name: str) -> str:
     "page", [BENCHMARKS / "drift" / "README.md", ROOT / "docs" / "stream.md"], ids=lambda page: page.parent.name
 )
 def test_the_table_of_drift_is_that_of_the_results(page: Path) -> None:
-    run, results = script("drift"), results_of("drift")
+    run, results = load_script(BENCHMARKS / "drift" / "run.py"), results_of("drift")
     assert run.summed(results["events"]) == results["rows"]
     assert written(page, "drift") == run.table(results["rows"])
 
 
 def test_the_table_of_streams_is_that_of_the_results() -> None:
     found = written(BENCHMARKS / "stream" / "README.md", "stream")
-    assert found == script("stream").rows_of(results_of("stream")["records"])
+    assert found == load_script(BENCHMARKS / "stream" / "run.py").rows_of(results_of("stream")["records"])

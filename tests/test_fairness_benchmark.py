@@ -1,23 +1,18 @@
 """The paired bootstrap of benchmarks/fairness, on scores whose differences are known."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_scripts import load_script
 
 FILE = Path(__file__).parent.parent / "benchmarks" / "fairness" / "run.py"
 
 
 @pytest.fixture(scope="module")
 def fairness() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fairness_run", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FILE)
 
 
 def runs(scores: list[list[float]], t_g: list[float]) -> list[dict[str, Any]]:

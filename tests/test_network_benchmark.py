@@ -1,42 +1,24 @@
 """The tables of ``docs/hospitals.md`` are those of the results files; a thousand hospitals by hand."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_scripts import load_script
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks" / "network"
 
 
-def loaded(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"network_{name}", FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    sys.path[:0] = [str(FOLDER), str(ROOT / "benchmarks")]
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path[:] = before
-        for one in ("loopback",):
-            sys.modules.pop(one, None)
-    return module
-
-
 def test_the_page_has_the_tables_of_the_files() -> None:
-    page = loaded("page")
+    page = load_script(FOLDER / "page.py")
     text = (ROOT / "docs" / "hospitals.md").read_text()
     assert page.written(text) == text
 
 
 def test_a_figure_that_changes_on_the_page_is_found() -> None:
-    page = loaded("page")
+    page = load_script(FOLDER / "page.py")
     text = (ROOT / "docs" / "hospitals.md").read_text()
     measured = [part for part in page.PARTS if "Not measured yet" not in text.partition(f"page.py:{part} -->")[2][:40]]
     assert "faults" in measured
@@ -56,7 +38,7 @@ def test_every_fault_that_is_written_down_held() -> None:
 def test_a_thousand_hospitals_by_hand() -> None:
     """Slopes of straight lines, and products."""
     pytest.importorskip("flwr", reason="the script imports the network: needs Flower")
-    cost = loaded("cost")
+    cost = load_script(FOLDER / "cost.py")
     measured: list[dict[str, Any]] = [
         {
             "sites": sites,
@@ -79,3 +61,10 @@ def test_a_thousand_hospitals_by_hand() -> None:
     assert (drawn["bytes_up"], drawn["fits_in_memory"]) == (2e8, True)
     assert drawn["sites"] == pytest.approx(632.3, abs=0.1)
     assert sums["bytes_up"] == 2e8
+
+
+def test_a_part_that_is_tried_again_takes_the_place_of_its_rows() -> None:
+    pytest.importorskip("flwr", reason="the script talks to Flower's server: needs Flower")
+    before = [{"fault": "a", "held": True}, {"fault": "b", "held": True}]
+    again = [{"fault": "b", "held": False}, {"fault": "c", "held": True}]
+    assert load_script(FOLDER / "faults.py").merged(before, again) == [before[0], *again]

@@ -1,9 +1,7 @@
 """The tables of privacy and of malicious clients are those of their results; the attacks do what they say."""
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from loaded_scripts import load_script
 
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.nets.net import Inputs, NetSpec
@@ -19,18 +18,6 @@ from ecgfed.nets.resnet1d import ResNet1d
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 PAGE = ROOT / "docs" / "privacy.md"
-
-
-def script(folder: str, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.syspath_prepend(str(BENCHMARKS / folder))
-    spec = importlib.util.spec_from_file_location(f"{folder}_{name}", BENCHMARKS / folder / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, made)  # dataclasses look their module up
-    spec.loader.exec_module(made)
-    return made
 
 
 def written(name: str) -> str:
@@ -47,23 +34,21 @@ def results(folder: str, file: str) -> Any:
     ("folder", "name", "file"),
     [("privacy", "dp", "dp.json"), ("privacy", "attacks", "attacks.json"), ("robust", "run", "results.json")],
 )
-def test_the_page_s_tables_are_those_of_the_results(
-    folder: str, name: str, file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = script(folder, name, monkeypatch)
+def test_the_page_s_tables_are_those_of_the_results(folder: str, name: str, file: str) -> None:
+    run = load_script(BENCHMARKS / folder / f"{name}.py")
     assert written(f"benchmarks/{folder}/{name}.py") == run.page_of(results(folder, file))
 
 
-def inversion(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    return script("privacy", "inversion", monkeypatch)
+def inversion() -> ModuleType:
+    return load_script(BENCHMARKS / "privacy" / "inversion.py")
 
 
-def test_what_the_attacker_differentiates_is_local_sgd(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_attacker_differentiates_is_local_sgd() -> None:
     """Two steps with momentum, by the training's own step."""
     from ecgfed.methods.base import Batch
     from ecgfed.methods.local_sgd import train_whole_model, zeros_like
 
-    attack, net = inversion(monkeypatch), ResNet1d(NetSpec(3, width=0.35))
+    attack, net = inversion(), ResNet1d(NetSpec(3, width=0.35))
     model, settings = net.initial(0), SgdSettings(lr=0.05, momentum=0.9)
     windows = torch.randn(6, 1, 256, generator=torch.Generator().manual_seed(1))
     labels = torch.tensor([0, 1, 2, 2, 1, 0])
@@ -75,8 +60,8 @@ def test_what_the_attacker_differentiates_is_local_sgd(monkeypatch: pytest.Monke
         assert torch.allclose(found[name], state["model"][name] - value, atol=1e-6)
 
 
-def test_the_label_of_one_beat_is_always_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    attack, net = inversion(monkeypatch), ResNet1d(NetSpec(5, width=0.35))
+def test_the_label_of_one_beat_is_always_known() -> None:
+    attack, net = inversion(), ResNet1d(NetSpec(5, width=0.35))
     model, settings = net.initial(0), SgdSettings(lr=0.05, momentum=0.9)
     windows = torch.randn(5, 1, 256, generator=torch.Generator().manual_seed(2))
     for label in range(5):
@@ -85,9 +70,9 @@ def test_the_label_of_one_beat_is_always_known(monkeypatch: pytest.MonkeyPatch) 
         assert attack.inferred_labels(net, seen, settings, windows).tolist() == [label]
 
 
-def test_the_attack_finds_windows_whose_update_points_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attack_finds_windows_whose_update_points_the_same_way() -> None:
     """What it minimises falls; that the window is the true one does not follow."""
-    attack, net = inversion(monkeypatch), ResNet1d(NetSpec(3, width=0.35))
+    attack, net = inversion(), ResNet1d(NetSpec(3, width=0.35))
     model, settings = net.initial(0), SgdSettings(lr=0.05, momentum=0.0)
     time = np.arange(256)
     true = sum(h * np.exp(-0.5 * ((time - at) / w) ** 2) for at, w, h in ((60, 9, 0.2), (100, 5, 1.0), (170, 16, 0.4)))
@@ -103,24 +88,24 @@ def test_the_attack_finds_windows_whose_update_points_the_same_way(monkeypatch: 
     assert found.shape == (1, 256)
 
 
-def test_windows_are_paired_whatever_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    attack = inversion(monkeypatch)
+def test_windows_are_paired_whatever_their_order() -> None:
+    attack = inversion()
     true = np.random.default_rng(0).normal(size=(4, 256))
     assert attack.matched(true[[2, 0, 3, 1]] * 3 + 1, true) == pytest.approx(np.ones(4))
     assert attack.overlap(torch.tensor([1, 1, 0]), torch.tensor([0, 1, 2])) == pytest.approx(2 / 3)
 
 
-def test_the_area_under_the_curve_is_scikit_learn_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_area_under_the_curve_is_scikit_learn_s() -> None:
     from sklearn.metrics import roc_auc_score
 
-    attacks, draw = script("privacy", "attacks", monkeypatch), np.random.default_rng(1)
+    attacks, draw = load_script(BENCHMARKS / "privacy" / "attacks.py"), np.random.default_rng(1)
     inside, outside = draw.integers(0, 9, 40) / 9, draw.integers(2, 12, 25) / 9  # with ties
     truth = np.array([1] * 40 + [0] * 25)
     expected = roc_auc_score(truth, -np.concatenate([inside, outside]))
     assert attacks.area(inside, outside) == pytest.approx(expected)
 
 
-def test_a_malicious_client_multiplies_its_update_and_nobody_else_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malicious_client_multiplies_its_update_and_nobody_else_s() -> None:
     from ecgfed.federation.plan import TrainPlan
     from ecgfed.federation.traffic import traffic_of
     from ecgfed.federation.trees import flatten
@@ -128,7 +113,7 @@ def test_a_malicious_client_multiplies_its_update_and_nobody_else_s(monkeypatch:
     from ecgfed.methods.server_sgd import FederatedSgdSettings
     from ecgfed.testing.trial import mixed_federation
 
-    run = script("robust", "run", monkeypatch)
+    run = load_script(BENCHMARKS / "robust" / "run.py")
     method = FedAvg(ResNet1d(NetSpec(3, width=0.35)), FederatedSgdSettings())
     (parcels,) = traffic_of(method, mixed_federation(rr=False), TrainPlan(1, None, 1, batch_size=8)).rounds
 

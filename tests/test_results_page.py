@@ -1,22 +1,17 @@
 """The results page is what the results files give."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loaded_scripts import load_script
 
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
 def results_page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("results_page", ROOT / "benchmarks" / "results_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "benchmarks" / "results_page.py")
 
 
 def test_the_page_is_what_the_files_give(results_page: ModuleType) -> None:

@@ -1,6 +1,5 @@
 """The walls of the house: each contract in pyproject.toml holds, and falls when it is broken; what is never loaded."""
 
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from loaded_scripts import load_script
 
 ROOT = Path(__file__).parent.parent
 CONTRACTS = {
@@ -174,11 +174,7 @@ def test_a_fresh_interpreter_does_not_load(statement: str, never: set[str]) -> N
 
 def test_the_picture_of_the_house_shows_the_layers() -> None:
     """docs/images/house.svg is what its script draws from the contract, and every room has its words."""
-    spec = importlib.util.spec_from_file_location("draw_house", ROOT / "docs" / "images" / "draw_house.py")
-    assert spec is not None
-    assert spec.loader is not None
-    draw_house = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(draw_house)
+    draw_house = load_script(ROOT / "docs" / "images" / "draw_house.py")
     assert draw_house.drawn() == (ROOT / "docs" / "images" / "house.svg").read_text("utf-8")
     rooms = {room for layer in draw_house.layers()[:-1] for room in layer}
     assert rooms == set(draw_house.WHAT)

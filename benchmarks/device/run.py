@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, parser, prepared, save, script, trained
+from common import ROOT, parser, prepared, save, script, short, table, trained
 from forms import agreed, by_patient, chain_bytes, logits_of, summary, test_rows
 
 import ecgfed
 from ecgfed.device.bundle import Bundle
 from ecgfed.errors import OptionError
 
-BATCH = 256
+BATCH, PASSES = 256, 5.0
 #: turns; calls a turn of one beat, and of 256
 WHOLE, QUICK = (40, 100, 4), (2, 10, 2)
 FORMS = ("onnx", "int8", "eager", "compile", "tflite")
@@ -102,7 +102,9 @@ def model(given: argparse.Namespace) -> tuple[ecgfed.Run, Bundle]:
         cohort = prepared_demo(given.work, options)
         run = trained(cohort, given.work / "run", rounds=4, eval_every=0)
     else:
-        run = trained(prepared(given.source, given.work, by="record"), given.work / "run", passes=given.passes)
+        run = trained(
+            prepared(given.source, given.work, by="record"), given.work / "run", passes=given.passes or PASSES
+        )
     if not (given.work / "bundle").is_dir():
         ecgfed.export(run, given.work / "bundle", int8=True)
     return run, ecgfed.open_bundle(given.work / "bundle")
@@ -116,19 +118,27 @@ def prepared_demo(work: Path, options: dict[str, Any]) -> ecgfed.Cohort:
     return ecgfed.open_cohort(work / "cohort")
 
 
+def command_of(
+    form: str, given: argparse.Namespace, run: ecgfed.Run, bundle: Bundle, patient: str, tflite: Path | None
+) -> list[str]:
+    """Return what starts a form of a patient's model: the interpreter, the worker and the model, without the beats."""
+    interpreter = given.litert or sys.executable if form == "tflite" else sys.executable
+    model = {
+        "onnx": [bundle.path.resolve(), patient],
+        "eager": [run.path.resolve(), patient],
+        "tflite": [] if tflite is None else [tflite.resolve()],
+    }
+    model |= {"int8": model["onnx"], "compile": model["eager"]}
+    return [str(word) for word in (interpreter, WORKER, form, *model[form])]
+
+
 def workers(given: argparse.Namespace, run: ecgfed.Run, bundle: Bundle, patient: str, beats: Path) -> list[Worker]:
-    """Start a process for each form."""
-    ours, python = [str(bundle.path.resolve()), patient], sys.executable
-    trained_one = [str(run.path.resolve()), patient]
-    commands = {"onnx": [python, ours], "int8": [python, ours], "eager": [python, trained_one]}
-    commands["compile"] = [python, trained_one]
-    if given.tflite is not None:
-        commands["tflite"] = [str(given.litert or python), [str(given.tflite.resolve())]]
+    """Start a process for each form that is asked for; TFLite's where there is a file."""
     started = []
-    for form, (interpreter, arguments) in commands.items():
-        if form in given.forms:
-            command = [str(interpreter), str(WORKER), form, *arguments, str(beats.resolve())]
-            started.append(Worker(form, command, given.work / f"{form}.log"))
+    for form in FORMS:
+        if form in given.forms and (form != "tflite" or given.tflite is not None):
+            command = command_of(form, given, run, bundle, patient, given.tflite)
+            started.append(Worker(form, [*command, str(beats.resolve())], given.work / f"{form}.log"))
     return started
 
 
@@ -190,23 +200,21 @@ def of_all(given: argparse.Namespace, run: ecgfed.Run, bundle: Bundle, form: str
     Raises:
         OptionError: a form's process has died.
     """
-    cohort, rows = run.cohort(), []
+    cohort, found, beats = run.cohort(), [], given.work / "beats-of-one.npz"
     for patient in bundle.patients:
-        some, beats = test_rows(cohort, patient), given.work / "beats-of-one.npz"
-        file = tflite_file(argparse.Namespace(tflite=None, litert=given.litert), bundle, patient)
-        if not len(some) or (form == "tflite" and file is None):
+        rows, tflite = test_rows(cohort, patient), own_tflite(given, bundle, patient)
+        if not len(rows) or (form == "tflite" and tflite is None):
             continue
-        write_beats(beats, bundle, cohort, some)
-        python = given.litert or sys.executable if form == "tflite" else sys.executable
-        what = [str(file)] if form == "tflite" else [str(run.path.resolve()), patient]
-        worker = Worker(form, [str(python), str(WORKER), form, *what, str(beats.resolve())], given.work / "one.log")
+        write_beats(beats, bundle, cohort, rows)
+        command = command_of(form, given, run, bundle, patient, tflite)
+        worker = Worker(form, [*command, str(beats.resolve())], given.work / "one.log")
         try:
-            found = np.array(worker.ask(logits=True)["logits"], np.float32)
+            logits = np.array(worker.ask(logits=True)["logits"], np.float32)
         finally:
             worker.close()
-        base = logits_of(bundle, cohort, patient, some, int8=False)
-        rows.append({"client": patient, "accepted": True, **agreed(cohort.label[some], base, found)})
-    return rows
+        base = logits_of(bundle, cohort, patient, rows, int8=False)
+        found.append({"client": patient, "accepted": True, **agreed(cohort.label[rows], base, logits)})
+    return found
 
 
 def write_beats(file: Path, bundle: Bundle, cohort: ecgfed.Cohort, rows: np.ndarray) -> None:
@@ -215,12 +223,10 @@ def write_beats(file: Path, bundle: Bundle, cohort: ecgfed.Cohort, rows: np.ndar
     np.savez(file, window=np.take(cohort.beats, rows, axis=0), **rr, **in_front(bundle.rr_version))
 
 
-def tflite_file(given: argparse.Namespace, bundle: Bundle, patient: str) -> Path | None:
-    """Return the patient's TFLite file: the one that is named, or where a python for it is, the bundle's own."""
+def own_tflite(given: argparse.Namespace, bundle: Bundle, patient: str) -> Path | None:
+    """Return the bundle's own TFLite file of a patient, if there is one and a python for it."""
     said = bundle.manifest["patients"].get(patient, {}).get("tflite") or {}
-    own = bundle.path / said["file"] if given.litert and said.get("file") else None
-    named: Path | None = given.tflite
-    return own if named is None else named
+    return bundle.path / said["file"] if given.litert and said.get("file") else None
 
 
 def in_front(rr_version: int) -> dict[str, Any]:
@@ -247,7 +253,7 @@ def arguments() -> argparse.Namespace:
     made = parser(__doc__, __file__, required=False)
     made.add_argument("--run", type=Path, help="a run; default: one is trained in --work")
     made.add_argument("--bundle", type=Path, help="its bundle, exported with --int8")
-    made.add_argument("--passes", type=float, default=5.0)
+    made.add_argument("--passes", type=float, help=f"of a run that is trained here; default {PASSES:g}")
     made.add_argument("--record", default="208", help="the patient and record that is timed")
     made.add_argument("--tflite", type=Path, help="the patient's model as a TFLite file")
     made.add_argument("--litert", type=Path, help="a python with ai-edge-litert; default this one")
@@ -263,7 +269,7 @@ def main() -> None:
     cohort = run.cohort()
     made_up = given.quick and given.run is None
     patient = bundle.patients[0] if made_up else given.record
-    given.tflite = tflite_file(given, bundle, patient)
+    given.tflite = given.tflite or own_tflite(given, bundle, patient)
     if patient not in bundle.patients:
         raise OptionError(
             "--record", f"{patient!r} is no patient of the bundle", f"one of {', '.join(bundle.patients)}"
@@ -288,25 +294,17 @@ def main() -> None:
     finally:
         for form in forms:
             form.close()
-    table = {
+    costed = {
         name: {"bytes": size_of(name, given, bundle, patient), **cost, "on_test_beats": same[name]}
         for name, cost in costs.items()
     }
     patients = by_patient(bundle, cohort)
-    others = {form: of_all(given, run, bundle, form) for form in ("eager", "tflite") if form in table}
+    others = {form: of_all(given, run, bundle, form) for form in ("eager", "tflite") if form in costed}
     about = {"machine": platform.machine(), "processor": processor(), "patient": patient, "rounds": run.plan.rounds}
-    save(
-        given,
-        {
-            **about,
-            "quick": given.quick,
-            "forms": table,
-            "int8": summary(patients),
-            "patients": patients,
-            "others": others,
-        },
-    )
-    print(costs_table(table))
+    results = {**about, "quick": given.quick, "forms": costed, "int8": summary(patients), "patients": patients}
+    results["others"] = others
+    save(given, results)
+    print(costs_table(costed), all_table(results), sep="\n\n")
 
 
 def processor() -> str:
@@ -315,43 +313,40 @@ def processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
-def costs_table(table: dict[str, dict[str, Any]]) -> str:
+def costs_table(forms: dict[str, dict[str, Any]]) -> str:
     """Return the README's table of what each form costs."""
-    columns = "form | bytes | ready (s) | p50 (us) | p99 (us) | beats a second | record (s) | peak (MB)"
-    head = f"| {columns} | speed, single beats | speed, {BATCH} beats | same labels |"
+    columns = ("form", "bytes", "ready (s)", "p50 (us)", "p99 (us)", "beats a second", "record (s)", "peak (MB)")
+    columns += ("speed, single beats", f"speed, {BATCH} beats", "same labels")
     keys = ("ready_s", "p50_us", "p99_us", "beats_per_s", "record_s", "peak_mb", "speed_one", "speed_batch")
-    rows = [head, "| " + "--- | " * (head.count("|") - 1)]
-    for name, row in table.items():
-        cells = ["-" if row[key] is None else short(row[key]) for key in keys]
-        size = "-" if row["bytes"] is None else f"{row['bytes']:,}"
-        rows.append(f"| {' | '.join([NAMES[name], size, *cells, percent(row['on_test_beats']['agreement'])])} |")
-    return "\n".join(row.strip() for row in rows)
+    rows = [
+        (
+            NAMES[name],
+            "-" if row["bytes"] is None else f"{row['bytes']:,}",
+            *("-" if row[key] is None else short(row[key]) for key in keys),
+            percent(row["on_test_beats"]["agreement"]),
+        )
+        for name, row in forms.items()
+    ]
+    return "\n".join(table(columns, rows))
 
 
 def all_table(results: dict[str, Any]) -> str:
-    """Return the README's table of what each form says of the test beats of all patients."""
-    columns = "T_p in float, in this form | same labels | least of one patient | largest logit difference"
-    rows = [f"| form | patients | test beats | {columns} |", "| --- | --- | --- | --- | --- | --- | --- |"]
-    forms = {"int8": [row for row in results["patients"] if row["client"]], **results["others"]}
+    """Return the README's table of what each form that was accepted says of the test beats of all patients."""
+    columns = ("form", "patients", "test beats", "T_p in float, in this form", "same labels", "least of one patient")
+    forms, rows = {"int8": [row for row in results["patients"] if row["client"]], **results["others"]}, []
     for name, found in forms.items():
-        own = [row for row in found if row["accepted"]]
-        beats = sum(row["beats"] for row in own)
-        same = sum(row["agreement"] * row["beats"] for row in own) / beats
-        both = [statistics.fmean(row[key] for row in own) for key in ("macro_f1_float", "macro_f1")]
-        least, apart = min(row["agreement"] for row in own), max(row["max_logit_difference"] for row in own)
-        scores = ", ".join(f"{one:.3f}" for one in both)
-        rows.append(
-            f"| {NAMES[name]} | {len(own)} | {beats:,} | {scores} | {percent(same)} | {percent(least)} | {apart:.2g} |"
-        )
-    return "\n".join(rows)
-
-
-def short(value: float) -> str:
-    """Three figures, and whole numbers with commas."""
-    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
+        if own := [row for row in found if row["accepted"]]:
+            beats = sum(row["beats"] for row in own)
+            same = sum(row["agreement"] * row["beats"] for row in own) / beats
+            scores = [f"{statistics.fmean(row[key] for row in own):.3f}" for key in ("macro_f1_float", "macro_f1")]
+            least, apart = min(row["agreement"] for row in own), max(row["max_logit_difference"] for row in own)
+            shares = (percent(same), percent(least))
+            rows.append((NAMES[name], len(own), f"{beats:,}", ", ".join(scores), *shares, f"{apart:.2g}"))
+    return "\n".join(table((*columns, "largest logit difference"), rows))
 
 
 def percent(share: float) -> str:
+    """Return a share of 1 as ``99.97%``."""
     return f"{100 * share:.2f}%"
 
 

@@ -23,6 +23,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -45,11 +46,24 @@ from ecgfed.network.certificates import make_certificates, make_site_key, read_s
 from ecgfed.network.launch import read_address, site_flower, start_supernode
 from ecgfed.runs.run import open_run
 
-ROUNDS, WAIT_S = 12, 20
-OPTIONS = ["--name", "localhost", "--method", "scaffold", "--rounds", str(ROUNDS), "--local-steps", "2"]
+ROUNDS, STEPS, WAIT_S = 12, 2, 20
 POLICY = ["--min-sites", "2", "--wait", str(WAIT_S)]
 PARTS = ("strangers", "bytes", "doubles", "sites", "revoked")
 PATIENTS = {"site-1": (0, 1), "site-2": (2, 3), "site-3": (4, 5, 6)}
+
+
+def federation(work: Path, name: str, *, rounds: int = ROUNDS, steps: int = STEPS) -> Loopback:
+    """Return a new federation in a folder of ``work``, its server and its sites not yet started."""
+    shutil.rmtree(work / name, ignore_errors=True)
+    options = ["--name", "localhost", "--method", "scaffold", "--rounds", str(rounds), "--local-steps", str(steps)]
+    return Loopback(work / name, cohort_of(work), len(PATIENTS), options)
+
+
+def cohort_of(work: Path) -> Path:
+    """Return the synthetic cohort in ``work``, made where it is not there yet."""
+    if not (work / "cohort").is_dir():
+        ecgfed.prepare_demo(work / "cohort", patients=sum(map(len, PATIENTS.values())), minutes=1.5)
+    return work / "cohort"
 
 
 class Report:
@@ -212,7 +226,7 @@ def compare(made: Loopback, cohort: Path) -> tuple[bool, dict[int, tuple[int, ..
             made.folder / "alone",
             method="scaffold",
             rounds=ROUNDS,
-            local_steps=2,
+            local_steps=STEPS,
             engine="threads",
             eval_every=0,
             overwrite=True,
@@ -232,11 +246,7 @@ def alike(one: Any, other: Any) -> bool:
 
 def run(work: Path, report: Report, only: Sequence[str]) -> None:
     """Try everything in one run of a federation, or a part of it."""
-    cohort = work / "cohort"
-    if not cohort.is_dir():
-        ecgfed.prepare_demo(cohort, patients=7, minutes=1.5)
-    shutil.rmtree(work / "federation", ignore_errors=True)
-    made = Loopback(work / "federation", cohort, 3, OPTIONS)
+    made = federation(work, "federation")
     try:
         server = made.start_server(*POLICY)
         sites = [made.start_site(place) for place in range(3)]
@@ -248,7 +258,7 @@ def run(work: Path, report: Report, only: Sequence[str]) -> None:
         if "doubles" in only:
             doubles(made, report)
         if "sites" in only:
-            failing_sites(made, server, sites, cohort, report)
+            failing_sites(made, server, sites, cohort_of(work), report)
     finally:
         made.close()
 
@@ -303,8 +313,8 @@ def failing_sites(made: Loopback, server: Any, sites: list[Any], cohort: Path, r
 
 def revoked(work: Path, report: Report) -> None:
     """A key taken out of the folder while its site still dials."""
-    shutil.rmtree(work / "revoked", ignore_errors=True)
-    made = Loopback(work / "revoked", work / "cohort", 3, [*OPTIONS[:-4], "--rounds", "6", "--local-steps", "1"])
+    last = 6
+    made = federation(work, "revoked", rounds=last, steps=1)
     try:
         server = made.start_server(*POLICY)
         for place in range(3):
@@ -320,11 +330,11 @@ def revoked(work: Path, report: Report) -> None:
         server = made.start_server(*POLICY)
         made.wait("the end", lambda: server.poll() is not None, 420)
         without = missed(made, "site-3", 0)
-        held = refused.returncode == 2 and without[-1:] == [6] and server.returncode == 0
+        held = refused.returncode == 2 and without[-1:] == [last] and server.returncode == 0
         report.add(
             "a revoked key",
-            f"without --min-sites the server does not start (exit code {refused.returncode}); with it rounds "
-            f"{without[0]} to {without[-1]} went on without that site, which is not let in",
+            f"without --min-sites the server does not start ({_short(refused.stderr, made)}); with it rounds "
+            f"{', '.join(map(str, without)) or 'none'} went on without that site, which is not let in",
             held,
         )
     finally:
@@ -347,19 +357,16 @@ def main() -> None:
             revoked(given.work, report)
     finally:
         rows = report.rows
-        if len(given.only) < len(PARTS) and given.results.is_file():  # rows that were tried again take their places
-            before = json.loads(given.results.read_text())["faults"]
-            again = {row["fault"]: row for row in rows}
-            rows = [again.pop(row["fault"], row) for row in before] + list(again.values())
-        given.results.write_text(json.dumps({"flwr": common_version(), "faults": rows}, indent=1) + "\n")
+        if len(given.only) < len(PARTS) and given.results.is_file():
+            rows = merged(json.loads(given.results.read_text())["faults"], rows)
+        given.results.write_text(json.dumps({"flwr": version("flwr"), "faults": rows}, indent=1) + "\n")
     sys.exit(0 if all(row["held"] for row in rows) else 1)
 
 
-def common_version() -> str:
-    """Return Flower's version."""
-    from importlib.metadata import version
-
-    return version("flwr")
+def merged(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return earlier rows with those that were tried again in their places, and new ones at the end."""
+    again = {row["fault"]: row for row in rows}
+    return [again.pop(row["fault"], row) for row in before] + list(again.values())
 
 
 if __name__ == "__main__":

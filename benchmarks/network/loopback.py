@@ -62,11 +62,11 @@ class Loopback:
         words = ("federate", "server", self.server, "--keys", self.keys, "--host", "127.0.0.1", "--port", self.port)
         return self.start("server", *words, *self.options, *more)
 
-    def start_site(self, place: int, *, name: str = "", ca: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start the site at a place."""
+    def start_site(self, place: int) -> subprocess.Popen[bytes]:
+        """Start the site at a place, or go on with it."""
         site = self.sites[place]
         words = ("federate", "site", site, "--cohort", site / "cohort", "--server", f"127.0.0.1:{self.port}")
-        return self.start(name or site.name, *words, "--ca", ca or self.server / "tls" / "ca.crt")
+        return self.start(site.name, *words, "--ca", self.server / "tls" / "ca.crt")
 
     def said(self, name: str) -> str:
         """Return what a process has said so far."""
@@ -84,18 +84,17 @@ class Loopback:
             return read_lines(self.server / "run" / HISTORY, None)
         return []
 
-    def wait(self, what: str, holds: Callable[[], bool], seconds: float = 240.0) -> float:
-        """Wait until something holds; returns the seconds it took; raises TimeoutError."""
+    def wait(self, what: str, holds: Callable[[], bool], seconds: float = 240.0) -> None:
+        """Wait until something holds; raises TimeoutError."""
         begun = time.monotonic()
         while not holds():
             if time.monotonic() - begun > seconds:
                 raise TimeoutError(f"{what}: not after {seconds:.0f} s; the server says: {self.said('server')[-600:]}")
             time.sleep(0.25)
-        return time.monotonic() - begun
 
-    def wait_rounds(self, rounds: int, seconds: float = 240.0) -> float:
-        """Wait until so many rounds are done."""
-        return self.wait(f"round {rounds}", lambda: len(self.history()) >= rounds, seconds)
+    def wait_rounds(self, rounds: int, seconds: float = 240.0) -> None:
+        """Wait until so many rounds are done; raises TimeoutError."""
+        self.wait(f"round {rounds}", lambda: len(self.history()) >= rounds, seconds)
 
     def close(self) -> None:
         """End everything that was started here."""
@@ -154,17 +153,16 @@ class Usage(threading.Thread):
         while not self._over.wait(0.5):
             for process in descendants(self.server.pid):
                 with contextlib.suppress(OSError, IndexError, ValueError):
-                    self._look(Path("/proc") / str(process))
+                    self._look(process)
 
-    def _look(self, place: Path) -> None:
+    def _look(self, process: int) -> None:
+        place = Path(f"/proc/{process}")
         words = (place / "cmdline").read_bytes().split(b"\0")
         program = next((name for name in self.PROGRAMS if name.encode() in words[1:4]), None)
         if program is None or b"ecgfed.network.processes" not in words:
             return
-        status = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines() if ":" in line)
-        peak = int(status["VmHWM"].split()[0]) / 1024
         times = (place / "stat").read_text().rpartition(")")[2].split()
-        self.peak_mib[program] = max(peak, self.peak_mib.get(program, 0.0))
+        self.peak_mib[program] = max(peak_of(process), self.peak_mib.get(program, 0.0))
         self.cpu_s[program] = max((int(times[11]) + int(times[12])) / _TICKS, self.cpu_s.get(program, 0.0))
 
     def close(self) -> None:
@@ -174,6 +172,6 @@ class Usage(threading.Thread):
 
 
 def peak_of(process: int) -> float:
-    """Return a process's peak resident memory so far, MiB."""
+    """Return a process's peak resident memory so far, MiB, 0 while it ends; raises OSError when it has ended."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)

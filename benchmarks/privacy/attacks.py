@@ -16,8 +16,9 @@ file.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,24 +251,17 @@ def inversion_rows(results: dict[str, Any]) -> str:
 
 
 def other_rows(results: dict[str, Any]) -> str:
-    """Return the page's table of membership and names; what was not measured yet is a dash."""
-
-    def pair(of: dict[str, Any], one: str, other: str, told: Callable[[dict[str, Any]], str]) -> tuple[str, str]:
-        first, second = (told(of[name]) if name in of else "-" for name in (one, other))
-        return first, second
-
-    body: list[tuple[str, ...]] = [
-        (
-            f"beat in training? {what}, area",
-            *pair(results["membership"], PLAIN, PRIVATE, lambda of, w=what: f"{of[w]['mean']:.3f}"),  # type: ignore[misc]
-        )
+    """Return the page's table of membership and names."""
+    member, took, named_ones = results["membership"], results["took_part"], results["named"]
+    both = (PLAIN, PRIVATE)
+    body = [
+        (f"beat in training? {what}, area", *(f"{member[row][what]['mean']:.3f}" for row in both))
         for what in ("shipped global model", "shipped personal model", "returned model")
     ]
-    took = pair(results["took_part"], PLAIN, PRIVATE, lambda of: f"{of['area']:.3f}")
-    body.append(("patient in training? shipped global model, area", *took))
+    body.append(("patient in training? shipped global model, area", *(f"{took[row]['area']:.3f}" for row in both)))
     for what, words in (("model", "whose returned model?"), ("extractor", "whose personal extractor?")):
-        right = pair(results["named"], what, f"{what}, private", lambda of: f"{100 * of['right']:.0f}%")
-        body.append((f"{words} right, of 46", *right))
+        right = (f"{100 * named_ones[name]['right']:.0f}%" for name in (what, f"{what}, private"))
+        body.append((f"{words} right, of {named_ones[what]['patients']}", *right))
     return "\n".join(table(("attack", "no privacy", "with noise"), body))
 
 
@@ -285,9 +279,7 @@ def page_of(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    given = parser(__doc__ or "", __file__).parse_args()
-    if given.results.name == "results.json":
-        given.results = given.results.with_name("attacks.json")
+    given = parser(__doc__ or "", __file__, results="attacks.json").parse_args()
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"clip": CLIP, "leaving": LEAVING, "private": PRIVATE, "victims": len(VICTIMS)}
     runs = {row: run_of(cohort, given.work, row) for row in (PLAIN, PRIVATE)}
@@ -295,15 +287,15 @@ def main() -> None:
     base = TrainPlan(ROUNDS, None, STEPS, batch_size=BATCH)
     leaving = replace(base, dp_clip=CLIP, dp_noise=LEAVING, dp_at="patient")
     results["membership"] = {
-        row: remembered(RUNS, f"membership/{row}", lambda r=row, p=plan: membership(cohort, runs[r], p))  # type: ignore[misc]
+        row: remembered(RUNS, f"membership/{row}", partial(membership, cohort, runs[row], plan))
         for row, plan in ((PLAIN, base), (PRIVATE, leaving))
     }
     results["took_part"] = {
-        row: remembered(RUNS, f"took part/{row}", lambda p=plan: took_part(cohort, p))  # type: ignore[misc]
+        row: remembered(RUNS, f"took part/{row}", partial(took_part, cohort, plan))
         for row, plan in ((PLAIN, base), (PRIVATE, replace(base, dp_clip=CLIP, dp_noise=noise)))
     }
     results["named"] = {
-        name: remembered(RUNS, f"named/{name}", lambda r=row, w=what, p=plan: named(cohort, runs[r], w, p))  # type: ignore[misc]
+        name: remembered(RUNS, f"named/{name}", partial(named, cohort, runs[row], what, plan))
         for name, row, what, plan in (
             ("model", PLAIN, "model", base),
             ("model, private", PLAIN, "model", leaving),
@@ -322,9 +314,7 @@ def inversions(cohort: ecgfed.Cohort) -> dict[str, Any]:
     state = initial_state(method, TrainPlan())
     return {
         f"{case}/{noise}": remembered(
-            RUNS,
-            f"inversion/{case}/{noise}",
-            lambda c=case, z=deviation: inversion(cohort, state, method, c, z),  # type: ignore[misc]
+            RUNS, f"inversion/{case}/{noise}", partial(inversion, cohort, state, method, case, deviation)
         )
         for case in CASES
         for noise, deviation in NOISES.items()

@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
-from common import parser, prepared, remembered, save, scored, script, table, trained
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import parser, prepared, remembered, save, scored, script, short, table, trained
 
 import ecgfed
 from ecgfed.cohort.split import TEST
@@ -26,7 +27,7 @@ from ecgfed.federation.data import training_data
 from ecgfed.privacy.accountant import DELTA
 
 CLIP, ROUNDS, STEPS, BATCH = 1.0, 30, 8, 16
-#: name -> options of ``ecgfed.train``; ``clip`` is put in
+#: name -> options of ``ecgfed.train``; ``run_of`` adds ``dp_clip``
 ROWS: dict[str, dict[str, Any]] = {
     "none": {},
     "server, z = 0.03": {"dp_noise": 0.03},
@@ -100,7 +101,7 @@ def page_of(results: dict[str, Any]) -> str:
     """Return the page's part."""
     body = []
     for name, row in results["rows"].items():  # those that were run
-        epsilon = "-" if name == "none" else "infinite" if row["epsilon"] is None else f"{row['epsilon']:,.3g}"
+        epsilon = "-" if name == "none" else "infinite" if row["epsilon"] is None else short(row["epsilon"])
         body.append((name, epsilon, f"{row['T_g']:.3f}", f"{row['T_p']:.3f}"))
     head = (
         f"GRP-FED on the 46 clients of MIT-BIH, {results['rounds']} rounds of {results['local_steps']} steps of "
@@ -111,9 +112,7 @@ def page_of(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    given = parser(__doc__ or "", __file__).parse_args()
-    if given.results.name == "results.json":
-        given.results = given.results.with_name("dp.json")
+    given = parser(__doc__ or "", __file__, results="dp.json").parse_args()
     cohort = prepared(given.source, given.work, by="record")
     rows = {row: measured(cohort, given.work, row) for row in ROWS}
     clips = {f"{clip:g}": tried(cohort, given.work, clip) for clip in CLIPS}

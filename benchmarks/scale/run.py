@@ -38,6 +38,15 @@ from common import print_table, save
 from ecgfed import open_cohort
 from ecgfed.beats.labels import BUILT_IN
 from ecgfed.cohort.writer import CohortWriter
+from ecgfed.federation.data import training_data
+from ecgfed.federation.plan import TrainPlan, available_cores
+from ecgfed.federation.threads import ThreadEngine
+from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
+from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
+from ecgfed.nets.net import NetSpec
+from ecgfed.nets.resnet1d import ResNet1d
+from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
+from ecgfed.runs.run import Run, create_run
 
 SIZES = (100, 1000, 10_000)
 BEATS, SHARE, ROUNDS = 32, 0.05, 6
@@ -106,68 +115,74 @@ class Sampler(threading.Thread):
         return peak
 
 
+class Watch(Callback):
+    """Notes after every round the peak of the process's own memory, and the time by the clock and of the processor."""
+
+    def __init__(self) -> None:
+        self.sampler = Sampler()
+        self.own: list[int] = []
+        self.times: list[tuple[float, float]] = []
+
+    def begin(self) -> None:
+        """Note the first time, and sample from now on."""
+        self.sampler.start()
+        self.times.append((time.perf_counter(), time.process_time()))
+
+    def note(self) -> None:
+        """Note the peak since the last one, and the time."""
+        self.own.append(self.sampler.take())
+        self.times.append((time.perf_counter(), time.process_time()))
+
+    def on_round(self, outcome: RoundOutcome) -> None:
+        self.note()
+
+
+def stored_in(run: Run) -> dict[str, Any]:
+    """Return how large a run's checkpoint is, and how long it takes to load."""
+    stored = list((run.path / "checkpoint").glob("*"))
+    began = time.perf_counter()
+    run.store.load()
+    load = time.perf_counter() - began
+    return {"disk_mb": sum(path.stat().st_size for path in stored) / 1e6, "files": len(stored), "load_s": load}
+
+
 def measure(cohort_path: Path, rounds: int, per_round: int, every: int, checkpoint: bool) -> dict[str, Any]:
     """Train in this process and return its figures."""
-    from ecgfed.federation.data import training_data
-    from ecgfed.federation.plan import TrainPlan, available_cores
-    from ecgfed.federation.threads import ThreadEngine
-    from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
-    from ecgfed.methods.grp_fed import GrpFed, GrpFedSettings
-    from ecgfed.nets.net import NetSpec
-    from ecgfed.nets.resnet1d import ResNet1d
-    from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
-    from ecgfed.runs.run import create_run
-
-    cohort = open_cohort(cohort_path)
+    cohort, watch = open_cohort(cohort_path), Watch()
     data = training_data(cohort, rr=False)
     method = GrpFed(ResNet1d(NetSpec(len(cohort.classes))), GrpFedSettings(personal_start=0.0))
     plan = TrainPlan(rounds=rounds, local_epochs=1, clients_per_round=per_round)
     with tempfile.TemporaryDirectory(dir=cohort_path.parent) as folder:
         run = create_run(Path(folder) / "run", cohort, method, plan, {})
         saver = SaveCheckpoint(run.store, every or None)
-        sampler, own, times = Sampler(), [], []
-
-        class Watch(Callback):
-            def on_round(self, outcome: RoundOutcome) -> None:
-                own.append(sampler.take())
-                times.append((time.perf_counter(), time.process_time()))
-
-        callbacks: list[Callback] = [WriteHistory(run.path), *([saver] if checkpoint else []), Watch()]
+        callbacks: list[Callback] = [WriteHistory(run.path), *([saver] if checkpoint else []), watch]
         start = memory()["RssAnon"]
-        sampler.start()
-        begun = (time.perf_counter(), time.process_time())
+        watch.begin()
         with ThreadEngine(data, plan, available_cores()) as engine:
             train(method, data, plan, engine, initial_state(method, plan), callbacks)
-        own.append(sampler.take())
-        wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
-        stored = list((run.path / "checkpoint").glob("*")) if checkpoint else []
-        load = time.perf_counter()
-        if checkpoint:
-            run.store.load()
-        load = time.perf_counter() - load
-        disk = sum(path.stat().st_size for path in stored)
-    over_start = max(own) - start
+        watch.note()
+        stored = stored_in(run) if checkpoint else {"disk_mb": 0.0, "files": 0, "load_s": 0.0}
+    (began, cpu_began), (first, _), *_, (ended, cpu_ended) = watch.times  # the last one after the last round's
+    over_start, cpu = max(watch.own) - start, cpu_ended - cpu_began
     return {
         "clients": len(cohort.clients),
         "participants": per_round,
         "rounds": rounds,
         "checkpoint_every": every,
         "checkpoint": checkpoint,
-        "round_s": wall / rounds,
+        "round_s": (ended - began) / rounds,
         "cpu_s": cpu / rounds,
-        "first_round_s": times[0][0] - begun[0],
+        "first_round_s": first - began,
         "peak_mib": memory()["VmHWM"] / MIB,
-        "own_mib": max(own) / MIB,
+        "own_mib": max(watch.own) / MIB,
         "start_mib": start / MIB,
         "over_start_mib": over_start / MIB,
-        "own_by_round_mib": [peak / MIB for peak in own],
-        "over_first_mib": (max(own) - own[0]) / MIB,
+        "own_by_round_mib": [peak / MIB for peak in watch.own],
+        "over_first_mib": (max(watch.own) - watch.own[0]) / MIB,
         "per_participant_kib": over_start / per_round / 1024,
         "writer_cpu_s": saver.cpu_s / rounds,
         "writer_share": saver.cpu_s / cpu,
-        "disk_mb": disk / 1e6,
-        "files": len(stored),
-        "load_s": load,
+        **stored,
     }
 
 

@@ -29,6 +29,7 @@ WHAT = {
     "events": "what beats add up to",
     "web": "pages, and the same inference in JavaScript",
 }
+#: Rooms that cannot be used without torch.
 WITH_TORCH = {
     "testing",
     "network",
@@ -69,7 +70,7 @@ def drawn() -> str:
     foot = height - 22
     for x, colour, text in (
         (LEFT, "#fdf1e3", "needs torch"),
-        (LEFT + 130, "#e8f1fa", "never imports torch at its door"),
+        (LEFT + 130, "#e8f1fa", "loads torch never, or when it is needed"),
     ):
         out.append(f'<rect x="{x}" y="{foot - 11}" width="14" height="14" rx="3" fill="{colour}" stroke="#5b6b7a"/>')
         out.append(f'<text x="{x + 22}" y="{foot + 1}" font-size="12" fill="#44525e">{text}</text>')

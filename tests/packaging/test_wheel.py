@@ -30,8 +30,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 OLD = ROOT / "tests" / "data" / "version-0.1"
 #: What the repository holds of its own; the rest of a working folder is somebody's data.
-SOURCES = ("ecgfed", "cli", "tests", "docs", "examples", "benchmarks", "constraints")
-FILES = ("pyproject.toml", "MANIFEST.in", "Makefile", "README.md", "CHANGELOG.md", "LICENSE")
+SOURCES = (".ci", ".github", "benchmarks", "cli", "constraints", "containers", "docs", "ecgfed", "examples", "tests")
+FILES = (
+    *("pyproject.toml", "MANIFEST.in", "Makefile", ".pre-commit-config.yaml", "LICENSE", "CITATION.cff"),
+    *("README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
+)
 #: What must not come along with the base.
 HEAVY = {"torch", "pandas", "scikit-learn", "onnx", "onnxscript", "wfdb", "edfio", "matplotlib", "neurokit2"}
 MEGABYTE = 1_000_000
@@ -126,6 +129,13 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
         "rich",
     }
     assert {"records", "train", "report", "detectors", "sign", "all", "dev"} <= set(about.get_all("Provides-Extra", []))
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository: git lists what is its own")
+def test_what_is_tried_here_is_all_that_the_repository_holds() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    own = {name.partition("/")[0] for name in listed.split("\0") if name}
+    assert own - {".gitignore"} == {*SOURCES, *FILES}
 
 
 def test_the_source_distribution_is_the_repository(built: Path, sources: Path) -> None:

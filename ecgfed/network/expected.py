@@ -1,6 +1,6 @@
 """What a participant's answer of a round looks like: its leaves, shapes and types, and the names of its losses.
 
-The server learns it from a round of its own, of one step on a few beats of noise, and not from the first answer that
+The server learns it from two rounds of its own, of one step on a few beats of noise, and not from the first answer that
 comes: that may be the one that is wrong.
 """
 
@@ -66,8 +66,12 @@ def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:
     data = _noise(method.net.spec, work.info.index)
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=4)
     info = replace(work.info, train_examples=_BEATS, class_counts=data.class_counts(work.info.index), steps=1)
-    kept = method.client_start(method.net.initial(plan.seed))
-    result = run_client(method, data, short, replace(work, info=info, kept=kept, seen=0))
+    initial = method.net.initial(plan.seed)
+    first = method.shared(method.server_start(initial), info.index)
+    work = replace(work, info=info, seen=0)
+    # what a client is sent may count on what it kept of a round before, as LG-FedAvg's head on its own extractor
+    kept = run_client(method, data, short, replace(work, shared=first, kept=method.client_start(initial))).kept
+    result = run_client(method, data, short, replace(work, kept=kept))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
     return Form(leaves, frozenset(result.losses))
 

@@ -55,6 +55,13 @@ def kept_at(site: Path) -> dict[int, Any]:
     return {client: state.kept[client] for client in state.kept}
 
 
+def test_a_client_that_is_sent_a_part_of_what_it_needs(
+    federation: Callable[..., Any], alone: Callable[..., Any]
+) -> None:
+    """LG-FedAvg's heads travel alone once everybody has an extractor: the server has to know what then comes back."""
+    check_same(federation, "lg-fedavg", alone, rounds=4, local_steps=1, **ASKED["lg-fedavg"])
+
+
 @pytest.mark.parametrize("method", PROMISED)
 def test_bit_for_bit(method: str, federation: Callable[..., Any], alone: Callable[..., Any]) -> None:
     wish = {"rounds": 4, "local_steps": 2, **ASKED.get(method, {})}

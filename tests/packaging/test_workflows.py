@@ -31,7 +31,7 @@ def test_a_workflow_is_bounded_and_trusts_little(path: Path) -> None:
     assert workflow[True]  # YAML 1.1 reads the key "on" as true
     for job in workflow["jobs"].values():
         assert 0 < job["timeout-minutes"] <= 90
-        assert re.fullmatch(r"(ubuntu|macos)-[\d.]+|\$\{\{ matrix\.os \}\}", job["runs-on"])
+        assert re.fullmatch(r"(ubuntu|macos|windows)-[\d.]+|\$\{\{ matrix\.os \}\}", job["runs-on"])
         for step in job["steps"]:
             assert len({"run", "uses"} & set(step)) == 1
             assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step.get("uses", "a/b@v1"))
@@ -49,7 +49,7 @@ def test_a_workflow_asks_for_targets_that_there_are() -> None:
 
 def test_every_python_and_system_we_support_is_tried() -> None:
     matrix = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["systems"]["strategy"]["matrix"]
-    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos"}
+    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
     assert PROJECT["requires-python"] == f">={matrix['python'][0]}"
     assert matrix["python"] == ["3.11", "3.12", "3.13"]
 

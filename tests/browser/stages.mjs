@@ -210,6 +210,12 @@ const OWN = {
     }
     return told;
   },
+  async saved_table(beats, about) {
+    const { Beats } = await load("../live/beats.js");
+    const held = new Beats();
+    held.add(beats);
+    return held.csv(about);
+  },
   async error_line(text) {
     const { EcgfedError } = await load("errors.js");
     return new EcgfedError("x", text).message;

@@ -3,10 +3,9 @@
 import { chooseLead } from "../runtime/leads.js";
 import { StreamClassifier } from "../runtime/stream.js";
 
-/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/index.d.ts").Drift} drift */
+/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/drift.js").Drift} drift */
 function changed(drift) {
-  const began = drift.reasons.map((reason) => drift.events.findLast((one) => one.reason === reason && one.began)?.timeS ?? 0);
-  return began.length ? `${drift.text} Since ${EcgPaper.clock(Math.min(...began), 0)}.` : "";
+  return drift.text && `${drift.text} Since ${EcgPaper.clock(Math.min(...drift.on.values()), 0)}.`;
 }
 
 /** @param {string} id @returns {any} */

@@ -85,8 +85,8 @@ export class Drift {
     this.now = new Counts(classes);
     /** @type {Counted[]} */
     this.last = [];
-    /** What has changed, and is so still. @type {Set<string>} */
-    this.on = new Set();
+    /** What has changed and is so still, and since when, in seconds. @type {Map<string, number>} */
+    this.on = new Map();
     /** Of the last beat, in seconds. */
     this.toldS = 0;
     /** @type {import("./index.d.ts").DriftEvent[]} */
@@ -176,7 +176,7 @@ export class Drift {
   set(reason, value, timeS) {
     const began = !this.on.has(reason) && value > 1;
     if (!began && !(this.on.has(reason) && value < this.bounds.end)) return;
-    if (began) this.on.add(reason);
+    if (began) this.on.set(reason, timeS);
     else this.on.delete(reason);
     this.events = [...this.events, { timeS, reason, began }].slice(-KEPT_EVENTS);
   }

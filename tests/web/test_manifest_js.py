@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import write_record
 from node_runtime import in_node, of, own
+from support import exported
 
 import ecgfed
 from ecgfed.device import open_bundle, preprocessing
@@ -106,11 +107,9 @@ def spoiled(manifest: dict[str, Any], edit: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def personal(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def personal(fedavg_run: Path) -> Path:
     """A bundle with a model for each of the four synthetic patients."""
-    out = tmp_path_factory.mktemp("personal") / "bundle"
-    ecgfed.export(fedavg_run, out)
-    return out
+    return exported(fedavg_run)
 
 
 def manifests(personal: Path) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.context import QRS
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.signal.quality import LIMIT_MV
 
 #: A beat's shape is the mean of every four samples of its window, in whole microvolts.
 SHAPE, _EACH = 64, 4
@@ -195,7 +196,7 @@ class Drift:
             flags: of its window (``ecgfed.beats.extract``).
             window_mv: (256,) its window.
         """
-        uv = np.rint(1000.0 * window_mv.astype(np.float64)).astype(np.int64)
+        uv = np.rint(1000.0 * np.clip(window_mv.astype(np.float64), -LIMIT_MV, LIMIT_MV)).astype(np.int64)
         shape_uv, size_uv = uv.reshape(SHAPE, _EACH).sum(axis=1) // _EACH, int(np.ptp(uv[QRS]))
         beat = _Beat(label, uncertain, far, bool(flags & FLAG_POOR_QUALITY), size_uv, shape_uv)
         self.told_s = time_s

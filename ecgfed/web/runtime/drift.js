@@ -4,6 +4,7 @@
  */
 
 import { argMax, rint } from "./numbers.js";
+import { limited } from "./quality.js";
 import { FLAG_POOR_QUALITY } from "./windows.js";
 
 /** A beat's shape is the mean of every four samples of its window, in whole microvolts. */
@@ -148,7 +149,7 @@ export class Drift {
    * @param {ArrayLike<number>} windowMv its window, 256 samples in millivolt
    */
   add({ timeS, label, uncertain, far, flags }, windowMv) {
-    const uv = Array.from(windowMv, (one) => rint(1000 * one));
+    const uv = Array.from(windowMv, (one) => rint(1000 * limited(one)));
     const shapeUv = Array.from({ length: SHAPE }, (_, i) => {
       return Math.floor(uv.slice(EACH * i, EACH * (i + 1)).reduce((sum, one) => sum + one, 0) / EACH);
     });

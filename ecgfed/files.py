@@ -25,11 +25,8 @@ from ecgfed.text import shortened
 _PARTIAL = ".partial"
 _TEMPORARY = re.compile(r"\.\d+-[0-9a-f]{8}\..*\.partial", re.DOTALL)
 #: What lies in a folder that a command of ours made, and may replace: a bundle, a cohort, a run or runs of several
-#: seeds, scores, C sources, a federation, records.
-MADE = (
-    *("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "ecgfed.h", "server/server.json"),
-    "*.hea",
-)
+#: seeds, scores, a federation. Where somebody's own files are likely (recordings, C sources) a command names its own.
+MADE = ("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "server/server.json")
 #: How long one process waits for another one that writes the same file.
 _WAIT_S = 30.0
 #: Folders that are being made and are not there yet: they are forced to the disk whole, not file by file.

@@ -29,7 +29,9 @@ _MADE: dict[str, Callable[[McuModel, Golden, int], str]] = {
     "example.txt": lambda model, golden, fs_hz: example_lines(fs_hz),
     "README.md": lambda model, golden, fs_hz: readme(model, fs_hz),
 }
-#: All that may lie in a folder that is replaced: an export, and what ``make`` built there. People work in such folders.
+#: What shows that a folder was made here, and all that may lie in one that is replaced: an export, and what ``make``
+#: built there. People work in such folders.
+_PROOFS = ("ecgfed.h",)
 _CONTENTS = (*SOURCES, *_MADE, "example", "golden_test", "*.o")
 
 
@@ -52,7 +54,7 @@ def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
     """
     if out.suffix.casefold() == ".zip":
         raise OptionError("--out", f"{out}: C sources are a folder, no zip file", "a folder to create")
-    check_new_folder(out, overwrite=overwrite, contents=_CONTENTS)
+    check_new_folder(out, overwrite=overwrite, proofs=_PROOFS, contents=_CONTENTS)
 
 
 def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
@@ -70,6 +72,6 @@ def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwri
         StorageError: it cannot be written; what was there is as it was.
     """
     contents = mcu_files(model, golden, fs_hz)
-    with replacing_folder(out, overwrite=overwrite, contents=_CONTENTS) as folder:
+    with replacing_folder(out, overwrite=overwrite, proofs=_PROOFS, contents=_CONTENTS) as folder:
         for name, text in contents.items():
             write_text(folder / name, text)

@@ -6,8 +6,8 @@ The 46 MIT-BIH clients by record are dealt out to ten sites, one client of the f
 10). The first site attacks in every round: it trains on turned labels (class c becomes 11 - c), sends its update with
 the sign turned, or ten times as long, or both. FedAvg with the plain server step, 8 local steps of 32 beats, RR
 features on. T_g is macro-F1 of the global model on all test beats together, the malicious site's own patients' too, for
-their test labels are right. Nothing was tuned: rounds and learning rate are round numbers, the defences are at their defaults.
-Test beats are scored once, after the last round.
+their test labels are right. Nothing was tuned: rounds and learning rate are round numbers, the defences are at their
+defaults. Test beats are scored once, after the last round.
 
 Every finished run is written into ``runs.json`` beside this file at once; what is there is not run again.
 """

@@ -7,6 +7,7 @@ asks for its round again with the same message, and gets the reply that lies the
 """
 
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -194,12 +195,21 @@ class SiteRound:
             kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
             work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
         try:
-            secret = b"" if self.plan.dp_at == SERVER else noise_key(self.folder, self.plan)
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
-                results = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                results = NoisedEngine(engine, self.plan, self._secret(request)).run(self.method, work)
                 return [one for one in results if one is not None]  # threads leave nobody out
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+
+    def _secret(self, request: RoundRequest) -> bytes:
+        """Return what this answer's noise is drawn from: another question, however little it differs, gets other noise.
+
+        Of two answers with the same noise the difference bears none: nothing that a server may choose (plan, settings,
+        who takes part, one patient's model) can be left out of it.
+        """
+        if self.plan.dp_at == SERVER or not (key := noise_key(self.folder, self.plan)):
+            return b""
+        return hmac.digest(key, request.digest().numpy().tobytes(), "sha256")
 
     def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
         """Write the round beside what counts: what the participants keep, and the reply; raises StorageError."""

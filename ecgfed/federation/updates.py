@@ -146,7 +146,7 @@ def noised_results(
         plan: says where the noise is added; the results come back as they are where that is elsewhere.
         work: what the patients were sent.
         results: what they are about to send.
-        secret: of the noise, known here alone; where somebody else chooses what is asked, another one for each question.
+        secret: of the noise, known here alone; another one for each question where somebody else asks.
     """
     private = plan.privacy
     if not private.on or private.at == SERVER or not results:

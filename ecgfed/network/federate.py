@@ -22,7 +22,7 @@ from ecgfed.network.certificates import (
     read_site_key,
 )
 from ecgfed.network.control import Control
-from ecgfed.network.divide import divide_cohort
+from ecgfed.network.divide import blocks, divide_cohort
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import (
     LOG,
@@ -340,7 +340,11 @@ def try_federation(
         EcgfedError: in one line, what went wrong.
     """
     opened = open_cohort(cohort)
+    blocks(len(opened.clients), asked.sites)
     check_new_folder(out, overwrite=overwrite)
+    source, place = opened.path.resolve(), out.resolve()
+    if place == source or place in source.parents:
+        raise OptionError("--out", f"{out} is, or holds, the cohort", "a new folder", "nothing was removed")
     folders = [out / f"site-{place + 1}" for place in range(asked.sites)]
     if out.exists():
         remove(out)

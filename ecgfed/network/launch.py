@@ -83,6 +83,9 @@ class Flower:
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self.folder, self.home = folder, folder / FLOWER
+        if os.pathsep in str(folder.resolve()):
+            # PATH would fall apart there, and Flower find its own programs, which run the code that a server sends
+            raise OptionError(str(folder), f"has {os.pathsep!r} in its path", "a path without", "choose another folder")
         try:
             make_folder(self.home)
         except OSError as problem:

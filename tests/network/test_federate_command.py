@@ -1,6 +1,7 @@
 """``ecgfed federate``: one clear line for what cannot be, nothing written; and all of it in real processes."""
 
 import json
+import shutil
 import socket
 import ssl
 from collections.abc import Callable
@@ -14,7 +15,7 @@ flower()
 
 from test_same_numbers import same
 
-from ecgfed.cohort.cohort import Cohort
+from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.runs.run import open_run
 
 
@@ -115,6 +116,35 @@ def test_more_sites_than_patients(ecgfed: Callable[..., Any], whole: Cohort, tmp
     said = ecgfed("federate", "try", whole.path, "--sites", 8, "--out", tmp_path / "out")
     refused(said, "--sites", "8 for a cohort of 7 patients")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("out", [".", "..", "../.."])
+def test_a_trial_never_removes_its_cohort(
+    out: str, ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path
+) -> None:
+    cohort = tmp_path / "own" / "site-1" / "cohort"
+    shutil.copytree(parts[0], cohort)
+    for folder in (cohort.parent, cohort.parent.parent):  # what looks like a folder of ours may be replaced
+        shutil.copyfile(parts[0] / "cohort.json", folder / "cohort.json")
+    said = ecgfed("federate", "try", cohort, "--sites", 2, "--out", cohort / out, "--overwrite")
+    refused(said, "--out", "the cohort", "nothing was removed")
+    assert open_cohort(cohort).clients
+
+
+def test_what_cannot_be_divided_removes_nothing(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(parts[0], tmp_path / "before")
+    said = ecgfed("federate", "try", parts[0], "--sites", 8, "--out", tmp_path / "before", "--overwrite")
+    refused(said, "--sites", "8 for a cohort of 2 patients")
+    assert open_cohort(tmp_path / "before").clients
+
+
+def test_a_folder_that_would_take_path_apart(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    """Flower would find its own programs, which run the code of whoever the server is."""
+    from ecgfed.network.certificates import make_certificates
+
+    make_certificates(tmp_path / "tls", [])
+    dial = ("--server", "127.0.0.1:9", "--ca", tmp_path / "tls" / "ca.crt")
+    refused(ecgfed("federate", "site", tmp_path / "a:b" / "site", "--cohort", parts[0], *dial), "a:b", "in its path")
 
 
 def test_a_site_folder_of_another_cohort(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:

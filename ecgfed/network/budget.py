@@ -33,16 +33,26 @@ def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: 
         plan: the run's.
         number: the round; it and all that are left of the plan must be within ``most``, so that no run stops half way.
     """
+    check_noise(most, plan)
     if most is None:
         return
-    noise = 0.0 if plan.dp_at == SERVER else plan.dp_noise
-    if not plan.privacy.on or not noise:
-        raise _refusal("adds no noise before an update leaves", most)
+    noise = plan.dp_noise
     spent, one = spent_by(folder), 1.0 / noise**2
     whole = sum(spent.values()) + one * max(1, plan.rounds - number + 1)
     if (epsilon := epsilon_of_mu(math.sqrt(whole))) > most:
         raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", most)
     write_json(folder / SPENT, {**spent, run: spent.get(run, 0.0) + one})
+
+
+def check_noise(most: float | None, plan: TrainPlan) -> None:
+    """Refuse a run whose noise is added at the server or not at all; raises SiteError.
+
+    Args:
+        most: as in ``charge``; None takes any run.
+        plan: the run's.
+    """
+    if most is not None and (plan.dp_at == SERVER or not plan.privacy.on or not plan.dp_noise):
+        raise _refusal("adds no noise before an update leaves", most)
 
 
 def _refusal(found: str, most: float) -> SiteError:

@@ -82,6 +82,10 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     from needs import flower
 
     flower()
+    from flwr.app import ConfigRecord
+
+    from ecgfed.network import client_app
+    from ecgfed.network.client_app import answered
     from ecgfed.network.errors import NetworkError
     from ecgfed.network.status import status_of
 
@@ -93,6 +97,14 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     noised = federation("fedavg", name="noised", **wish, dp_noise=1.0, dp_at="patient")
     make_site(noised.sites[1], parts[1], most_epsilon=20.0)
     noised.serve()
+    # nor does it score a model for a run that it takes no part in
+    (ends,) = [content for kind, node, content in noised.grid.sent if (kind, node) == ("evaluate", 12)]
+    order = json.loads(str(ends["say"]["order"]))
+    for plan_ in ({"dp_at": "server"}, {"dp_noise": 0.0}, {"dp_clip": 0.0, "dp_noise": 0.0, "dp_at": "server"}):
+        other = json.dumps({**order, "run": "0" * 64, "plan": {**order["plan"], **plan_}})
+        ends["say"] = ConfigRecord({**ends["say"], "order": other, "last": 0})
+        said = answered(noised.sites[1], ends, client_app._end)
+        assert dict(said["say"]) == {"refused": "privacy"}
     expected = epsilon_of(1.0, 3)
     assert epsilon_spent(noised.sites[1]) == pytest.approx(expected)
     assert not (noised.sites[0] / SPENT).exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError, StorageError
@@ -15,6 +16,7 @@ from ecgfed.network.budget import SPENT, charge, epsilon_spent
 from ecgfed.network.errors import SiteError
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
 from ecgfed.privacy.accountant import epsilon_of
+from ecgfed.privacy.noise import clipped
 
 
 def plan(rounds: int, noise: float, at: str = "patient") -> TrainPlan:
@@ -26,8 +28,17 @@ def test_runs_are_charged_together(tmp_path: Path) -> None:
     for number in range(1, 13):
         charge(tmp_path, 50.0, "a", plan(12, 2.0), number)
     for number in range(1, 4):
-        charge(tmp_path, 50.0, "b", plan(3, 1.0, "site"), number)
+        charge(tmp_path, 50.0, "b", plan(3, 1.0), number)
     assert epsilon_spent(tmp_path) == pytest.approx(epsilon_of(1.0, 6), rel=1e-12)
+
+
+def test_one_patient_may_move_a_clipped_sum_by_twice_the_clip(tmp_path: Path) -> None:
+    """So a site's sum tells of one patient as much as that patient's own update with half the noise."""
+    mine, others = torch.tensor([[100.0, 0.0]]), torch.tensor([[-50.0, 0.0]])
+    with_me, without_me = (clipped({"model": total}, 1.0)["model"] for total in (mine + others, others))
+    assert float((with_me - without_me).norm()) == 2.0
+    charge(tmp_path, 50.0, "a", plan(1, 4.0, "site"), 1)
+    assert epsilon_spent(tmp_path) == pytest.approx(epsilon_of(2.0, 1), rel=1e-12)
 
 
 def test_an_answer_that_is_given_twice_is_charged_twice(tmp_path: Path) -> None:

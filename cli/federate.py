@@ -53,7 +53,7 @@ def server_command(
         Path | None, typer.Option(help="Folder with each site's public key (*.pub); nobody else gets in.")
     ] = None,
     sites: Annotated[int, typer.Option(help="How many sites there are.")] = 2,
-    host: Annotated[str, typer.Option(help="Address of this machine to listen at; 0.0.0.0 is all.")] = "0.0.0.0",
+    host: Annotated[str, typer.Option(help="0.0.0.0 for every machine, 127.0.0.1 for this one alone.")] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Port to listen at; the only one that sites need.")] = 9092,
     name: Annotated[
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")

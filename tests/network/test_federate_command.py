@@ -1,6 +1,8 @@
 """``ecgfed federate``: one clear line for what cannot be, nothing written; and all of it in real processes."""
 
 import json
+import re
+import shlex
 import shutil
 import socket
 import ssl
@@ -116,6 +118,50 @@ def test_more_sites_than_patients(ecgfed: Callable[..., Any], whole: Cohort, tmp
     said = ecgfed("federate", "try", whole.path, "--sites", 8, "--out", tmp_path / "out")
     refused(said, "--sites", "8 for a cohort of 7 patients")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_way_of_the_docs(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    """Every command under "Set it up", as it is typed, up to the first that listens or dials."""
+    text = (Path(__file__).parents[2] / "docs" / "hospitals.md").read_text()
+    text = text.partition("## Set it up")[2].partition("\n## ")[0]
+    commands = [shlex.split(one)[1:] for one in re.findall(r"`(ecgfed federate (?:server|site) [^`]+)`", text)]
+    assert [("--prepare" in one, one[1]) for one in commands] == [
+        (True, "server"),
+        (True, "site"),
+        (False, "server"),
+        (False, "site"),
+    ]
+    server, site = tmp_path / "federation", tmp_path / "site"
+    places = {"federation": server, "site": site, "cohort": parts[0], "keys": tmp_path / "keys"}
+    commands = [[*one[:2], *(places.get(word, word) for word in one[2:])] for one in commands]
+    for one in commands[:2]:
+        assert ecgfed(*one).code == 0
+    (tmp_path / "keys").mkdir()
+    for name in ("north", "south", "west"):
+        ecgfed("federate", "site", tmp_path / name, "--cohort", parts[0], "--prepare")
+        shutil.copyfile(tmp_path / name / "key.pub", tmp_path / "keys" / f"{name}.pub")
+    assert ecgfed(*commands[2], "--prepare").code == 0, "the third command says something else than the first"
+
+
+@pytest.mark.parametrize("host", ["::", "192.0.2.7", "localhost", "nowhere.example.org"])
+def test_an_address_that_its_own_programs_do_not_reach(host: str, ecgfed: Callable[..., Any], tmp_path: Path) -> None:
+    refused(ecgfed("federate", "server", tmp_path / "server", "--host", host, "--prepare"), "--host", "0.0.0.0")
+    assert not (tmp_path / "server").exists()
+
+
+def test_a_certificate_that_sites_would_refuse(
+    ecgfed: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is given too late, and a folder that has lain for three years."""
+    from ecgfed.network import certificates
+
+    server = ("federate", "server", tmp_path / "server", "--prepare")
+    assert ecgfed(*server).code == 0
+    assert ecgfed(*server, "--name", "localhost").code == 0
+    refused(ecgfed(*server, "--name", "fed.example.org"), "--name: fed.example.org", "localhost, 127.0.0.1", "remove")
+    monkeypatch.setattr(certificates, "DAYS", 0)
+    old = ("federate", "server", tmp_path / "old", "--prepare")
+    refused(ecgfed(*old), "server.crt", "has expired")
 
 
 @pytest.mark.parametrize("out", [".", "..", "../.."])

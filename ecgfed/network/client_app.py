@@ -60,10 +60,11 @@ def _write_down(folder: Path, problem: SiteError) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     line = safe_text(f"{now} refused ({problem.code}): {problem.line}")
     try:
-        with (folder / LOG).open("a") as stream:
+        # in any locale: what is raised here would leave the site in Flower's answer
+        with (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(line + "\n")
     except OSError:  # the answer goes all the same
-        print(line)
+        print(ascii(line))
 
 
 def _hello(site: Site, content: RecordDict) -> RecordDict:

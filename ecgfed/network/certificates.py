@@ -126,6 +126,7 @@ def make_site_key(path: Path) -> Path:
         The public key's file.
 
     Raises:
+        OptionError: the private key cannot be used, or the public one is another's.
         StorageError: the folder cannot be written to.
     """
     public = path.with_name(path.name + ".pub")
@@ -138,6 +139,11 @@ def make_site_key(path: Path) -> Path:
     text = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     if not public.is_file():
         write_private(public, text + b"\n", mode=0o644)
+    elif read_bounded(public, _MAX_BYTES, StorageError).split()[:2] != text.split()[:2]:  # a comment may follow
+        found = f"{public} is not the public half of {path}"
+        raise OptionError(
+            "--key", found, "both of one pair", f"remove {public.name}, and send the new one to the server"
+        )
     return public
 
 

@@ -53,7 +53,7 @@ def server_command(
         Path | None, typer.Option(help="Folder with each site's public key (*.pub); nobody else gets in.")
     ] = None,
     sites: Annotated[int, typer.Option(help="How many sites there are.")] = 2,
-    host: Annotated[str, typer.Option(help="Address of this machine to listen at; 0.0.0.0 is all.")] = "0.0.0.0",
+    host: Annotated[str, typer.Option(help="0.0.0.0 for every machine, 127.0.0.1 for this one alone.")] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Port to listen at; the only one that sites need.")] = 9092,
     name: Annotated[
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
@@ -128,6 +128,7 @@ def server_command(
             folder, asked, keys, listening, policy=policy, watch=watch, should_stop=asked_to_stop
         ),
         folder,
+        "every finished round is saved, the same 'ecgfed federate server' goes on",
         json_output=json_output,
         quiet=quiet,
     )
@@ -259,6 +260,7 @@ def try_command(
             cohort, out, asked, overwrite=overwrite, watch=watch, should_stop=asked_to_stop
         ),
         out / "server",
+        f"a trial begins anew: pass --overwrite to replace {out}",
         json_output=json_output,
         quiet=quiet,
     )
@@ -277,15 +279,19 @@ def _asked(set_: list[str] | None, **given: Any) -> "Asked":
 
 
 def _run(
-    work: Callable[["Watch", Callable[[], bool]], Mapping[str, object]], folder: Path, *, json_output: bool, quiet: bool
+    work: Callable[["Watch", Callable[[], bool]], Mapping[str, object]],
+    folder: Path,
+    again: str,
+    *,
+    json_output: bool,
+    quiet: bool,
 ) -> None:
-    """Run a server, tell the result, and how to go on where it was stopped."""
+    """Run a server, tell the result, and where it was stopped how to go on: ``again``."""
     started = time.perf_counter()
     with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
         result = work(watch, stop.asked)
     if not result:
-        line = "ecgfed: stopped; every finished round is saved, the same 'ecgfed federate server' goes on"
-        stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+        stderr.print(f"ecgfed: stopped; {again}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(stop.code or 1)
     if json_output:
         print_json({**result, "seconds": round(time.perf_counter() - started, 2)})

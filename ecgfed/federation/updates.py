@@ -8,7 +8,6 @@ Which leaves are weights the method's card says (``Travels.form``); a change is 
 what was not sent (SCAFFOLD's change of a variate, MTL's) the leaf is the change itself.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -147,7 +146,7 @@ def noised_results(
         plan: says where the noise is added; the results come back as they are where that is elsewhere.
         work: what the patients were sent.
         results: what they are about to send.
-        secret: of the noise, known here alone.
+        secret: of the noise, known here alone; another one for each question where somebody else asks.
     """
     private = plan.privacy
     if not private.on or private.at == SERVER or not results:
@@ -162,9 +161,7 @@ def noised_results(
         total, who = clipped(change, private.clip), [one.info.index for one in work]
     if private.noise:
         one = {path: value[0] for path, value in total.items()}
-        # a round that is asked for again, of another model, gets other noise: the difference would tell all
-        asked = _digest(work[0].shared)
-        each = [gaussian(one, deviation, secret, number, asked, PATIENT, name) for name in who]
+        each = [gaussian(one, deviation, secret, number, PATIENT, name) for name in who]
         drawn = {path: torch.stack([noise[path] for noise in each]) for path in one}
         total = {path: value + drawn[path] for path, value in total.items()}
     if private.at == SITE:
@@ -174,15 +171,6 @@ def noised_results(
         replace(result, returned=unflatten({path: leaf[place].clone() for path, leaf in moved.items()}))
         for place, result in enumerate(results)
     ]
-
-
-def _digest(tree: Tree) -> str:
-    """SHA-256 of a tree's leaves."""
-    found = hashlib.sha256()
-    for path, leaf in sorted(flatten(tree).items()):
-        found.update(path.encode())
-        found.update(leaf.contiguous().numpy().tobytes())
-    return found.hexdigest()
 
 
 class NoisedEngine:

@@ -3,7 +3,8 @@ r"""What a site lets the runs it takes part in learn of one patient: an epsilon 
 The server chooses a run's noise, so a site that wants some has to say so itself (``federate site --most-epsilon``).
 Each answer that leaves is charged before it is computed, whatever run it is for and whether or not it is used: T_i
 answers with noise z_i tell together as much as one with :math:`\mu = \sqrt{\sum_i T_i / z_i^2}`
-(``ecgfed.privacy.accountant``).
+(``ecgfed.privacy.accountant``). With ``--dp-at site`` the run's own epsilon is about a whole site; of one patient in it
+an answer tells up to as much as one with half the noise.
 
 Only noise that is added before an update leaves counts. Losses, numbers of beats and scores bear none.
 """
@@ -17,10 +18,14 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.files import read_json, write_json
 from ecgfed.network.errors import SiteError
 from ecgfed.privacy.accountant import DELTA, epsilon_of_mu
-from ecgfed.privacy.noise import SERVER
+from ecgfed.privacy.noise import PATIENT, SERVER, SITE
 
-#: What has been charged so far, in the site's folder: run -> the sum of 1 / z^2 over its answers.
+#: What has been charged so far, in the site's folder: run -> the sum of 1 / z^2 over its answers (``site``: 4 / z^2).
 SPENT = "spent.json"
+#: How far an answer moves when one patient is taken out of it, over the clip: that patient's update goes; or a sum that
+#: is clipped as a whole, whose other patients' updates may point the other way, goes from one end of the ball to the
+#: other.
+_MOST_MOVED = {PATIENT: 1.0, SITE: 2.0}
 
 
 def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: int) -> None:
@@ -33,16 +38,25 @@ def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: 
         plan: the run's.
         number: the round; it and all that are left of the plan must be within ``most``, so that no run stops half way.
     """
+    check_noise(most, plan)
     if most is None:
         return
-    noise = 0.0 if plan.dp_at == SERVER else plan.dp_noise
-    if not plan.privacy.on or not noise:
-        raise _refusal("adds no noise before an update leaves", most)
-    spent, one = spent_by(folder), 1.0 / noise**2
+    spent, one = spent_by(folder), (_MOST_MOVED[plan.dp_at] / plan.dp_noise) ** 2
     whole = sum(spent.values()) + one * max(1, plan.rounds - number + 1)
     if (epsilon := epsilon_of_mu(math.sqrt(whole))) > most:
         raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", most)
     write_json(folder / SPENT, {**spent, run: spent.get(run, 0.0) + one})
+
+
+def check_noise(most: float | None, plan: TrainPlan) -> None:
+    """Refuse a run whose noise is added at the server or not at all; raises SiteError.
+
+    Args:
+        most: as in ``charge``; None takes any run.
+        plan: the run's.
+    """
+    if most is not None and (plan.dp_at == SERVER or not plan.privacy.on or not plan.dp_noise):
+        raise _refusal("adds no noise before an update leaves", most)
 
 
 def _refusal(found: str, most: float) -> SiteError:
@@ -51,7 +65,7 @@ def _refusal(found: str, most: float) -> SiteError:
 
 
 def spent_by(folder: Path) -> dict[str, float]:
-    """Return what each run has been charged, 1 / z^2 an answer; raises StorageError."""
+    """Return what each run has been charged, as ``SPENT`` says; raises StorageError."""
     file = folder / SPENT
     if not file.is_file():
         return {}

@@ -69,6 +69,27 @@ def make_certificates(folder: Path, names: Sequence[str]) -> None:
     write_private(folder / CA, ca.public_bytes(pem), mode=0o644)
 
 
+def check_names(folder: Path, names: Sequence[str]) -> None:
+    """Refuse the server's certificate where sites would: it has other names, or has expired; raises OptionError.
+
+    Args:
+        folder: as of ``make_certificates``.
+        names: host names and addresses that were asked for now.
+    """
+    file, again = folder / CERTIFICATE, f"remove {folder}, and send the new {CA} to every site"
+    try:
+        found = x509.load_pem_x509_certificate(read_bounded(file, _MAX_BYTES, StorageError))
+        mine = list(found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except (OSError, ValueError, x509.ExtensionNotFound) as problem:
+        raise StorageError(file, f"is no certificate of a server ({problem!s:.100})", action=again) from problem
+    for name in names:
+        if _alternative(name) not in mine:
+            known = ", ".join(str(one.value) for one in mine)
+            raise OptionError("--name", f"{name}", f"one of {known:.200}, which {file} has", again)
+    if found.not_valid_after_utc < datetime.now(UTC):
+        raise StorageError(file, f"has expired on {found.not_valid_after_utc:%Y-%m-%d}", action=again)
+
+
 def _usage(*, signs: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs,
@@ -105,6 +126,7 @@ def make_site_key(path: Path) -> Path:
         The public key's file.
 
     Raises:
+        OptionError: the private key cannot be used, or the public one is another's.
         StorageError: the folder cannot be written to.
     """
     public = path.with_name(path.name + ".pub")
@@ -117,6 +139,11 @@ def make_site_key(path: Path) -> Path:
     text = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     if not public.is_file():
         write_private(public, text + b"\n", mode=0o644)
+    elif read_bounded(public, _MAX_BYTES, StorageError).split()[:2] != text.split()[:2]:  # a comment may follow
+        found = f"{public} is not the public half of {path}"
+        raise OptionError(
+            "--key", found, "both of one pair", f"remove {public.name}, and send the new one to the server"
+        )
     return public
 
 

@@ -16,6 +16,7 @@ from flwr.clientapp import ClientApp
 from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.locks import HeldError, locked
 from ecgfed.network import messages
+from ecgfed.network.budget import check_noise
 from ecgfed.network.errors import SiteError
 from ecgfed.network.programs import SITE
 from ecgfed.network.site_end import end_run, score_run
@@ -59,10 +60,11 @@ def _write_down(folder: Path, problem: SiteError) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     line = safe_text(f"{now} refused ({problem.code}): {problem.line}")
     try:
-        with (folder / LOG).open("a") as stream:
+        # in any locale: what is raised here would leave the site in Flower's answer
+        with (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(line + "\n")
     except OSError:  # the answer goes all the same
-        print(line)
+        print(ascii(line))
 
 
 def _hello(site: Site, content: RecordDict) -> RecordDict:
@@ -79,6 +81,7 @@ def _round(site: Site, content: RecordDict) -> RecordDict:
 def _end(site: Site, content: RecordDict) -> RecordDict:
     order, last, split, leaves = messages.read_end_request(content)
     part = SiteRound(site, order)
+    check_noise(site.most_epsilon, part.plan)
     part.settle(last)
     return messages.end_reply(score_run(site, part, leaves) if split == "valid" else end_run(site, part, leaves))
 

@@ -1,6 +1,7 @@
 """Asking the SuperLink on this machine: sites' keys, who is connected, starting a run and how it stands."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import write_text
 from ecgfed.gate import read_bounded
 from ecgfed.network.errors import NetworkError
+from ecgfed.network.launch import without_proxy
 
 #: What Flower wants to be given as an app. No code: both ends run what is installed there.
 _APP = f"""[build-system]
@@ -59,12 +61,11 @@ class Control:
     """
 
     def __init__(self, address: str, ca: Path) -> None:
-        self._client = ControlHttpClient.from_server_address(
-            address,
-            False,
-            read_bounded(ca, 1 << 16, StorageError),
-            [RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
-        )
+        certificate = read_bounded(ca, 1 << 16, StorageError)
+        with _no_proxy():
+            self._client = ControlHttpClient.from_server_address(
+                address, False, certificate, [RuntimeVersionHttpInterceptor(component_name="flwr CLI")]
+            )
 
     def __enter__(self) -> "Control":
         return self
@@ -143,6 +144,22 @@ class Control:
         except NetworkError:
             return False
         return run in found and str(found[run].status.status) == "finished"
+
+
+@contextmanager
+def _no_proxy() -> Iterator[None]:
+    """Have no proxy of the environment between here and this machine: a client of Flower's looks when it is made."""
+    new = without_proxy(os.environ)
+    before = {name: os.environ.get(name) for name in new}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from ecgfed.nets.net import NetSpec
 from ecgfed.network.errors import NetworkError
 
 _BEATS = 8
+#: No weight or loss of a training is near this; sums and squares of what is below stay finite in float32.
+MOST = 1e9
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class Form:
         return sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in self.leaves.values())
 
     def check(self, returned: Tree, losses: Mapping[str, float]) -> None:
-        """Refuse a participant's answer that has another form, or a number that is not finite; raises NetworkError."""
+        """Refuse a participant's answer that has another form, or a number that is not finite or beyond ``MOST``.
+
+        A mean of such numbers is saved and sent to everybody: the run could never go on. Raises NetworkError.
+        """
         found = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(returned).items()}
         if found != dict(self.leaves):
             other = sorted(set(found.items()) ^ set(self.leaves.items()), key=str)[0][0]
@@ -48,11 +53,12 @@ class Form:
         if set(losses) != self.losses:
             raise NetworkError("a site's reply", f"has the losses {sorted(losses)!s:.100}", str(sorted(self.losses)))
         for path, leaf in flatten(returned).items():
-            if leaf.is_floating_point() and not bool(torch.isfinite(leaf).all()):
-                raise NetworkError("a site's reply", f"is not finite in {path[:100]!r}", "finite numbers")
+            if leaf.is_floating_point() and not bool((leaf.abs() <= MOST).all()):
+                what = "has numbers beyond belief" if bool(torch.isfinite(leaf).all()) else "is not finite"
+                raise NetworkError("a site's reply", f"{what} in {path[:100]!r}", f"numbers of {MOST:g} at most")
         for name, value in losses.items():
-            if not np.isfinite(value):
-                raise NetworkError("a site's reply", f"has {name} {value}", "a finite number")
+            if not abs(value) <= MOST:  # NaN is not
+                raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MOST:g} at most")
 
 
 def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:

@@ -16,13 +16,14 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.network.certificates import (
     CA,
     check_certificate,
+    check_names,
     check_public_key,
     make_certificates,
     make_site_key,
     read_site_key,
 )
 from ecgfed.network.control import Control
-from ecgfed.network.divide import divide_cohort
+from ecgfed.network.divide import blocks, divide_cohort
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import (
     LOG,
@@ -48,6 +49,9 @@ from ecgfed.tasks.watch import NOBODY, Watch
 TLS, KEY = "tls", "key"
 #: Flower starts a process for every message, so a site that is there answers within minutes.
 LOOK_S = 0.5
+#: All of this machine's IPv4 addresses, or none that another machine reaches. The server's own programs reach it at the
+#: latter, and need it: an address between the two would shut them out.
+HOSTS = ("0.0.0.0", "127.0.0.1")
 #: Between two looks for who is connected, and before a site that was not let in dials again.
 WAIT_S, AGAIN_S = 1.0, 10.0
 #: After a run has ended its last words are waited for so long.
@@ -59,7 +63,7 @@ class Listening:
     """Where a server listens, and by which names sites reach it.
 
     Attributes:
-        host: address of this machine, ``0.0.0.0`` for all.
+        host: one of ``HOSTS``.
         port: of it.
         names: host names and addresses, for the certificate.
     """
@@ -67,6 +71,10 @@ class Listening:
     host: str = "0.0.0.0"
     port: int = 9092
     names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.host not in HOSTS:
+            raise OptionError("--host", f"{self.host!r:.100}", " or ".join(HOSTS), "a firewall closes the others")
 
 
 def site_keys(folder: Path, sites: int, least: int | None = None) -> list[Path]:
@@ -92,9 +100,15 @@ def site_keys(folder: Path, sites: int, least: int | None = None) -> list[Path]:
 
 
 def prepare_server(folder: Path, asked: Asked, listening: Listening) -> Path:
-    """Make a server's folder and certificates, unless they are there; returns ``ca.crt``, which sites need."""
+    """Make a server's folder and certificates, unless they are there; returns ``ca.crt``, which sites need.
+
+    Raises:
+        OptionError: the folder was begun for something else, or the certificates are for other names, or have expired.
+        StorageError: it cannot be made.
+    """
     make_server(folder, asked)
     make_certificates(folder / TLS, listening.names)
+    check_names(folder / TLS, listening.names)
     return folder / TLS / CA
 
 
@@ -301,7 +315,8 @@ def run_site(
                     time.sleep(LOOK_S)
             if not should_stop():
                 watch.warn(
-                    f"{address} is not there or does not know this site's key; dialling again in {AGAIN_S:.0f} s"
+                    f"{address} is not there, is not the server of {ca}, or does not know this site's key (or one of "
+                    f"the two clocks is wrong); dialling again in {AGAIN_S:.0f} s"
                 )
                 _pause(AGAIN_S, should_stop)
 
@@ -340,7 +355,11 @@ def try_federation(
         EcgfedError: in one line, what went wrong.
     """
     opened = open_cohort(cohort)
+    blocks(len(opened.clients), asked.sites)
     check_new_folder(out, overwrite=overwrite)
+    source, place = opened.path.resolve(), out.resolve()
+    if place == source or place in source.parents:
+        raise OptionError("--out", f"{out} is, or holds, the cohort", "a new folder", "nothing was removed")
     folders = [out / f"site-{place + 1}" for place in range(asked.sites)]
     if out.exists():
         remove(out)

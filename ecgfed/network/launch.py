@@ -62,6 +62,17 @@ def check_free(port: int, host: str, option: str = "--port") -> None:
         raise OptionError(option, found, "a free port of this machine", "choose another") from None
 
 
+def without_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which no proxy of an environment stands between programs of this machine.
+
+    A SuperNode's own programs talk plain HTTP: through a proxy everybody on the way would read updates and tokens. What
+    a site sends to another machine goes by the proxy that is set.
+    """
+    before = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    mine = ",".join(filter(None, [before, "127.0.0.1", "localhost", "::1"]))
+    return {"no_proxy": mine, "NO_PROXY": mine}
+
+
 class Flower:
     """Flower's programs of one folder, with its own home, its own PATH and no telemetry.
 
@@ -72,6 +83,9 @@ class Flower:
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self.folder, self.home = folder, folder / FLOWER
+        if os.pathsep in str(folder.resolve()):
+            # PATH would fall apart there, and Flower find its own programs, which run the code that a server sends
+            raise OptionError(str(folder), f"has {os.pathsep!r} in its path", "a path without", "choose another folder")
         try:
             make_folder(self.home)
         except OSError as problem:
@@ -81,6 +95,7 @@ class Flower:
         self.environment = {
             **os.environ,
             **variables,
+            **without_proxy(os.environ),
             "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "FLWR_HOME": str(self.home.resolve()),
             "FLWR_TELEMETRY_ENABLED": "0",

@@ -82,6 +82,13 @@ class Leaf:
         """Return it as JSON values."""
         return {**asdict(self), "shape": list(self.shape)}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Leaf":
+        """Return what ``as_json`` gave; raises KeyError, TypeError, ValueError."""
+        shape = tuple(int(length) for length in value["shape"])
+        way, name, what, dtype = (str(value[one]) for one in ("way", "name", "what", "dtype"))
+        return cls(way, name, what, shape, dtype, int(value["bytes"]))
+
 
 def _leaf(way: str, name: str, what: str, value: Tensor) -> Leaf:
     size = value.numel() * value.element_size()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
+from ecgfed.nets.net import MAX_CLASSES, RR_COUNT
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
 from ecgfed.network.expected import Form
 from ecgfed.network.leaves import END_UP, HELLO_UP, ROUND_UP
@@ -18,6 +19,7 @@ from ecgfed.network.site_end import EndScores
 from ecgfed.network.site_round import RoundReply, RoundRequest
 from ecgfed.network.transport import PLAIN, pack, packed, unpack
 from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
+from ecgfed.tasks.train_options import RECIPES
 
 #: Kinds of Flower's messages.
 HELLO, ROUND, END = "query.hello", "train", "evaluate"
@@ -57,8 +59,16 @@ def read_hello_reply(content: RecordDict) -> dict[str, Any]:
         raise NetworkError("a site's hello", "counts what cannot be", "patients, and their training beats")
     if clients != sorted(set(clients)) or not all(_is_whole(place, 0, patients - 1) for place in clients):
         raise NetworkError("a site's hello", "numbers its patients twice or beyond their count", "0 and on")
-    if not isinstance(say["classes"], list) or not all(isinstance(name, str) for name in say["classes"]):
+    classes, modality, version = say["classes"], say["modality"], say["rr_version"]
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
         raise NetworkError("a site's hello", "names no classes", "a list of names")
+    if not 1 <= len(classes) <= MAX_CLASSES or len(set(classes)) < len(classes):
+        raise NetworkError("a site's hello", f"names {len(classes)} classes", f"1 to {MAX_CLASSES:,}, each once")
+    # what comes of them is written down for the whole run
+    if not isinstance(modality, str) or modality not in RECIPES:
+        raise NetworkError("a site's hello", f"has modality {modality!r:.40}", " or ".join(RECIPES))
+    if not _is_whole(version, min(RR_COUNT), max(RR_COUNT)):
+        raise NetworkError("a site's hello", f"has rr_version {version!r:.40}", " or ".join(map(str, RR_COUNT)))
     return say
 
 

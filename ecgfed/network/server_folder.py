@@ -150,9 +150,13 @@ def make_server(path: Path, asked: Asked) -> Asked:
         before = read_asked(path)
         for name, value in asdict(before).items():
             if getattr(asked, name) != value:
-                option = f"--{name.replace('_', '-')}"
+                option, found = f"--{name.replace('_', '-')}", getattr(asked, name)
+                was = "left out" if value is None else f"{value}"
                 raise OptionError(
-                    option, f"{getattr(asked, name)}", f"{value}, as {path} was begun with", "or a new folder"
+                    option,
+                    "was left out" if found is None else f"{found}",
+                    f"{was}, as {path} was begun with",
+                    "say the same every time, --prepare included, or choose a new folder",
                 )
         return before
     try:

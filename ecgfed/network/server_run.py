@@ -114,7 +114,9 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         policy.check(asked.sites, run.method.needs)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
-        who = ", ".join(f"{site.name}: {len(site.clients)}" for site in roster.sites)
+        who = ", ".join(
+            f"{one.name}: {len(one.clients)} with {sum(one.train_examples):,} beats" for one in roster.sites
+        )
         say(
             f"{run.method.name}, {run.plan.rounds} rounds, "
             f"{len(data.clients)} patients at {len(roster.sites)} sites ({who})"

@@ -7,6 +7,7 @@ asks for its round again with the same message, and gets the reply that lies the
 """
 
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor
 
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import EcgfedError
+from ecgfed.durable import make_folder
+from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.federation.client_round import ClientResult, ClientWork
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.federation.plan import available_cores, check_needs
@@ -24,7 +26,7 @@ from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
-from ecgfed.files import append_line, write_text
+from ecgfed.files import append_line, read_json, write_text
 from ecgfed.methods.base import ClientInfo, Tree
 from ecgfed.network.budget import charge
 from ecgfed.network.errors import SiteError
@@ -41,6 +43,8 @@ from ecgfed.runs.tree_files import serialised
 RUNS = "runs"
 #: Folder of a run at a site: the checkpoint of a round that does not count yet.
 PENDING = "pending"
+#: What the run was when this site first took part in it, in that folder.
+ORDER = "order.json"
 
 
 def run_folder(site: Site, run: str) -> Path:
@@ -103,6 +107,8 @@ class SiteRound:
 
     def __init__(self, site: Site, order: Order) -> None:
         self.site, self.order = site, order
+        self.folder = run_folder(site, order.run)
+        self._check_as_begun()
         self.method, self.plan = order.made_method(), order.made_plan()
         self.cohort = self._checked_cohort()
         spec = self.method.net.spec
@@ -112,10 +118,19 @@ class SiteRound:
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
-        self.folder = run_folder(site, order.run)
         self.store = CheckpointStore(self.folder, order.run)
         self.pending = CheckpointStore(self.folder / PENDING, order.run)
         self.initial = self.method.net.initial(self.plan.seed)
+
+    def _check_as_begun(self) -> None:
+        """Refuse an order that is another one than this run was begun with; raises SiteError, StorageError.
+
+        With other numbers one patient's model would be another's; with another plan a patient could be asked about with
+        more or less noise, as a server likes.
+        """
+        file = self.folder / ORDER
+        if file.is_file() and read_json(file, StorageError) != json.loads(self.order.as_text()):
+            raise SiteError("request", "the server's order", "is another one than this run was begun with")
 
     def _checked_cohort(self) -> Cohort:
         cohort, spec = self.site.cohort(), self.method.net.spec
@@ -165,6 +180,9 @@ class SiteRound:
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
+        if not (self.folder / ORDER).is_file():
+            _made(self.folder)
+            write_text(self.folder / ORDER, self.order.as_text())
         charge(self.site.path, self.site.most_epsilon, self.order.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(
@@ -194,12 +212,21 @@ class SiteRound:
             kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
             work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
         try:
-            secret = b"" if self.plan.dp_at == SERVER else noise_key(self.folder, self.plan)
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
-                results = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                results = NoisedEngine(engine, self.plan, self._secret(request)).run(self.method, work)
                 return [one for one in results if one is not None]  # threads leave nobody out
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+
+    def _secret(self, request: RoundRequest) -> bytes:
+        """Return what this answer's noise is drawn from: another question, however little it differs, gets other noise.
+
+        Of two answers with the same noise the difference bears none: nothing that a server may choose (plan, settings,
+        who takes part, one patient's model) can be left out of it.
+        """
+        if self.plan.dp_at == SERVER or not (key := noise_key(self.folder, self.plan)):
+            return b""
+        return hmac.digest(key, request.digest().numpy().tobytes(), "sha256")
 
     def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
         """Write the round beside what counts: what the participants keep, and the reply; raises StorageError."""
@@ -235,6 +262,13 @@ class SiteRound:
             "clients": clients,
             "losses": {name: [one[name] for one in reply.losses] for name in reply.losses[0]},
         }
+
+
+def _made(folder: Path) -> None:
+    try:
+        make_folder(folder)
+    except OSError as problem:
+        raise StorageError(folder, f"cannot be made ({problem.strerror})", action="free some space") from problem
 
 
 def stored_reply(reply: RoundReply) -> Tree:

@@ -1,5 +1,7 @@
 """How a server or a site stands, read from its folder while it runs or after."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import read_json
 from ecgfed.network.budget import epsilon_spent
+from ecgfed.network.leaves import Leaf
 from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
@@ -80,26 +83,41 @@ def _server(folder: Path) -> Status:
         history = read_lines(run.path / HISTORY, done)
         last = history[-1] if history else {}
         values |= {"round": done, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
-        about = f", loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}" if last else ""
-        lines.append(f"Round {done} of {run.plan.rounds}{about}.")
-        values["left_out"] = missed = _left_out(history)
-        for name, rounds in missed.items():
-            many = f"{len(rounds)} rounds, the last of them {rounds[-1]}" if len(rounds) > 1 else f"round {rounds[0]}"
-            why = history[rounds[-1] - 1]["left_out"][name]
-            lines.append(f"Site {name} took no part in {many}: it {why}.")
-    told = folder / TOLD
-    if told.is_file() and (said := told.read_text(errors="replace").splitlines()):
+        with _reading(run.path / HISTORY):
+            about = f", loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}" if last else ""
+            lines.append(f"Round {done} of {run.plan.rounds}{about}.")
+            values["left_out"] = missed = _left_out(history)
+            for name, rounds in missed.items():
+                last_of = f"{len(rounds)} rounds, the last of them {rounds[-1]}"
+                many = last_of if len(rounds) > 1 else f"round {rounds[0]}"
+                why = history[rounds[-1] - 1]["left_out"][name]
+                lines.append(f"Site {name} took no part in {many}: it {why}.")
+    if (folder / TOLD).is_file() and (said := (folder / TOLD).read_text(errors="replace").splitlines()):
         lines.append(f"Last said: {said[-1]}")
     if (folder / RESULT).is_file():
         result = read_json(folder / RESULT, StorageError)
         values["result"] = result
-        each = (f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in result["sites"])
-        lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
-        if result.get("missing"):
-            who = ", ".join(result["missing"])
-            lines.append(f"No result yet has {who}: the same 'ecgfed federate server' hands it out again.")
-    leaves = read_json(folder / LEAVES, StorageError)["leaves"] if (folder / LEAVES).is_file() else []
+        with _reading(folder / RESULT):
+            each = (f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in result["sites"])
+            lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
+            if result.get("missing"):
+                who = ", ".join(result["missing"])
+                lines.append(f"No result yet has {who}: the same 'ecgfed federate server' hands it out again.")
+    leaves: list[dict[str, Any]] = []
+    if (folder / LEAVES).is_file():
+        told = read_json(folder / LEAVES, StorageError)
+        with _reading(folder / LEAVES):
+            leaves = [Leaf.from_json(one).as_json() for one in told["leaves"]]
     return Status("server", folder, values, lines, leaves)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Say in one line that a file holds something else than was written there; raises StorageError."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as problem:
+        raise StorageError(file, f"holds what cannot be read ({problem!s:.100})", action="restore it") from problem
 
 
 def _left_out(history: list[dict[str, Any]]) -> dict[str, list[int]]:

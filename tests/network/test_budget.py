@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError, StorageError
@@ -15,6 +16,7 @@ from ecgfed.network.budget import SPENT, charge, epsilon_spent
 from ecgfed.network.errors import SiteError
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
 from ecgfed.privacy.accountant import epsilon_of
+from ecgfed.privacy.noise import clipped
 
 
 def plan(rounds: int, noise: float, at: str = "patient") -> TrainPlan:
@@ -26,8 +28,17 @@ def test_runs_are_charged_together(tmp_path: Path) -> None:
     for number in range(1, 13):
         charge(tmp_path, 50.0, "a", plan(12, 2.0), number)
     for number in range(1, 4):
-        charge(tmp_path, 50.0, "b", plan(3, 1.0, "site"), number)
+        charge(tmp_path, 50.0, "b", plan(3, 1.0), number)
     assert epsilon_spent(tmp_path) == pytest.approx(epsilon_of(1.0, 6), rel=1e-12)
+
+
+def test_one_patient_may_move_a_clipped_sum_by_twice_the_clip(tmp_path: Path) -> None:
+    """So a site's sum tells of one patient as much as that patient's own update with half the noise."""
+    mine, others = torch.tensor([[100.0, 0.0]]), torch.tensor([[-50.0, 0.0]])
+    with_me, without_me = (clipped({"model": total}, 1.0)["model"] for total in (mine + others, others))
+    assert float((with_me - without_me).norm()) == 2.0
+    charge(tmp_path, 50.0, "a", plan(1, 4.0, "site"), 1)
+    assert epsilon_spent(tmp_path) == pytest.approx(epsilon_of(2.0, 1), rel=1e-12)
 
 
 def test_an_answer_that_is_given_twice_is_charged_twice(tmp_path: Path) -> None:
@@ -82,6 +93,10 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     from needs import flower
 
     flower()
+    from flwr.app import ConfigRecord
+
+    from ecgfed.network import client_app
+    from ecgfed.network.client_app import answered
     from ecgfed.network.errors import NetworkError
     from ecgfed.network.status import status_of
 
@@ -93,6 +108,14 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     noised = federation("fedavg", name="noised", **wish, dp_noise=1.0, dp_at="patient")
     make_site(noised.sites[1], parts[1], most_epsilon=20.0)
     noised.serve()
+    # nor does it score a model for a run that it takes no part in
+    (ends,) = [content for kind, node, content in noised.grid.sent if (kind, node) == ("evaluate", 12)]
+    order = json.loads(str(ends["say"]["order"]))
+    for plan_ in ({"dp_at": "server"}, {"dp_noise": 0.0}, {"dp_clip": 0.0, "dp_noise": 0.0, "dp_at": "server"}):
+        other = json.dumps({**order, "run": "0" * 64, "plan": {**order["plan"], **plan_}})
+        ends["say"] = ConfigRecord({**ends["say"], "order": other, "last": 0})
+        said = answered(noised.sites[1], ends, client_app._end)
+        assert dict(said["say"]) == {"refused": "privacy"}
     expected = epsilon_of(1.0, 3)
     assert epsilon_spent(noised.sites[1]) == pytest.approx(expected)
     assert not (noised.sites[0] / SPENT).exists()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -132,3 +133,26 @@ def test_a_delivery_that_is_not_of_the_run(federation: Callable[..., Any]) -> No
         with pytest.raises(SiteError, match="is not of the run's method and net"):
             end_run(site, part, spoilt)
     assert not (site.path / "result").exists()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda order: replace(order, first=order.first + 1),
+        lambda order: replace(order, plan={**order.plan, "seed": 9}),
+        lambda order: replace(order, settings={**order.settings, "lr": 0.5}),
+    ],
+)
+def test_a_run_stays_what_it_was_begun_as(federation: Callable[..., Any], other: Callable[[Order], Order]) -> None:
+    """With other numbers at the end, what one patient keeps would be exported as another patient's model."""
+    from ecgfed.network.errors import SiteError
+
+    made = federation("grp-fed", rounds=1, local_steps=1)
+    run = made.serve()
+    roster = read_roster(made.server)
+    assert roster is not None
+    site, order = open_site(made.sites[1]), order_for(run, roster, 1)
+    SiteRound(site, order)
+    with pytest.raises(SiteError, match="another one than this run was begun with") as caught:
+        SiteRound(site, other(order))
+    assert caught.value.code == "request"

@@ -134,6 +134,15 @@ def infinite_loss(content: RecordDict) -> None:
     content.metric_records["reports"]["loss"] = [float("inf"), 1.0]
 
 
+def endless_loss(content: RecordDict) -> None:
+    content.metric_records["reports"]["loss"] = [1e308, 1e308]
+
+
+def largest(content: RecordDict) -> None:
+    value = np.full((2, 12), np.finfo(np.float32).max)
+    content.array_records["up"]["model/head.out.bias"] = Array.from_numpy_ndarray(value)
+
+
 def wrong_shape(content: RecordDict) -> None:
     content.array_records["up"]["model/head.out.bias"] = Array.from_numpy_ndarray(np.zeros((2, 3), np.float32))
 
@@ -174,6 +183,8 @@ def refusal(content: RecordDict) -> None:
     [
         (nan, "is not finite in 'model/head.out.bias'"),
         (infinite_loss, "has loss inf"),
+        (endless_loss, "has loss 1e+308"),  # a mean of two is infinite
+        (largest, "has numbers beyond belief in 'model/head.out.bias'"),  # and so is the sum of two sites
         (wrong_shape, "is float32 (2, 3); expected float32 (2, 12)"),
         (wrong_type, "is float64 (2, 12); expected float32 (2, 12)"),
         (leaf_too_many, "leaf 'more' of a message: is none that was asked for"),

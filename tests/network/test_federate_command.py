@@ -1,6 +1,9 @@
 """``ecgfed federate``: one clear line for what cannot be, nothing written; and all of it in real processes."""
 
 import json
+import re
+import shlex
+import shutil
 import socket
 import ssl
 from collections.abc import Callable
@@ -14,7 +17,7 @@ flower()
 
 from test_same_numbers import same
 
-from ecgfed.cohort.cohort import Cohort
+from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.runs.run import open_run
 
 
@@ -115,6 +118,79 @@ def test_more_sites_than_patients(ecgfed: Callable[..., Any], whole: Cohort, tmp
     said = ecgfed("federate", "try", whole.path, "--sites", 8, "--out", tmp_path / "out")
     refused(said, "--sites", "8 for a cohort of 7 patients")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_way_of_the_docs(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    """Every command under "Set it up", as it is typed, up to the first that listens or dials."""
+    text = (Path(__file__).parents[2] / "docs" / "hospitals.md").read_text()
+    text = text.partition("## Set it up")[2].partition("\n## ")[0]
+    commands = [shlex.split(one)[1:] for one in re.findall(r"`(ecgfed federate (?:server|site) [^`]+)`", text)]
+    assert [("--prepare" in one, one[1]) for one in commands] == [
+        (True, "server"),
+        (True, "site"),
+        (False, "server"),
+        (False, "site"),
+    ]
+    server, site = tmp_path / "federation", tmp_path / "site"
+    places = {"federation": server, "site": site, "cohort": parts[0], "keys": tmp_path / "keys"}
+    commands = [[*one[:2], *(places.get(word, word) for word in one[2:])] for one in commands]
+    for one in commands[:2]:
+        assert ecgfed(*one).code == 0
+    (tmp_path / "keys").mkdir()
+    for name in ("north", "south", "west"):
+        ecgfed("federate", "site", tmp_path / name, "--cohort", parts[0], "--prepare")
+        shutil.copyfile(tmp_path / name / "key.pub", tmp_path / "keys" / f"{name}.pub")
+    assert ecgfed(*commands[2], "--prepare").code == 0, "the third command says something else than the first"
+
+
+@pytest.mark.parametrize("host", ["::", "192.0.2.7", "localhost", "nowhere.example.org"])
+def test_an_address_that_its_own_programs_do_not_reach(host: str, ecgfed: Callable[..., Any], tmp_path: Path) -> None:
+    refused(ecgfed("federate", "server", tmp_path / "server", "--host", host, "--prepare"), "--host", "0.0.0.0")
+    assert not (tmp_path / "server").exists()
+
+
+def test_a_certificate_that_sites_would_refuse(
+    ecgfed: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is given too late, and a folder that has lain for three years."""
+    from ecgfed.network import certificates
+
+    server = ("federate", "server", tmp_path / "server", "--prepare")
+    assert ecgfed(*server).code == 0
+    assert ecgfed(*server, "--name", "localhost").code == 0
+    refused(ecgfed(*server, "--name", "fed.example.org"), "--name: fed.example.org", "localhost, 127.0.0.1", "remove")
+    monkeypatch.setattr(certificates, "DAYS", 0)
+    old = ("federate", "server", tmp_path / "old", "--prepare")
+    refused(ecgfed(*old), "server.crt", "has expired")
+
+
+@pytest.mark.parametrize("out", [".", "..", "../.."])
+def test_a_trial_never_removes_its_cohort(
+    out: str, ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path
+) -> None:
+    cohort = tmp_path / "own" / "site-1" / "cohort"
+    shutil.copytree(parts[0], cohort)
+    for folder in (cohort.parent, cohort.parent.parent):  # what looks like a folder of ours may be replaced
+        shutil.copyfile(parts[0] / "cohort.json", folder / "cohort.json")
+    said = ecgfed("federate", "try", cohort, "--sites", 2, "--out", cohort / out, "--overwrite")
+    refused(said, "--out", "the cohort", "nothing was removed")
+    assert open_cohort(cohort).clients
+
+
+def test_what_cannot_be_divided_removes_nothing(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(parts[0], tmp_path / "before")
+    said = ecgfed("federate", "try", parts[0], "--sites", 8, "--out", tmp_path / "before", "--overwrite")
+    refused(said, "--sites", "8 for a cohort of 2 patients")
+    assert open_cohort(tmp_path / "before").clients
+
+
+def test_a_folder_that_would_take_path_apart(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:
+    """Flower would find its own programs, which run the code of whoever the server is."""
+    from ecgfed.network.certificates import make_certificates
+
+    make_certificates(tmp_path / "tls", [])
+    dial = ("--server", "127.0.0.1:9", "--ca", tmp_path / "tls" / "ca.crt")
+    refused(ecgfed("federate", "site", tmp_path / "a:b" / "site", "--cohort", parts[0], *dial), "a:b", "in its path")
 
 
 def test_a_site_folder_of_another_cohort(ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path) -> None:

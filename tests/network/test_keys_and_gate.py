@@ -98,6 +98,16 @@ def test_site_keys(tmp_path: Path) -> None:
     assert (tmp_path / "key").read_bytes() == before
 
 
+def test_a_public_key_of_another_pair(tmp_path: Path) -> None:
+    """The server would be given a key that the site has not, and never let it in."""
+    public, other = make_site_key(tmp_path / "key"), make_site_key(tmp_path / "other")
+    public.write_text(public.read_text().strip() + " north@example.org\n")
+    assert make_site_key(tmp_path / "key") == public
+    shutil.copyfile(other, public)
+    with pytest.raises(OptionError, match="is not the public half of"):
+        make_site_key(tmp_path / "key")
+
+
 @pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n", b"\x00" * 100])
 def test_no_keys(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "file"

@@ -1,7 +1,11 @@
 """Nothing travels but what is named: the card holds the trees, the constants hold what goes beside them."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,3 +169,28 @@ def test_no_other_patient_s_model_is_delivered(name: str) -> None:
     found = leaves.delivered(method, later)
     assert not any(path.startswith(("models", "affinity", "server_")) for path in found)
     assert set(found) <= set(leaves.flatten(server))
+
+
+def test_a_log_that_the_locale_cannot_write_leaves_nothing(tmp_path: Path) -> None:
+    """In a machine's ASCII locale a path's letters cannot be encoded, and the error about it would be sent."""
+    code = """
+import sys
+from pathlib import Path
+from flwr.app import RecordDict
+from ecgfed.network import client_app
+from ecgfed.network.errors import SiteError
+def fail(site, content):
+    raise SiteError("storage", "/data/M\\u00fcller/\\udcff", "is full")
+client_app.open_site = lambda folder: None
+folder = Path(sys.argv[1])
+said = client_app.answered(folder, RecordDict(), fail)
+print(dict(said["say"]))
+client_app.LOG = "no/log.txt"
+print(dict(client_app.answered(folder, RecordDict(), fail)["say"]))
+"""
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, env=ascii_only, check=True
+    )
+    assert done.stdout.count("{'refused': 'storage'}") == 2
+    assert "Müller" in (tmp_path / "log.txt").read_text(encoding="utf-8")

@@ -162,6 +162,11 @@ def spoilt(kind: str, change: Callable[[RecordDict], None]) -> Callable[[str, in
         ("query.hello", lambda c: c["say"].update({"patient": "208"}), "has the fields"),
         ("query.hello", lambda c: c["say"].update({"train_examples": [5]}), "counts what cannot be"),
         ("query.hello", lambda c: c["say"].update({"classes": ["A", "B"]}), "has classes"),
+        ("query.hello", lambda c: c["say"].update({"classes": ["A", "A"]}), "names 2 classes"),
+        ("query.hello", lambda c: c["say"].update({"modality": "x"}), "has modality 'x'"),
+        ("query.hello", lambda c: c["say"].update({"modality": ["ecg"]}), "has modality"),
+        ("query.hello", lambda c: c["say"].update({"rr_version": "2"}), "has rr_version '2'"),
+        ("query.hello", lambda c: c["say"].update({"rr_version": 3}), "has rr_version 3"),
         ("train", lambda c: c["say"].update({"clients": [0, 1]}), "about other patients"),
         ("train", lambda c: c["reports"].pop("loss"), "has no loss"),
         ("train", lambda c: c["up"].update({"secret": c["up"]["model/head.out.bias"]}), "none that was asked for"),
@@ -183,6 +188,23 @@ def test_a_reply_that_is_something_else(
     with pytest.raises(NetworkError, match=found) as caught:
         made.serve()
     assert "\n" not in caught.value.line
+
+
+@pytest.mark.parametrize("told", [{"modality": "x"}, {"rr_version": 9}, {"classes": []}])
+def test_a_hello_that_cannot_be_is_not_written_down(federation: Callable[..., Any], told: dict[str, Any]) -> None:
+    """All of the sites agree, the server goes on once they say what can be."""
+    made = federation("fedavg", rounds=1, local_steps=1)
+
+    def spoil(kind: str, node: int, content: RecordDict) -> RecordDict:
+        if kind == "query.hello":
+            content["say"].update(told)
+        return content
+
+    made.grid.spoil = spoil
+    with pytest.raises(NetworkError, match="a site's hello"):
+        made.serve()
+    made.grid.spoil = lambda kind, node, content: content
+    assert made.serve().store.rounds() == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Robust aggregation and differential privacy over messages: where the noise is added, and from whose secret."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ flower()
 import torch
 from flwr.supercore.differential_privacy import compute_clip_model_update
 
+from ecgfed.federation import updates
 from ecgfed.federation.trees import flatten
 from ecgfed.network import messages
 from ecgfed.network.expected import Form
+from ecgfed.network.site_folder import open_site
+from ecgfed.network.site_round import ORDER, SiteRound, run_folder
 from ecgfed.privacy.accountant import epsilon_of
-from ecgfed.privacy.noise import clipped
+from ecgfed.privacy.noise import clipped, gaussian
 from ecgfed.runs.noise_key import FILE_NAME
 
 WISH = {"rounds": 2, "local_steps": 2}
@@ -118,3 +123,58 @@ def test_a_key_that_is_there_is_kept_when_a_site_goes_on(federation: Callable[..
     before = key.read_bytes()
     made.serve()
     assert key.read_bytes() == before
+
+
+def questions() -> dict[str, Callable[[Any], Any]]:
+    """What a server may change of a question and ask the same round again."""
+
+    def plan(request: Any, **other: Any) -> Any:
+        return replace(request, order=replace(request.order, plan={**request.order.plan, **other}))
+
+    def model(request: Any) -> Any:
+        second = {"model": {name: leaf + 0.01 for name, leaf in request.shared[1]["model"].items()}}
+        return replace(request, shared=[request.shared[0], second])
+
+    return {
+        "less work": lambda request: plan(request, local_steps=1),
+        "another clip": lambda request: plan(request, dp_clip=0.1),
+        "another seed": lambda request: plan(request, seed=1),
+        "one patient's model": model,
+        "one patient fewer": lambda request: replace(request, clients=request.clients[:1], shared=request.shared[:1]),
+        "other numbers": lambda request: replace(
+            request,
+            order=replace(request.order, first=request.order.first + 1),
+            clients=tuple(client + 1 for client in request.clients),
+        ),
+    }
+
+
+@pytest.mark.parametrize("at", ["patient", "site"])
+@pytest.mark.parametrize("how", sorted(questions()))
+def test_two_questions_never_get_the_same_noise(
+    how: str, at: str, federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that could ask twice under the same noise would take it off by a difference, whatever was charged."""
+    drawn: list[np.ndarray] = []
+
+    def noted(like: Any, deviation: float, *words: Any) -> Any:
+        noise = gaussian(like, deviation, *words)
+        drawn.append(np.concatenate([(value / deviation).flatten().numpy() for value in noise.values()]))
+        return noise
+
+    monkeypatch.setattr(updates, "gaussian", noted)
+    made = federation("fedavg", **WISH, dp_clip=0.05, dp_noise=1.0, dp_at=at)
+    made.serve()
+    drawn.clear()
+    (request, *_) = [
+        messages.read_round_request(content)
+        for kind, node, content in made.grid.sent
+        if (kind, node) == ("train", 11) and content["say"]["round"] == 2
+    ]
+    request = replace(request, last=0, order=replace(request.order, run="0" * 64))  # of a run that has only this round
+    site = open_site(made.sites[0])
+    for asked in (request, questions()[how](request)):
+        (run_folder(site, asked.order.run) / ORDER).unlink(missing_ok=True)  # it would be refused before
+        SiteRound(site, asked.order).run(asked)
+    for one, other in combinations(drawn, 2):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.05

@@ -15,7 +15,7 @@ from needs import flower
 
 flower()
 
-from test_same_numbers import same
+from test_same_numbers import PROMISED, same
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.runs.run import open_run
@@ -213,17 +213,19 @@ def test_a_divided_cohort_is_the_whole_one(whole: Cohort, cohort_of: Callable[[i
 
 
 @pytest.mark.slow
-def test_real_processes(ecgfed: Callable[..., Any], whole: Cohort, alone: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", PROMISED)
+def test_real_processes(
+    method: str, ecgfed: Callable[..., Any], whole: Cohort, alone: Callable[..., Any], tmp_path: Path
+) -> None:
     """A SuperLink and three SuperNodes with TLS and keys end where one machine does, bit for bit."""
     out = tmp_path / "out"
     said = ecgfed(
-        *("federate", "try", whole.path, "--out", out, "--method", "scaffold", "--rounds", 3, "--local-steps", 2),
-        "--json",
+        *("federate", "try", whole.path, "--out", out, "--method", method, "--rounds", 3, "--local-steps", 2), "--json"
     )
     assert said.code == 0, said.err
     result = json.loads(said.out)
     assert [site["patients"] for site in result["sites"]] == [2, 2, 3]
-    run, one = open_run(out / "server" / "run"), alone("scaffold", rounds=3, local_steps=2)
+    run, one = open_run(out / "server" / "run"), alone(method, rounds=3, local_steps=2)
     assert same(run.state().server, one.state().server)
     assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
     kept = one.state().kept

@@ -1,0 +1,41 @@
+"""Equations of docstrings as MathML, which browsers draw without a script or a font of ours."""
+
+import html
+import re
+import textwrap
+
+from latex2mathml.converter import convert
+
+_ROLE = re.compile(r":math:`([^`]+)`")
+_TAG = re.compile(r"\\tag\{([^}]*)\}")
+_BLOCK = re.compile(r"^\.\. math::(.*)\n((?:[ \t]+\S.*\n|[ \t]*\n)*)", re.MULTILINE)
+
+
+def with_equations(text: str) -> str:
+    """Return a docstring as Markdown: ``:math:`` and ``.. math::`` as MathML, the rest as it is."""
+    drawn = _BLOCK.sub(lambda match: f"\n{_equations(match[1], match[2])}\n\n", text + "\n")
+    return _ROLE.sub(lambda match: _mathml(match[1], "inline"), drawn).strip()
+
+
+def rows(first: str, body: str) -> list[str]:
+    """Return the equations of a directive, a row each: rows end at a double backslash or at a tag."""
+    lines = textwrap.dedent(body).splitlines()
+    joined = " ".join(line.strip() for line in (first, *lines) if line.strip())
+    parts = re.split(r"\\\\|(?<=\})\s+(?=\\)(?<=\\tag\{2\} )|(?<=\\tag\{4, 5\} )", joined)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _equations(first: str, body: str) -> str:
+    found = []
+    for row in rows(first, body):
+        tag = _TAG.search(row)
+        drawn = _mathml(re.sub(r"(?<!\\)&", "", _TAG.sub("", row)), "block")
+        number = f'<span class="number">({html.escape(tag[1])})</span>' if tag else ""
+        found.append(f'<div class="equation" tabindex="0">{drawn}{number}</div>')
+    return "\n".join(found)
+
+
+def _mathml(latex: str, display: str) -> str:
+    """Return one equation, its source beside it for those who cannot see it."""
+    drawn = convert(" ".join(latex.split()), display=display)
+    return drawn.replace("<math ", f'<math aria-label="{html.escape(latex.strip(), quote=True)}" ', 1)

@@ -42,8 +42,6 @@ def _page(path: tuple[str, ...], context: Any) -> str:
     command, name = context.command, " ".join(path)
     about, example = SYNOPSES.get(name, ("", ""))
     parts = [f"# `{NAME} {name}`", _prose(command.help or about)]
-    if example:
-        parts.append(f"```text\n{example}\n```")
     inside = getattr(command, "commands", None)
     if inside:
         rows = [
@@ -53,6 +51,8 @@ def _page(path: tuple[str, ...], context: Any) -> str:
         return "\n\n".join([*parts, _table(("command", "what it does"), rows)]) + "\n"
     usage = command.get_usage(context).removeprefix("Usage: ")
     parts.append(f"```text\n{' '.join(usage.split())}\n```")
+    if example:
+        parts.append(f"For example:\n\n```text\n{example}\n```")
     kinds = (("Arguments", "argument"), ("Options", "option"))
     for title, kind in kinds:
         records = [one.get_help_record(context) for one in command.params if one.param_type_name == kind]

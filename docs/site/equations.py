@@ -21,8 +21,8 @@ def rows(first: str, body: str) -> list[str]:
     """Return the equations of a directive, a row each: rows end at a double backslash or at a tag."""
     lines = textwrap.dedent(body).splitlines()
     joined = " ".join(line.strip() for line in (first, *lines) if line.strip())
-    parts = re.split(r"\\\\|(?<=\})\s+(?=\\)(?<=\\tag\{2\} )|(?<=\\tag\{4, 5\} )", joined)
-    return [part.strip() for part in parts if part.strip()]
+    parts = re.split(r"\\\\(?![a-zA-Z])|(?<=\x00)", _TAG.sub(lambda tag: f"{tag[0]}\x00", joined))
+    return [row for part in parts if (row := part.replace("\x00", "").strip())]
 
 
 def _equations(first: str, body: str) -> str:

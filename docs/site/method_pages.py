@@ -33,7 +33,7 @@ def _page(about: About, kind: type[Method], tables: Sequence[tuple[str, list[str
         f"**{about.card.title}** ({about.card.reference}). It trains {model}.",
         f"```text\necgfed train cohort --method {about.name} --out run\n```",
         "## What it does",
-        with_equations(about.text),
+        _with_links(with_equations(about.text)),
         f"Source: `{source}`. `--aggregation` and `--dp-clip` {fits} ([privacy](../privacy.md#differential-privacy)). "
         "What the paper leaves open and how it is settled here: [all methods](../methods.md).",
         "## What travels",
@@ -46,6 +46,11 @@ def _page(about: About, kind: type[Method], tables: Sequence[tuple[str, list[str
         *_results(about, tables),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _with_links(text: str) -> str:
+    """Return a docstring's text with the pages it names as links."""
+    return re.sub(r"\bdocs/([\w-]+\.md)", r"[docs/\1](../\1)", text)
 
 
 def _travels(about: About) -> str:

@@ -44,17 +44,16 @@ def reference_pages() -> dict[str, str]:
 
 
 def _page(title: str, about: str, module: str, names: Iterable[str]) -> str:
-    """A page of some names of a module: those that have a docstring to show, under the name a user writes."""
-    shown = [f"## `{module}.{name}`\n\n{_shown(module, name)}" for name in names]
-    return "\n\n".join([f"# {title}", about, *shown]) + "\n"
+    """A page of some names of a module, each under the name a user writes; what is shown elsewhere as a link."""
+    return "\n\n".join([f"# {title}", about, *(_shown(module, name) for name in names)]) + "\n"
 
 
 def _shown(module: str, name: str) -> str:
-    value = getattr(importlib.import_module(module), name)
+    value, heading = getattr(importlib.import_module(module), name), f"{module}.{name}"
     if not (inspect.isclass(value) or inspect.isfunction(value)):
-        return f"`{value!r}`"
+        return f"## `{heading}`\n\n`{value!r}`"
     path = f"{value.__module__}.{value.__qualname__}"
     if path in _shown_already or value.__module__ in _WHOLE:
-        return f"See [`{path}`][{path}]."
+        return f"## `{heading}`\n\nSee [`{path}`][{path}]."
     _shown_already.add(path)
-    return f"::: {path}\n    options:\n      show_root_heading: false"
+    return f'::: {path}\n    options:\n      heading: "{heading}"\n      toc_label: "{heading}"'

@@ -15,7 +15,7 @@ from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, 
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.device.bundle import Bundle
+    from ecgfed import Bundle
 
 
 def export_command(

@@ -33,6 +33,8 @@ INSTALLED := $(VENV)/installed-$(TORCH)
 ASKED := -c constraints/$(TORCH).txt -e '.[all,dev]'
 endif
 
+SPELLED := README.md CHANGELOG.md CITATION.cff CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md .github benchmarks cli containers docs ecgfed examples
+
 DEMO ?= demo
 CASES ?= 2000
 SEED ?= 0
@@ -54,6 +56,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell $(SPELLED)
 
 types: install
 	$(BIN)/mypy ecgfed cli

@@ -37,5 +37,6 @@ def _equations(first: str, body: str) -> str:
 
 def _mathml(latex: str, display: str) -> str:
     """Return one equation, its source beside it for those who cannot see it."""
-    drawn = convert(" ".join(latex.split()), display=display)
+    plain = re.sub(r"\\arg\\min", r"\\operatorname{arg\\,min}", " ".join(latex.split()))
+    drawn = convert(plain, display=display)
     return drawn.replace("<math ", f'<math aria-label="{html.escape(latex.strip(), quote=True)}" ', 1)

@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from command_pages import command_pages
-from method_pages import method_pages
+from method_pages import method_pages, with_method_links
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -60,4 +60,5 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def missing(target: str) -> None:
         _log.warning("%s links to %s, which is not there", origin, target)
 
-    return with_site_links(markdown, origin, place, _places, missing)
+    turned = with_site_links(markdown, origin, place, _places, missing)
+    return with_method_links(turned) if place == "methods.md" else turned

@@ -1,4 +1,4 @@
-"""A page for each registered method: its words and equations, source, settings, what travels, its row of the results."""
+"""A page for each registered method: its words and equations, source, settings, what travels, its results."""
 
 import re
 import sys
@@ -53,6 +53,16 @@ def _with_links(text: str) -> str:
     return re.sub(r"\bdocs/([\w-]+\.md)", r"[docs/\1](../\1)", text)
 
 
+def with_method_links(text: str) -> str:
+    """Return the page of all methods with each name in a table's first cell as a link to its page."""
+    known = methods()
+
+    def linked(name: re.Match[str]) -> str:
+        return f"[{name[0]}](methods/{name[1]}.md)" if name[1] in known else name[0]
+
+    return re.sub(r"^\|[^|]+\|", lambda cell: re.sub(r"`([\w-]+)`", linked, cell[0]), text, flags=re.MULTILINE)
+
+
 def _travels(about: About) -> str:
     card = about.whole
     down = [("the server sends", one.what, _WHOSE[one.whose], _when(one)) for one in card.down]
@@ -92,7 +102,11 @@ def _results(about: About, tables: Sequence[tuple[str, list[str]]]) -> list[str]
         rows = [line for line in lines[2:] if _is_of(line.split("|")[1].strip(), about)]
         if rows:
             found += [f"### {section}", "\n".join([*lines[:2], *rows])]
-    return ["## Its rows of the results", "From [the results](../results.md), where each is explained.", *found] if found else []
+    return (
+        ["## Its rows of the results", "From [the results](../results.md), where each is explained.", *found]
+        if found
+        else []
+    )
 
 
 def _is_of(label: str, about: About) -> bool:
@@ -102,11 +116,11 @@ def _is_of(label: str, about: About) -> bool:
 
 def result_tables(text: str) -> list[tuple[str, list[str]]]:
     """Return every table of a page as its lines, with the heading it stands under."""
-    found: list[tuple[str, list[str]]] = []
-    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        for table in re.findall(r"(?:^\|.*\n?)+", section, flags=re.MULTILINE):
-            found.append((section.splitlines()[0], table.splitlines()))
-    return found
+    return [
+        (section.splitlines()[0], table.splitlines())
+        for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+        for table in re.findall(r"(?:^\|.*\n?)+", section, flags=re.MULTILINE)
+    ]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

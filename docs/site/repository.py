@@ -1,7 +1,8 @@
 """Where files of the repository lie on the site, and links between them.
 
-The sources' links lead where a reader of the repository goes. On the site a link to another page leads to that page; one
-to a file that is no page (a source, a results file) becomes that file's name, since the project has no public home yet.
+The sources' links lead where a reader of the repository goes. On the site a link to another page leads to that page;
+one to a file that is no page (a source, a results file) becomes that file's name, since the project has no public home
+yet.
 """
 
 import posixpath

@@ -14,7 +14,8 @@ _BLOCK = re.compile(r"^\.\. math::(.*)\n((?:[ \t]+\S.*\n|[ \t]*\n)*)", re.MULTIL
 def with_equations(text: str) -> str:
     """Return a docstring as Markdown: ``:math:`` and ``.. math::`` as MathML, the rest as it is."""
     drawn = _BLOCK.sub(lambda match: f"\n{_equations(match[1], match[2])}\n\n", text + "\n")
-    return _ROLE.sub(lambda match: _mathml(match[1], "inline"), drawn).strip()
+    # in a span: Markdown takes <math> at the start of a line for a block, and ends the paragraph
+    return _ROLE.sub(lambda match: f"<span>{_mathml(match[1], 'inline')}</span>", drawn).strip()
 
 
 def rows(first: str, body: str) -> list[str]:
@@ -29,10 +30,18 @@ def _equations(first: str, body: str) -> str:
     found = []
     for row in rows(first, body):
         tag = _TAG.search(row)
-        drawn = _mathml(re.sub(r"(?<!\\)&", "", _TAG.sub("", row)), "block")
+        parts = _parts(re.sub(r"(?<!\\)&", "", _TAG.sub("", row)))
+        drawn = "".join(_mathml(part, "block") for part in parts)
         number = f'<span class="number">({html.escape(tag[1])})</span>' if tag else ""
         found.append(f'<div class="equation" tabindex="0">{drawn}{number}</div>')
     return "\n".join(found)
+
+
+def _parts(row: str) -> list[str]:
+    """Return what stands side by side in a row, so that a narrow page can put it one below the other."""
+    parts = [part.strip() for part in re.split(r"\\qquad", row)]
+    whole = all(part.count("{") == part.count("}") and part.count("\\left") == part.count("\\right") for part in parts)
+    return parts if whole else [row]
 
 
 def _mathml(latex: str, display: str) -> str:

@@ -64,10 +64,14 @@ class _Read(HTMLParser):
         self.sources: list[str] = []
         self.text: list[str] = []
         self.equations: list[str] = []
+        self.loose = 0
         self._inside: list[str] = []
+        self._paragraphs = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         said = dict(attrs)
+        self._paragraphs += tag in ("p", "td", "li")
+        self.loose += tag == "math" and said.get("display") == "inline" and not self._paragraphs
         if tag in ("code", "pre", "script", "style", "math"):
             self._inside.append(tag)
         if tag == "a" and "md-nav__link" in (said.get("class") or ""):
@@ -76,6 +80,7 @@ class _Read(HTMLParser):
             self.sources.append(str(said["src"]))
 
     def handle_endtag(self, tag: str) -> None:
+        self._paragraphs -= tag in ("p", "td", "li")
         if self._inside and self._inside[-1] == tag:
             self._inside.pop()
 
@@ -143,6 +148,7 @@ def test_no_markup_is_left_over_and_every_file_is_there(site: Path, pages: list[
         text = "".join(seen.text)
         for left in (":math:", ".. math::", "](", "**", "```", "::: "):
             assert left not in text, f"{page}: {left} in {text[max(0, text.index(left) - 60) :][:120]!r}"
+        assert not seen.loose, f"{page}: an equation that is out of its sentence"
         assert not [part for part in seen.equations if "\\" in part], f"{page}: LaTeX that was not understood"
         for source in seen.sources:
             assert not re.match("https?:", source), f"{page}: {source}"

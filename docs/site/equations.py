@@ -8,6 +8,7 @@ from latex2mathml.converter import convert
 
 _ROLE = re.compile(r":math:`([^`]+)`")
 _TAG = re.compile(r"\\tag\{([^}]*)\}")
+_SIDES = re.compile(r"\\(?:left|right)(?![a-z])")
 _BLOCK = re.compile(r"^\.\. math::(.*)\n((?:[ \t]+\S.*\n|[ \t]*\n)*)", re.MULTILINE)
 
 
@@ -40,7 +41,7 @@ def _equations(first: str, body: str) -> str:
 def _parts(row: str) -> list[str]:
     """Return what stands side by side in a row, so that a narrow page can put it one below the other."""
     parts = [part.strip() for part in re.split(r"\\qquad", row)]
-    whole = all(part.count("{") == part.count("}") and part.count("\\left") == part.count("\\right") for part in parts)
+    whole = all(part.count("{") == part.count("}") and len(_SIDES.findall(part)) % 2 == 0 for part in parts)
     return parts if whole else [row]
 
 

@@ -37,7 +37,7 @@ def _page(about: About, kind: type[Method], tables: Sequence[tuple[str, list[str
         f"Source: `{source}`. `--aggregation` and `--dp-clip` {fits} ([privacy](../privacy.md#differential-privacy)). "
         "What the paper leaves open and how it is settled here: [all methods](../methods.md).",
         "## What travels",
-        "Recordings stay with their patient.",
+        _stays(about),
         _travels(about),
         _bytes(about),
         "## Settings",
@@ -63,6 +63,13 @@ def with_method_links(text: str) -> str:
     return re.sub(r"^\|[^|]+\|", lambda cell: re.sub(r"`([\w-]+)`", linked, cell[0]), text, flags=re.MULTILINE)
 
 
+def _stays(about: About) -> str:
+    """Say that recordings stay, and with which settings beats of them do not."""
+    leaving = [one for one in about.whole.down if one.form == "beats"]
+    but = [f"but with {_when(one)} {one.what} travel to every client" for one in leaving]
+    return "; ".join(["Recordings stay with their patient", *but]) + "."
+
+
 def _travels(about: About) -> str:
     card = about.whole
     down = [("the server sends", one.what, _WHOSE[one.whose], _when(one)) for one in card.down]
@@ -70,7 +77,7 @@ def _travels(about: About) -> str:
     up += [("a client sends back", what, "", "always") for what in BESIDE.values()]
     kept = [("a client keeps", one.what, f"the server knows it: {_KNOWN[one.known]}", _when(one)) for one in card.keeps]
     rows = down + up + (kept or [("a client keeps", "nothing but its recordings", "", "always")])
-    return _table(("", "what", "whose", "when"), rows)
+    return _table(("", "what", "whose", "when"), list(dict.fromkeys(rows)))
 
 
 def _bytes(about: About) -> str:

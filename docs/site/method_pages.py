@@ -77,7 +77,7 @@ def _travels(about: About) -> str:
     up += [("a client sends back", what, "", "always") for what in BESIDE.values()]
     kept = [("a client keeps", one.what, f"the server knows it: {_KNOWN[one.known]}", _when(one)) for one in card.keeps]
     rows = down + up + (kept or [("a client keeps", "nothing but its recordings", "", "always")])
-    return _table(("", "what", "whose", "when"), list(dict.fromkeys(rows)))
+    return _table(("which way", "what", "whose", "when"), list(dict.fromkeys(rows)))
 
 
 def _bytes(about: About) -> str:
@@ -88,7 +88,7 @@ def _bytes(about: About) -> str:
     ]
     return (
         "Bytes of a client's round, with the default net, 12 classes and the method's own settings. A local step on 64 "
-        f"beats takes {cost.step_flops / 1e6:,.0f} million operations.\n\n" + _table(("", "down", "up"), rows)
+        f"beats takes {cost.step_flops / 1e6:,.0f} million operations.\n\n" + _table(("bytes", "down", "up"), rows)
     )
 
 

@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,8 @@ from ecgfed.text import shortened
 _PARTIAL = ".partial"
 _TEMPORARY = re.compile(r"\.\d+-[0-9a-f]{8}\..*\.partial", re.DOTALL)
 #: What lies in a folder that a command of ours made, and may replace: a bundle, a cohort, a run or runs of several
-#: seeds, scores, C sources, a federation, records.
-MADE = (
-    *("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "ecgfed.h", "server/server.json"),
-    "*.hea",
-)
+#: seeds, scores, a federation. Where somebody's own files are likely (recordings, C sources) a command names its own.
+MADE = ("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "server/server.json")
 #: How long one process waits for another one that writes the same file.
 _WAIT_S = 30.0
 #: Folders that are being made and are not there yet: they are forced to the disk whole, not file by file.
@@ -231,7 +229,12 @@ def read_folder_document(
 
 
 def check_new_folder(
-    path: Path, *, overwrite: bool = False, option: str = "--out", proofs: Sequence[str] = MADE
+    path: Path,
+    *,
+    overwrite: bool = False,
+    option: str = "--out",
+    proofs: Sequence[str] = MADE,
+    contents: Sequence[str] = ("*",),
 ) -> None:
     """Refuse a folder that is taken before the work for it, as ``replacing_folder`` does; raises OptionError.
 
@@ -240,6 +243,7 @@ def check_new_folder(
         overwrite: one that is there may be replaced, if one of ``proofs`` lies in it.
         option: the option to name in the error.
         proofs: patterns of files by which a folder is known to be one of ours.
+        contents: patterns of all that may lie in one that is replaced; by default anything may.
     """
     if path.exists() and not path.is_dir():
         raise OptionError(option, f"{path} is a file", "a folder to create")
@@ -247,16 +251,18 @@ def check_new_folder(
         raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
     if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
         raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
-    if overwrite and path.is_dir() and not _is_ours(path, proofs):
-        names = shortened(", ".join(sorted(one.name for one in path.iterdir() if not is_temporary(one))), 60)
-        found = f"{path} holds {names}, which no command of ecgfed wrote"
-        raise OptionError(option, found, "a new folder, or one to replace", "choose another; nothing was removed")
+    if overwrite and path.is_dir() and (strangers := _strangers(path, proofs, contents)):
+        found = f"{path} holds {shortened(', '.join(strangers), 60)}, which no command of ecgfed wrote"
+        action = "choose another, or move your own files; nothing was removed"
+        raise OptionError(option, found, "a new folder, or one to replace", action)
 
 
-def _is_ours(path: Path, proofs: Sequence[str]) -> bool:
-    """Say whether a folder is empty, or holds what shows that a command made it."""
-    empty = all(map(is_temporary, path.iterdir()))
-    return empty or any(True for proof in proofs for _ in path.glob(proof))
+def _strangers(path: Path, proofs: Sequence[str], contents: Sequence[str]) -> list[str]:
+    """Return the names in a folder that no command of ours wrote: all, where nothing shows that one made it."""
+    names = sorted(one.name for one in path.iterdir() if not is_temporary(one))
+    if not any(True for proof in proofs for _ in path.glob(proof)):
+        return names
+    return [name for name in names if not any(fnmatchcase(name, pattern) for pattern in contents)]
 
 
 def check_free(
@@ -347,7 +353,12 @@ def swap(new: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def replacing_folder(
-    path: Path, *, overwrite: bool = False, option: str = "--out", proofs: Sequence[str] = MADE
+    path: Path,
+    *,
+    overwrite: bool = False,
+    option: str = "--out",
+    proofs: Sequence[str] = MADE,
+    contents: Sequence[str] = ("*",),
 ) -> Iterator[Path]:
     """Yield a temporary folder beside ``path``; it takes the place of ``path``, durably, when the block ends well.
 
@@ -358,21 +369,21 @@ def replacing_folder(
         overwrite: replace what is there, at the very end.
         option: the option to name in the error.
         proofs: see ``check_new_folder``.
+        contents: likewise.
 
     Raises:
         OptionError: when ``path`` is taken.
         StorageError: when somebody else writes there, or the operating system refuses to; ``path`` is as it was before.
     """
-    check_new_folder(path, overwrite=overwrite, option=option, proofs=proofs)
+    check_new_folder(path, overwrite=overwrite, option=option, proofs=proofs, contents=contents)
     real = path.resolve()
     partial = _temporary(real)
     with contextlib.ExitStack() as stack:
         if stack.enter_context(locked(path)):
             put_back_held(path, "")
             _clear_leftovers(real)
-        check_new_folder(
-            path, overwrite=overwrite, option=option, proofs=proofs
-        )  # somebody may have made it before we had the lock
+        # somebody may have made it, or put something there, before we had the lock
+        check_new_folder(path, overwrite=overwrite, option=option, proofs=proofs, contents=contents)
         stack.callback(remove, partial)
         try:
             make_folder(partial)

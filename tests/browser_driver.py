@@ -29,6 +29,16 @@ def driver_path() -> str:
     return node
 
 
+def driven(script: str, given: dict[str, Any], folder: Path, *, timeout_s: float) -> dict[str, Any]:
+    """What a script of ``tests/browser`` found on pages of ours, as it says itself; its files go into ``folder``."""
+    (folder / "given.json").write_text(json.dumps(given))
+    command = [driver_path(), str(HERE / script), chromium_path(), str(folder / "given.json"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
 def opened(page: Path, folder: Path) -> dict[str, Any]:
     """What happened when a page was opened and used (``page.mjs``), and its PDF; screenshots go into ``folder``."""
     command = [driver_path(), str(HERE / "page.mjs"), chromium_path(), str(page), str(folder)]

@@ -131,3 +131,16 @@ def test_errors_are_one_line_and_travel_between_processes(kind: type[EcgfedError
     assert type(home) is kind
     assert str(home) == str(error)
     assert str(kind("x", "is gone")) == "x: is gone"
+
+
+def test_recordings_of_one_s_own_are_never_replaced(tmp_path: Path) -> None:
+    """``--records`` of ``prepare demo``, and ``--out`` of everything else, beside somebody's own ``.hea`` files."""
+    import ecgfed
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "100.hea").write_text("100 2 360 650000\n")
+    for kept in ({"records": tmp_path / "mine"}, {"out": tmp_path / "mine"}):
+        where = {"out": tmp_path / "cohort", **kept}
+        with pytest.raises(OptionError, match=r"mine holds 100\.hea, which no command"):
+            ecgfed.prepare_demo(patients=1, minutes=1, overwrite=True, **where)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["100.hea"]

@@ -28,6 +28,9 @@ LEADS = ("MLII", "V1")
 #: Long enough to hold some beats of each class; short enough for memory.
 MIN_MINUTES, MAX_MINUTES, MAX_PATIENTS = 0.5, 60.0, 1000
 
+#: What shows that a folder of records was made here and may be replaced: nobody's own recordings.
+OWN_RECORDS = ("demo*.hea",)
+
 Array = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 
@@ -385,7 +388,7 @@ def write_demo_records(
     """
     _check(seed, patients, minutes)
     names = []
-    with replacing_folder(folder, overwrite=overwrite, option="--records") as partial:
+    with replacing_folder(folder, overwrite=overwrite, option="--records", proofs=OWN_RECORDS) as partial:
         for number in range(patients):
             names.append(_write_patient(partial, seed, number, minutes * 60))
             if progress:

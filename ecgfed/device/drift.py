@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.context import QRS
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.signal.quality import LIMIT_MV
 
 #: A beat's shape is the mean of every four samples of its window, in whole microvolts.
 SHAPE, _EACH = 64, 4
@@ -124,7 +125,7 @@ class Drift:
         """Take the beats to come as the first ones: after new labels, or with another patient."""
         self._at_first, self._now = _Counts(self.classes), _Counts(self.classes)
         self._last: deque[_Beat] = deque()
-        self._on: dict[str, float] = {}
+        self._on: set[str] = set()
         self.told_s = 0.0  #: of the last beat, in seconds
         self.events: deque[DriftEvent] = deque(maxlen=KEPT_EVENTS)
 
@@ -136,7 +137,7 @@ class Drift:
     @property
     def label_again(self) -> bool:
         """Whether this patient's beats have changed: new labels are worth having."""
-        return bool(set(self._on) - OF_THE_SIGNAL)
+        return bool(self._on - OF_THE_SIGNAL)
 
     @property
     def text(self) -> str:
@@ -144,8 +145,9 @@ class Drift:
         if not self._on:
             return ""
         what = "; ".join(REASONS[reason] for reason in self.reasons)
-        todo = ": label some again" if self.label_again else ""
-        return f"This patient's beats have changed{todo} ({what})." if todo else f"{what[0].upper()}{what[1:]}."
+        if self.label_again:
+            return f"This patient's beats have changed: label some again ({what})."
+        return f"{what[0].upper()}{what[1:]}."
 
     @property
     def values(self) -> dict[str, float]:
@@ -194,7 +196,7 @@ class Drift:
             flags: of its window (``ecgfed.beats.extract``).
             window_mv: (256,) its window.
         """
-        uv = np.rint(1000.0 * window_mv.astype(np.float64)).astype(np.int64)
+        uv = np.rint(1000.0 * np.clip(window_mv.astype(np.float64), -LIMIT_MV, LIMIT_MV)).astype(np.int64)
         shape_uv, size_uv = uv.reshape(SHAPE, _EACH).sum(axis=1) // _EACH, int(np.ptp(uv[QRS]))
         beat = _Beat(label, uncertain, far, bool(flags & FLAG_POOR_QUALITY), size_uv, shape_uv)
         self.told_s = time_s
@@ -218,10 +220,10 @@ class Drift:
 
     def _set(self, reason: str, value: float, time_s: float) -> None:
         if reason not in self._on and value > 1:
-            self._on[reason] = time_s
+            self._on.add(reason)
             self.events.append(DriftEvent(time_s, reason, True))
         elif reason in self._on and value < self.bounds.end:
-            del self._on[reason]
+            self._on.remove(reason)
             self.events.append(DriftEvent(time_s, reason, False))
 
 

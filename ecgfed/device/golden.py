@@ -22,6 +22,7 @@ from ecgfed.device.graph import AT_ONCE
 from ecgfed.device.manifest import GOLDEN, models_in
 from ecgfed.errors import BundleError, EcgfedError
 from ecgfed.gate import MAX_JSON_BYTES, parse_json
+from ecgfed.record.checks import check_fs
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.quality import NO_SIGNAL, lead_quality
@@ -38,6 +39,8 @@ INT8_LOGIT, INT8_PROBABILITY = 0.2, 0.02
 #: Digits behind the point that features, logits, probabilities and distances are written with.
 DIGITS = 6
 LARGE_LOGIT = 100.0
+#: Beats that golden vectors may name at once: of each a window is made here, 256 numbers of one in the file.
+MOST_BEATS = 100_000
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -105,9 +108,13 @@ class Recorded:
 
     Args:
         said: ``fs_hz``, ``gain_adu_per_mv``, ``baseline_adu`` and ``adu`` (None where there is no sample).
+
+    Raises:
+        RecordError: a sampling frequency that no ECG is recorded at: the filter has four seconds of taps.
     """
 
     def __init__(self, said: Mapping[str, Any]) -> None:
+        check_fs(said["fs_hz"], "golden", f"{said['fs_hz']!r:.40}", "")
         self.fs_hz = float(said["fs_hz"])
         adu = np.array([np.nan if one is None else one for one in said["adu"]], np.float64)
         self.signal_mv = (adu - said["baseline_adu"]) / said["gain_adu_per_mv"]
@@ -160,10 +167,18 @@ def context_of(said: Mapping[str, Any]) -> NDArray[np.float32]:
             ``usable`` and ``answered``.
     """
     before_s = np.array([np.nan if one is None else one / 1000 for one in said["before_ms"]], np.float64)
-    window_nv = np.asarray(said["parts_per_mille"], np.float64) @ np.asarray(said["shapes_nv"], np.float64) / 1000
+    shapes_nv = np.asarray(said["shapes_nv"], np.float64).reshape(-1, WINDOW_SAMPLES)
+    window_nv = np.asarray(_of_beats(said["parts_per_mille"]), np.float64) @ shapes_nv / 1000
     window_mv = from_nv(window_nv).astype(np.float32).reshape(-1, 1, WINDOW_SAMPLES)
     usable = np.asarray(said["usable"], np.bool_)
     return context_features(np.append(before_s, np.nan), window_mv, usable)[np.asarray(said["answered"], np.int64)]
+
+
+def _of_beats(said: Sequence[Any]) -> Sequence[Any]:
+    """Return a list that has an entry for each beat; raises ValueError where it has more than anybody's."""
+    if len(said) > MOST_BEATS:
+        raise ValueError(f"{len(said):,} beats")
+    return said
 
 
 def beats_of(recordings: Sequence[Mapping[str, Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
@@ -231,7 +246,7 @@ def _stages(bundle: Bundle, said: Mapping[str, Any]) -> Iterator[Stage]:
         yield _compared(f"signal at 360 Hz {of}", in_nv(here.resampled(filtered)), at_360, SIGNAL_NV, "nV")
         yield _compared(f"lost stretches {of}", here.lost(), one["lost"], 0, "samples")
         yield _compared(f"R peaks {of}", here.peaks(), one["r_samples"], 0, "samples")
-        peaks = np.asarray(one["r_samples"], np.int64)
+        peaks = np.asarray(_of_beats(one["r_samples"]), np.int64)
         window_mv, padded = here.windows(from_nv(at_360), peaks)
         yield _compared(f"windows {of}", in_nv(window_mv[:, 0]), one["window_nv"], SIGNAL_NV, "nV")
         yield _compared(f"padded windows {of}", padded.astype(int), one["padded"], 0, "")

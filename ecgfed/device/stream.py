@@ -164,7 +164,10 @@ class StreamClassifier:
 
     def finish(self) -> list[StreamBeat]:
         """End the recording and return the last beats; the next ``push`` begins another one at sample 0."""
-        found = self._said(self._beats.look(self._waiting, ended=True)) if self.seen else []
+        found: list[StreamBeat] = []
+        if self.seen:
+            found += self._take(self._waiting[:, :0])  # whole steps that an error left
+            found += self._said(self._beats.look(self._waiting, ended=True))
         self._begin()
         return found
 
@@ -185,14 +188,17 @@ class StreamClassifier:
         found: list[StreamBeat] = []
         data = np.concatenate([self._waiting, samples], axis=1) if self._waiting.shape[1] else samples
         at, step = 0, self._beats.step
-        while data.shape[1] - at >= step:
-            some = step
-            if self._beats.dead:
-                leap = self._beats.leap(data.shape[1] - at)
-                some = step if np.isfinite(data[:, at : at + leap]).any() else max(leap, step)
-            found += self._said(self._beats.look(data[:, at : at + some]))
-            at += some
-        self._waiting = data[:, at:].copy()
+        try:
+            while data.shape[1] - at >= step:
+                some = step
+                if self._beats.dead:
+                    leap = self._beats.leap(data.shape[1] - at)
+                    some = step if np.isfinite(data[:, at : at + leap]).any() else max(leap, step)
+                part = data[:, at : at + some]
+                at += some
+                found += self._said(self._beats.look(part))
+        finally:  # a model that failed costs these beats, and not the numbers of those that follow
+            self._waiting = data[:, at:].copy()
         return found
 
     def _said(self, told: Told) -> list[StreamBeat]:

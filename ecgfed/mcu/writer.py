@@ -1,5 +1,6 @@
 """Writing the C sources of one model into a folder: all of them, or nothing."""
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from ecgfed.mcu.golden import Golden, example_lines, golden_header
 from ecgfed.mcu.model import McuModel, model_header
 from ecgfed.mcu.rate import rate_header
 from ecgfed.mcu.readme import readme
-from ecgfed.text import shortened
 
 #: The sources that are the same for every model.
 SOURCES = (
@@ -19,20 +19,20 @@ SOURCES = (
     *("golden_test.c", "example_main.c", "Makefile"),
 )
 
-#: What is made for a model, beside them.
-WRITTEN = (
-    "ecgfed_qrs_weights.h",
-    "ecgfed_taps.h",
-    "ecgfed_rate_taps.h",
-    "model.h",
-    "golden.h",
-    "example.txt",
-    "README.md",
-)
-#: What ``make`` builds among them.
-BUILT, BUILT_AS = ("example", "golden_test"), (".o",)
-#: An export that lies there and may be replaced.
-_PROOF = ("ecgfed.h",)
+#: What is made for a model and a device's samples a second, beside them.
+_MADE: dict[str, Callable[[McuModel, Golden, int], str]] = {
+    "ecgfed_qrs_weights.h": lambda model, golden, fs_hz: qrs_weights_header(),
+    "ecgfed_taps.h": lambda model, golden, fs_hz: taps_header(),
+    "ecgfed_rate_taps.h": lambda model, golden, fs_hz: rate_header(fs_hz),
+    "model.h": lambda model, golden, fs_hz: model_header(model),
+    "golden.h": lambda model, golden, fs_hz: golden_header(golden),
+    "example.txt": lambda model, golden, fs_hz: example_lines(fs_hz),
+    "README.md": lambda model, golden, fs_hz: readme(model, fs_hz),
+}
+#: What shows that a folder was made here, and all that may lie in one that is replaced: an export, and what ``make``
+#: built there. People work in such folders.
+_PROOFS = ("ecgfed.h",)
+_CONTENTS = (*SOURCES, *_MADE, "example", "golden_test", "*.o")
 
 
 def source(name: str) -> str:
@@ -42,16 +42,8 @@ def source(name: str) -> str:
 
 def mcu_files(model: McuModel, golden: Golden, fs_hz: int) -> dict[str, str]:
     """Return every file of a folder of C sources, by name."""
-    return {
-        **{name: source(name) for name in SOURCES},
-        "ecgfed_qrs_weights.h": qrs_weights_header(),
-        "ecgfed_taps.h": taps_header(),
-        "ecgfed_rate_taps.h": rate_header(fs_hz),
-        "model.h": model_header(model),
-        "golden.h": golden_header(golden),
-        "example.txt": example_lines(fs_hz),
-        "README.md": readme(model, fs_hz),
-    }
+    made = {name: make(model, golden, fs_hz) for name, make in _MADE.items()}
+    return {name: source(name) for name in SOURCES} | made
 
 
 def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
@@ -62,11 +54,7 @@ def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
     """
     if out.suffix.casefold() == ".zip":
         raise OptionError("--out", f"{out}: C sources are a folder, no zip file", "a folder to create")
-    check_new_folder(out, overwrite=overwrite, proofs=_PROOF)
-    known = {*SOURCES, *WRITTEN, *BUILT}
-    if own := sorted(one.name for one in out.glob("*") if one.name not in known and one.suffix not in BUILT_AS):
-        found = f"{out} holds {shortened(', '.join(own), 60)}, which 'ecgfed export' did not write"
-        raise OptionError("--out", found, "sources alone", "choose another folder, or move your own files")
+    check_new_folder(out, overwrite=overwrite, proofs=_PROOFS, contents=_CONTENTS)
 
 
 def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
@@ -84,6 +72,6 @@ def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwri
         StorageError: it cannot be written; what was there is as it was.
     """
     contents = mcu_files(model, golden, fs_hz)
-    with replacing_folder(out, overwrite=overwrite, proofs=_PROOF) as folder:
+    with replacing_folder(out, overwrite=overwrite, proofs=_PROOFS, contents=_CONTENTS) as folder:
         for name, text in contents.items():
             write_text(folder / name, text)

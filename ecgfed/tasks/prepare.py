@@ -318,7 +318,7 @@ def prepare_demo(
         >>> ecgfed.prepare_demo("a-cohort", patients=3, minutes=1)
         Cohort('a-cohort': 3 clients, 12 classes, 247 beats)
     """
-    from ecgfed.cohort.demo import GENERATOR, write_demo_records
+    from ecgfed.cohort.demo import GENERATOR, OWN_RECORDS, write_demo_records
 
     out = Path(out)
     folder = out.parent / f"{out.name}-records" if records is None else Path(records)
@@ -327,7 +327,7 @@ def prepare_demo(
         raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
     options = _options(("MLII",), "mitbih12", split, holdout, seed)
     # Both folders or neither: the records take their name once the cohort has been made from them.
-    with replacing_folder(folder, overwrite=overwrite, option="--records") as partial:
+    with replacing_folder(folder, overwrite=overwrite, option="--records", proofs=OWN_RECORDS) as partial:
         sources = write_demo_records(
             partial, seed=seed, patients=patients, minutes=minutes, progress=telling(watch, "patients")
         )

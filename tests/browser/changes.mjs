@@ -73,7 +73,6 @@ async function downloaded(page, name) {
   const session = await page.createCDPSession();
   await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: into });
   await page.click("#save");
-  await page.waitForFunction(() => true);
   for (let i = 0; i < 100; i += 1) {
     if (readdirSync(into).includes(name)) return readFileSync(`${into}/${name}`, "utf8");
     await new Promise((done) => setTimeout(done, 100));
@@ -121,7 +120,7 @@ try {
   await page.waitForFunction(() => document.querySelector("#problem").textContent !== "", WAIT);
   told.changed.refusedBundle = await state(page);
 
-  // Another file while one plays, and a patient's model while one plays.
+  // Another file while one plays, and another lead while one plays.
   for (const [name, act] of [
     ["file", () => choose(page, "recording-files", given.second)],
     ["lead", () => page.select("#lead", "1")],

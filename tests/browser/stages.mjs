@@ -182,6 +182,24 @@ const OWN = {
     const found = (await Promise.all(work)).map((beats) => beats.map((beat) => [beat.sample, beat.class]));
     return [[...found[0], ...found[1]], [...found[2], ...found[3]]];
   },
+  async failing(which, fsHz, signal, size) {
+    const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
+    const answers = classifier.answers.bind(classifier);
+    const run = async (/** @type {number} */ failsAt) => {
+      let calls = 0;
+      classifier.answers = async (windowMv, rr) => {
+        if (windowMv.length && (calls += 1) === failsAt) throw new RangeError("once");
+        return answers(windowMv, rr);
+      };
+      const stream = new StreamClassifier(classifier, { fsHz });
+      const told = [];
+      for (const chunk of chunksOf([signal], [size])) told.push(await tried(() => stream.push(chunk)));
+      told.push(await tried(() => stream.finish()));
+      const beats = told.flatMap(({ answer }) => answer ?? []).map((beat) => [beat.sample, beat.probability]);
+      return { beats, failed: told.filter(({ failed }) => failed).length };
+    };
+    return { whole: await run(0), failing: await run(3) };
+  },
   async made(which, options) {
     const [{ StreamClassifier }, { classifier }] = await Promise.all([load("stream.js"), classifierOf(which)]);
     return Promise.all(options.map((one) => tried(async () => new StreamClassifier(classifier, revived(one)).seen)));
@@ -209,6 +227,12 @@ const OWN = {
       told.push(refused ?? "");
     }
     return told;
+  },
+  async saved_table(beats, about) {
+    const { Beats } = await load("../live/beats.js");
+    const held = new Beats();
+    held.add(beats);
+    return held.csv(about);
   },
   async error_line(text) {
     const { EcgfedError } = await load("errors.js");

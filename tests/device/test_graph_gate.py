@@ -19,8 +19,9 @@ from support import copied, exported
 from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.device import Classifier
 from ecgfed.device.graph import BATCH, check_graph
-from ecgfed.device.graph_shapes import OPERATIONS, check_operations
+from ecgfed.device.graph_shapes import check_operations
 from ecgfed.device.onnx_file import read_model, read_parts
+from ecgfed.device.operations import OPERATIONS
 from ecgfed.device.protobuf import WireError
 from ecgfed.errors import BundleError
 from ecgfed.nets.build import make_net

@@ -1,6 +1,7 @@
 """A stream's final answers are what the whole recording gives, however its samples come."""
 
 import importlib.util
+import itertools
 import json
 import sys
 import tracemalloc
@@ -15,13 +16,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ecgfed.beats.context import BLOCK, LOOK_AHEAD
+from ecgfed.beats.extract import Windows
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats
 from ecgfed.beats.stream import BeatStream
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
+from ecgfed.device.predictions import Predictions
 from ecgfed.device.shipped import shipped_model
 from ecgfed.device.stream import LATENCY
-from ecgfed.errors import RecordError
+from ecgfed.errors import BundleError, RecordError
 from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import Recording
 from ecgfed.signal.filters import LENGTH_S
@@ -229,6 +232,34 @@ def test_a_day_without_electrodes_passes_in_seconds_and_changes_nothing(classifi
     assert [one.sample for one in alone] == before.tolist()
     assert abs(len(samples) - 2 * len(before)) <= 1
     assert samples[len(before)] >= len(signal) + day
+
+
+@pytest.mark.parametrize("size", [90, 7000])
+def test_a_model_that_fails_once_costs_its_own_beats_and_no_numbers(
+    classifier: Classifier, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    signal, _ = synthetic_signal("NNNNV" * 30, fs_hz=360.0, seed=6)
+    whole = streamed(StreamClassifier(classifier, 360.0), signal[None], [size])
+    right, calls = classifier.classify, itertools.count()
+
+    def once(windows: Windows) -> Predictions:
+        if next(calls) == 1:
+            raise BundleError("model.onnx", "failed")
+        return right(windows)
+
+    monkeypatch.setattr(classifier, "classify", once)
+    stream, found, failed = StreamClassifier(classifier, 360.0), [], 0
+    for at in range(0, len(signal), size):
+        try:
+            found += stream.push(signal[at : at + size])
+        except BundleError:
+            failed += 1
+    found += stream.finish()
+    assert failed == 1
+    assert 0 < len(whole) - len(found) < 50
+    expected = {one.sample: one for one in whole}
+    assert same(found, [expected[one.sample] for one in found])
+    assert found[-1].sample == whole[-1].sample
 
 
 def test_the_next_recording_begins_anew(classifier: Classifier) -> None:

@@ -10,8 +10,11 @@ import pytest
 from mcu_sources import CORTEX_M4, HERE, SANITIZED, SOURCES, STRICT, build, tool
 from support import Said, assert_refused, snapshot
 
+import ecgfed.tasks.export_mcu as export_module
+from ecgfed.device.classifier import Classifier
+from ecgfed.errors import OptionError
 from ecgfed.mcu.c_text import c_array, c_comment, c_float, c_string
-from ecgfed.mcu.golden import BEATS
+from ecgfed.mcu.golden import BEATS, Golden
 from ecgfed.mcu.writer import SOURCES as WRITTEN
 from ecgfed.tasks.export_mcu import export_mcu
 
@@ -178,6 +181,23 @@ def test_a_folder_with_files_of_its_owner_is_not_written_over(mcu_run: Path, ecg
     assert_refused(ecgfed(*command, out), "app.c", "move your own files")
     assert (own / "main.c").read_text() == (out / "app.c").read_text() == "mine"
     assert_refused(ecgfed(*command, tmp_path / "out.zip"), "out.zip", "a folder")
+
+
+def test_a_file_that_comes_during_the_work_is_not_written_over(
+    mcu_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = export_mcu(mcu_run, tmp_path / "firmware").path
+    before = snapshot(out)
+    right = export_module.make_golden
+
+    def meanwhile(classifier: Classifier) -> Golden:
+        (out / "app.c").write_text("mine")
+        return right(classifier)
+
+    monkeypatch.setattr(export_module, "make_golden", meanwhile)
+    with pytest.raises(OptionError, match=r"app\.c, which no command of ecgfed wrote"):
+        export_mcu(mcu_run, out, overwrite=True)
+    assert snapshot(out) == {**before, "app.c": b"mine"}
 
 
 @pytest.mark.mcu

@@ -1,7 +1,7 @@
 """The tables that the JavaScript runtime shares with Python, written as modules: ``python tests/web/tables.py``.
 
-Weights of the QRS detector and names of leads stand in Python once; what the runtime has of them is made here and
-nowhere else, and ``test_tables.py`` holds both together.
+Weights of the QRS detector, names of leads and what manifests say of preprocessing stand in Python once; what the
+runtime has of them is made here and nowhere else, and ``test_package_js.py`` holds both together.
 """
 
 import base64

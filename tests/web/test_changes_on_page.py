@@ -4,15 +4,15 @@ import csv
 import io
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser_driver import HERE, chromium_path, driver_path
+from browser_driver import HERE, driven
 from conftest import write_record
 from node_runtime import node_path
+from support import exported
 
 import ecgfed
 from ecgfed.record.opening import open_recording
@@ -31,11 +31,9 @@ def lines_of(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def personal(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def personal(fedavg_run: Path) -> Path:
     """A bundle with a model for each of the four synthetic patients."""
-    out = tmp_path_factory.mktemp("personal") / "bundle"
-    ecgfed.export(fedavg_run, out)
-    return out
+    return exported(fedavg_run)
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +57,7 @@ def told(personal: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         "patient": ecgfed.open_bundle(personal).patients[0],
         "lines": lines_of(second),
     }
-    (folder / "given.json").write_text(json.dumps(given))
-    command = [driver_path(), str(HERE / "changes.mjs"), chromium_path(), str(folder / "given.json"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer = driven("changes.mjs", given, folder, timeout_s=500)
     assert answer["errors"] == []
     return {**answer, "paths": {"first": first, "second": second}, "patient": given["patient"]}
 

@@ -98,11 +98,13 @@ def test_made_up_beats_give_pythons_states_to_the_last_bit(seed: int) -> None:
     assert not expected[350]["reasons"]
 
 
-def test_whole_numbers_beyond_any_heart_give_pythons_values() -> None:
+@pytest.mark.parametrize("height_mv", [2000, 1e20, 1e37])
+@pytest.mark.filterwarnings("error")
+def test_whole_numbers_beyond_any_heart_give_pythons_values(height_mv: float) -> None:
     """The correlation is of whole numbers, summed exactly, however high a wave is."""
     rng = np.random.default_rng(5)
     bounds = DriftBounds(first=4, last=4)
-    windows = [(2000 * rng.standard_normal(256)).astype(np.float32) for _ in range(12)]
+    windows = [(height_mv * rng.standard_normal(256)).astype(np.float32) for _ in range(12)]
     drift = Drift(2, bounds)
     for number, window in enumerate(windows):
         drift.add(float(number), 0, False, False, 0, window)

@@ -1,14 +1,12 @@
 """The live page says that a patient's beats have changed, and that an electrode is off, when it is so."""
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser_driver import HERE, chromium_path, driver_path
+from browser_driver import HERE, driven
 from conftest import synthetic_signal
 from node_runtime import node_path
 from numpy.typing import NDArray
@@ -38,11 +36,7 @@ def on_page(recordings: list[NDArray[np.float64]], folder: Path) -> dict[str, An
     for file, signals in zip(files, recordings, strict=True):
         file.write_text(lines_of(signals))
     given = {"page": str(folder / "live.html"), "lines": list(map(str, files))}
-    (folder / "given.json").write_text(json.dumps(given))
-    command = [driver_path(), str(HERE / "drift.mjs"), chromium_path(), str(folder / "given.json"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer = driven("drift.mjs", given, folder, timeout_s=900)
     assert answer["errors"] == []
     return answer
 

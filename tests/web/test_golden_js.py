@@ -112,6 +112,11 @@ SPOILT: dict[str, Callable[[Golden], object]] = {
     "no frequency": lambda g: g["recordings"][0].update(fs_hz=0),
     "a word": lambda g: g["recordings"][0].update(fs_hz="fast"),
     "a frequency that takes all memory": lambda g: g["recordings"][0].update(fs_hz=1e15),
+    "peaks that take all memory": lambda g: g["recordings"][0].update(r_samples=[5] * 100_001),
+    "shapes that take all memory": lambda g: g["context"].update(
+        shapes_nv=[[0] * 300_000], parts_per_mille=[[0]] * 100_000
+    ),
+    "minutes that take all memory": lambda g: g["context"].update(parts_per_mille=[[0, 0, 0]] * 100_001),
     "no samples": lambda g: g["recordings"][0].update(adu=[]),
     "text": lambda g: g["recordings"][0].update(adu="x"),
     "short windows": lambda g: g["recordings"][0].update(window_nv=[[1]]),

@@ -2,15 +2,13 @@
 
 import csv
 import io
-import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser_driver import HERE, chromium_path, driver_path
+from browser_driver import HERE, driven
 from conftest import write_record
 
 import ecgfed
@@ -40,7 +38,6 @@ def ort() -> Path:
 
 @pytest.fixture(scope="module")
 def told(ort: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    chromium, node = chromium_path(), driver_path()
     folder = tmp_path_factory.mktemp("live")
     assert main([str(folder / "live.html"), "--ort", str(ort)]) == 0
     record = write_record(folder / "records", "made", SYMBOLS, seed=3, annotate=False)
@@ -66,11 +63,7 @@ def told(ort: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ],
         "lines": lines_of(record),
     }
-    (folder / "given.json").write_text(json.dumps(given))
-    command = [node, str(HERE / "live.mjs"), chromium, str(folder / "given.json"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer = driven("live.mjs", given, folder, timeout_s=500)
     return {**answer, "python": ecgfed.predict(record), "folder": folder}
 
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import write_record
-from node_runtime import in_node, own
+from node_runtime import in_node, of, own
+from support import exported
 
 import ecgfed
 from ecgfed.device import open_bundle, preprocessing
@@ -19,6 +21,7 @@ from ecgfed.device.container import container_of
 from ecgfed.device.manifest import read_manifest
 from ecgfed.errors import BundleError
 from ecgfed.record.opening import open_recording
+from ecgfed.text import safe_text
 
 pytestmark = pytest.mark.browser
 MODEL = Path(ecgfed.__file__).parent / "model"
@@ -104,11 +107,9 @@ def spoiled(manifest: dict[str, Any], edit: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def personal(fedavg_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def personal(fedavg_run: Path) -> Path:
     """A bundle with a model for each of the four synthetic patients."""
-    out = tmp_path_factory.mktemp("personal") / "bundle"
-    ecgfed.export(fedavg_run, out)
-    return out
+    return exported(fedavg_run)
 
 
 def manifests(personal: Path) -> dict[str, dict[str, Any]]:
@@ -254,6 +255,33 @@ def test_a_bundle_of_a_fixed_batch_answers_as_python(beats: int, fedavg_run: Pat
         assert [one["far"] for one in answers] == python.far.tolist()
         probability = np.stack([one["probabilities"] for one in answers])
         assert np.abs(probability - python.probability).max() < 1e-4
+
+
+def test_names_in_any_script_are_taken_as_in_python(personal: Path, tmp_path: Path) -> None:
+    """Joiners belong to the spelling of some languages, and a character beyond the first 65,536 is one."""
+    folder = tmp_path / "bundle"
+    shutil.copytree(personal, folder)
+    manifest = json.loads((personal / "manifest.json").read_text())
+    names = (
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\U0001f469\u200d\u2695",
+        "\U00010348" * 200,
+        "\ue000",
+        "\u0378",
+    )
+    names += ("\U00010348" * 256, "a\u202eb", "a\u200bb", "\x7f", " ", "")
+    edits: list[dict[str, Any]] = [{"place": ["patients", "p1", "patient"], "value": name} for name in names]
+    (found,) = in_node(own("manifests", manifest, edits))
+    python = [by_python(spoiled(manifest, edit), folder) for edit in edits]
+    assert [bool(line) for line in found] == [bool(line) for line in python] == [False] * 5 + [True] * 6
+
+
+def test_what_cannot_be_shown_is_what_python_does_not_show() -> None:
+    """Every character there is."""
+    every = [one for one in map(chr, range(sys.maxunicode + 1)) if one not in " \ufffd\n\r\t\x85\u2028\u2029"]
+    (found,) = in_node(of("errors.js", "shown", " ".join(every), 10**8))
+    hidden = {one for one, shown in zip(every, found.split(" "), strict=True) if shown == "\ufffd"}
+    assert hidden == {one for one in every if safe_text(one) != one}
 
 
 def test_an_error_of_onnx_runtime_is_one_line() -> None:

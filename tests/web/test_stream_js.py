@@ -228,6 +228,17 @@ def test_pythons_stream_takes_and_refuses_the_same() -> None:
     assert seen >= 12
 
 
+@pytest.mark.parametrize("size", [90, 7000])
+def test_a_model_that_fails_once_costs_its_own_beats_and_no_numbers(size: int) -> None:
+    one = signal("NNNNV" * 30, 6)
+    (found,) = in_node(own("failing", {"bundle": str(MODEL)}, FS_HZ, one, size), packages=RUNNER)
+    whole, failing = found["whole"]["beats"], found["failing"]["beats"]
+    assert (found["whole"]["failed"], found["failing"]["failed"]) == (0, 1)
+    assert 0 < len(whole) - len(failing) < 50
+    assert all(beat in whole for beat in failing)
+    assert failing[-1] == whole[-1]
+
+
 def test_streams_that_cannot_be_are_refused_in_one_line() -> None:
     asked: list[tuple[dict[str, Any], str]] = [
         ({"fsHz": 360, "leads": 1.5}, "lead: is 0 of 1.5; expected 0 to one less than the number of leads"),

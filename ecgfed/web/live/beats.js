@@ -8,6 +8,15 @@
  * @typedef {{name: string, fsHz: number, lead: string, model: string, patient: string}} Source
  */
 
+/** What makes a spreadsheet take a cell for a formula, in quotation marks too. */
+const FORMULA = "=+-@\t\r\n";
+
+/** Text for a cell: one that a spreadsheet would compute gets an apostrophe in front (ecgfed/text.py). @param {string} text */
+function cell(text) {
+  const safe = text.length > 1 && FORMULA.includes(text[0]) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
 export class Beats {
   constructor() {
     /** @type {StreamBeat[]} */
@@ -51,10 +60,9 @@ export class Beats {
 
   /** A table as `ecgfed predict` writes it, and in its last columns who said so. @param {Source} about */
   csv({ fsHz, lead, model, patient }) {
-    const quoted = (/** @type {string} */ text) => (/[",\n\r]|^[=+\-@\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const source = [model, patient, lead].map(quoted);
+    const source = [model, patient, lead].map(cell);
     const rows = this.all.filter((one) => one.stage === "final").map((one) => [
-      one.sample, (one.sample / fsHz).toFixed(4), quoted(one.class), quoted(one.symbol), one.probability.toFixed(4), one.flags,
+      one.sample, (one.sample / fsHz).toFixed(4), cell(one.class), cell(one.symbol), one.probability.toFixed(4), one.flags,
       one.poorQuality, Number(one.uncertain), Number(one.far), ...source,
     ]);
     const head = "sample,time_s,class,symbol,probability,flags,poor_quality,uncertain,far,model,patient,lead";

@@ -3,14 +3,10 @@
 import { chooseLead } from "../runtime/leads.js";
 import { StreamClassifier } from "../runtime/stream.js";
 
-/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/index.d.ts").Drift} drift */
+/** What stands on the page where a patient's beats have changed, "" where they have not. @param {import("../runtime/drift.js").Drift} drift */
 function changed(drift) {
-  const began = drift.reasons.map((reason) => drift.events.findLast((one) => one.reason === reason && one.began)?.timeS ?? 0);
-  return began.length ? `${drift.text} Since ${EcgPaper.clock(Math.min(...began), 0)}.` : "";
+  return drift.text && `${drift.text} Since ${EcgPaper.clock(Math.min(...drift.on.values()), 0)}.`;
 }
-
-/** @param {string} id @returns {any} */
-const element = (id) => document.getElementById(id);
 
 /**
  * What a source tells, for a classifier.
@@ -22,7 +18,7 @@ const element = (id) => document.getElementById(id);
 export async function listenerOf(page, recording, ended) {
   const { turn } = page;
   const stale = () => turn !== page.turn;
-  const chosen = Number(element("lead").value);
+  const chosen = page.lead;
   const classifier = await page.classifier();
   /** @type {any} */
   let stream = null;
@@ -40,14 +36,12 @@ export async function listenerOf(page, recording, ended) {
       if (recording === null) page.closeRecording(); // what is drawn is the device's
       lead = recording === null ? chooseLead(about.leads, "stream", page.bundle.leads) : chosen;
       stream = new StreamClassifier(classifier, { fsHz: about.fsHz, leads: about.leads.length, lead, early: true });
-      page.about = page.source(recording?.name ?? "stream", about.fsHz, about.leads[lead]);
-      page.live = { samples: new Float64Array(0), first: 0, fsHz: about.fsHz, lead: about.leads[lead], on: true };
-      element("result").hidden = false;
+      page.follow(recording?.name ?? "stream", about.fsHz, about.leads[lead]);
       page.say(`Listening: ${about.leads.join(", ")}, ${about.fsHz} Hz.`);
     },
     samples: async (chunk) => {
       if (stale()) return;
-      page.keep(chunk[lead]);
+      page.live.add(chunk[lead]);
       tell(await stream.push(chunk));
     },
     end: async (problem) => {

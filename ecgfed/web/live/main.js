@@ -6,6 +6,7 @@ import { openBundle } from "../runtime/bundle.js";
 import { readRecording } from "../runtime/recordings.js";
 import { Beats } from "./beats.js";
 import { asBundle, asNamed, bytesOf, chosenFiles, droppedFiles, isBundle } from "./files.js";
+import { Heard } from "./heard.js";
 import { listenerOf } from "./listener.js";
 import { fromBluetooth, fromSerial, hasBluetooth, hasSerial, play } from "./sources.js";
 import { Sheet, usualOf } from "./strip.js";
@@ -14,7 +15,6 @@ import { Sheet, usualOf } from "./strip.js";
 /** @typedef {{wasm: string | null, bundle: Record<string, string> | null, bundle_name: string}} PageData */
 
 const MOVE_S = 5;
-const KEPT_S = 60;
 
 /** @param {import("../runtime/index.d.ts").Signature | null} signature */
 function signedBy(signature) {
@@ -40,8 +40,7 @@ export class Page {
     this.beats = new Beats();
     this.usual = "";
     this.at = 0; // first sample of the sheet
-    /** Samples of a stream's lead in use, and the number of the first. */
-    this.live = { samples: new Float64Array(0), first: 0, fsHz: 0, lead: "", on: false };
+    this.live = new Heard();
     /** What the beats are of, and who said so. @type {import("./beats.js").Source} */
     this.about = { fsHz: 0, name: "", model: "", patient: "", lead: "" };
     /** Stops the source that is at work. @type {(() => void) | null} */
@@ -54,6 +53,11 @@ export class Page {
   /** Whether something goes on that writes beats, or is about to. */
   get busy() {
     return this.working === this.turn || this.stop !== null;
+  }
+
+  /** The row of the lead in use, of the recording that is open. */
+  get lead() {
+    return Number(element("lead").value);
   }
 
   /** Say what is going on, or what is wrong. @param {string} text @param {boolean} wrong */
@@ -194,7 +198,7 @@ export class Page {
   forget() {
     this.beats = new Beats();
     this.usual = "";
-    this.live = { samples: new Float64Array(0), first: 0, fsHz: 0, lead: "", on: false };
+    this.live = new Heard();
     this.warn("");
     this.count();
   }
@@ -216,8 +220,7 @@ export class Page {
   }
 
   async classify() {
-    const { turn, recording } = this;
-    const lead = Number(element("lead").value);
+    const { turn, recording, lead } = this;
     this.forget();
     this.about = this.source(recording.name, recording.fsHz, recording.leads[lead]);
     this.show();
@@ -234,16 +237,11 @@ export class Page {
     element("strip").focus();
   }
 
-  /** @param {Float64Array} fresh */
-  keep(fresh) {
-    const { live } = this;
-    const most = KEPT_S * live.fsHz;
-    const old = live.samples.subarray(Math.max(live.samples.length + fresh.length - most, 0));
-    live.first += live.samples.length - old.length;
-    const both = new Float64Array(old.length + fresh.length);
-    both.set(old);
-    both.set(fresh, old.length);
-    live.samples = both;
+  /** Draw what comes of a lead from now on. @param {string} name @param {number} fsHz @param {string} lead */
+  follow(name, fsHz, lead) {
+    this.about = this.source(name, fsHz, lead);
+    this.live = new Heard(fsHz, lead);
+    element("result").hidden = false;
   }
 
   /** @param {any[]} beats */
@@ -267,9 +265,9 @@ export class Page {
       const from = Math.max(live.samples.length - wide, 0);
       this.sheet.draw({ ...common, samples: live.samples.subarray(from), first: live.first + from, lead: live.lead });
     } else {
-      const row = recording.signalsMv[Number(element("lead").value)];
+      const row = recording.signalsMv[this.lead];
       this.at = Math.min(Math.max(this.at, 0), Math.max(row.length - wide, 0));
-      this.sheet.draw({ ...common, samples: row.subarray(this.at, this.at + wide), first: this.at, lead: recording.leads[Number(element("lead").value)] });
+      this.sheet.draw({ ...common, samples: row.subarray(this.at, this.at + wide), first: this.at, lead: recording.leads[this.lead] });
     }
     const end = live.on ? live.first + live.samples.length : this.at + wide;
     const rate = this.beats.rate(end, fsHz);

@@ -87,13 +87,17 @@ export class BeatStream {
     const data = chunk.map((row, lead) => joined([this.rest[lead], row]));
     const beats = [];
     let at = 0;
-    while (data[0].length - at >= this.step) {
-      const leap = this.dead ? this.leap(data[0].length - at) : 0;
-      const some = leap > this.step && !anyFinite(data, at, at + leap) ? leap : this.step;
-      beats.push(...(await this.take(data.map((row) => row.subarray(at, at + some)), false)));
-      at += some;
+    try {
+      while (data[0].length - at >= this.step) {
+        const leap = this.dead ? this.leap(data[0].length - at) : 0;
+        const some = leap > this.step && !anyFinite(data, at, at + leap) ? leap : this.step;
+        const part = data.map((row) => row.subarray(at, at + some));
+        at += some;
+        beats.push(...(await this.take(part, false)));
+      }
+    } finally { // a model that failed costs these beats, and not the numbers of those that follow
+      this.rest = data.map((row) => row.slice(at));
     }
-    this.rest = data.map((row) => row.slice(at));
     return beats;
   }
 
@@ -113,8 +117,9 @@ export class BeatStream {
   }
 
   /** Nothing follows; return the beats that are left. */
-  finish() {
-    return this.take(this.rest, true);
+  async finish() {
+    const left = await this.steps(this.rest.map((row) => row.subarray(0, 0))); // whole steps that an error left
+    return [...left, ...(await this.take(this.rest, true))];
   }
 
   /**

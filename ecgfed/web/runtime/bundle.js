@@ -149,9 +149,10 @@ export class Bundle {
     } catch (problem) {
       throw new BundleError(where, `is no graph of ecgfed's: ${problem instanceof Error ? problem.message : problem}`, "", "export it again");
     }
-    if (found.opset !== OPSET) throw new BundleError(where, `is of version ${found.opset} of ONNX's operations`, String(OPSET), "export it again");
-    checkGraph(this.manifest, name, where, found.metadata);
-    return { bytes, outside: found.outside };
+    const { metadata, outside } = found;
+    if (outside.opset !== OPSET) throw new BundleError(where, `is of version ${outside.opset} of ONNX's operations`, String(OPSET), "export it again");
+    checkGraph(this.manifest, name, where, metadata);
+    return { bytes, outside };
   }
 
   /** Read every file and compare it with the manifest, graphs by what they say of themselves too. */

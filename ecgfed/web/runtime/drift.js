@@ -4,6 +4,7 @@
  */
 
 import { argMax, rint } from "./numbers.js";
+import { limited } from "./quality.js";
 import { FLAG_POOR_QUALITY } from "./windows.js";
 
 /** A beat's shape is the mean of every four samples of its window, in whole microvolts. */
@@ -85,8 +86,8 @@ export class Drift {
     this.now = new Counts(classes);
     /** @type {Counted[]} */
     this.last = [];
-    /** What has changed, and is so still. @type {Set<string>} */
-    this.on = new Set();
+    /** What has changed and is so still, and since when, in seconds. @type {Map<string, number>} */
+    this.on = new Map();
     /** Of the last beat, in seconds. */
     this.toldS = 0;
     /** @type {import("./index.d.ts").DriftEvent[]} */
@@ -148,7 +149,7 @@ export class Drift {
    * @param {ArrayLike<number>} windowMv its window, 256 samples in millivolt
    */
   add({ timeS, label, uncertain, far, flags }, windowMv) {
-    const uv = Array.from(windowMv, (one) => rint(1000 * one));
+    const uv = Array.from(windowMv, (one) => rint(1000 * limited(one)));
     const shapeUv = Array.from({ length: SHAPE }, (_, i) => {
       return Math.floor(uv.slice(EACH * i, EACH * (i + 1)).reduce((sum, one) => sum + one, 0) / EACH);
     });
@@ -176,7 +177,7 @@ export class Drift {
   set(reason, value, timeS) {
     const began = !this.on.has(reason) && value > 1;
     if (!began && !(this.on.has(reason) && value < this.bounds.end)) return;
-    if (began) this.on.add(reason);
+    if (began) this.on.set(reason, timeS);
     else this.on.delete(reason);
     this.events = [...this.events, { timeS, reason, began }].slice(-KEPT_EVENTS);
   }

@@ -14,7 +14,7 @@ import { argMax, rint } from "./numbers.js";
 import { NO_SIGNAL, leadQuality } from "./quality.js";
 import { Spans } from "./spans.js";
 import { checkFs } from "./units.js";
-import { FS_HZ, beatsInTime, cutWindows } from "./windows.js";
+import { FS_HZ, WINDOW_SAMPLES, beatsInTime, cutWindows } from "./windows.js";
 
 /** @typedef {import("./bundle.js").Bundle} Bundle */
 /** @typedef {import("./index.d.ts").GoldenStage} GoldenStage */
@@ -28,6 +28,8 @@ const [INT8_LOGIT, INT8_PROBABILITY] = [0.2, 0.02];
 /** Of a logit beyond this the share of it counts. */
 const LARGE_LOGIT = 100;
 const MOST_BYTES = 64 << 20;
+/** Beats that golden vectors may name at once: of each a window is made here, 256 numbers of one in the file. */
+const MOST_BEATS = 100_000;
 
 /** @param {ArrayLike<number>} signalMv */
 const inNv = (signalMv) => Array.from(signalMv, (one) => rint(one * NV_A_MV));
@@ -68,6 +70,12 @@ function compared(name, found, said, tolerance, unit, scaled = (difference) => d
 /** @param {number} difference @param {number} expected */
 const scaledLogit = (difference, expected) => difference / Math.max(Math.abs(expected) / LARGE_LOGIT, 1);
 
+/** A list that has an entry for each beat, of no more than anybody's. @template T @param {T[]} said @returns {T[]} */
+function ofBeats(said) {
+  if (!(said.length <= MOST_BEATS)) throw new RangeError(`${said.length} beats`);
+  return said;
+}
+
 /** The stages of one recording. @param {Said} one @param {number} rrVersion @returns {GoldenStage[]} */
 function recordingStages(one, rrVersion) {
   const of = `of ${shown(one.name, 40)}`;
@@ -76,7 +84,7 @@ function recordingStages(one, rrVersion) {
   const signalMv = Float64Array.from(one.adu, (/** @type {number | null} */ adu) => (adu === null ? NaN : (adu - one.baseline_adu) / one.gain_adu_per_mv));
   const at360 = one.resampled_nv ?? one.filtered_nv;
   const quality = leadQuality(signalMv, fsHz);
-  const peaks = one.r_samples.map(Number);
+  const peaks = ofBeats(one.r_samples).map(Number);
   const filtered = bandPass(fillGaps(signalMv, bridgeSamples(fsHz)), fsHz);
   const { windowMv, padded } = cutWindows(fromNv(at360), fsHz, peaks);
   const stages = [
@@ -97,7 +105,8 @@ function recordingStages(one, rrVersion) {
 /** The RR features of some beats among many that are sums of few shapes. @param {Said} said */
 function contextOf(said) {
   const shapes = said.shapes_nv.map((/** @type {number[]} */ one) => Array.from(one));
-  const beats = said.parts_per_mille.map((/** @type {number[]} */ parts, /** @type {number} */ i) => {
+  if (shapes.some((/** @type {number[]} */ one) => one.length !== WINDOW_SAMPLES)) throw new RangeError("shapes of other windows");
+  const beats = ofBeats(said.parts_per_mille).map((/** @type {number[]} */ parts, /** @type {number} */ i) => {
     if (parts.length !== shapes.length) throw new RangeError("a part of each shape");
     const sum = (/** @type {number} */ k) => parts.reduce((total, part, shape) => total + part * shapes[shape][k], 0) / 1000;
     const windowNv = shapes[0].map((/** @type {number} */ _, /** @type {number} */ k) => sum(k));

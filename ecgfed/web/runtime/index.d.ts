@@ -249,7 +249,7 @@ export interface NamedFile {
   name: string;
   bytes: Uint8Array;
 }
-/** Read a recording: WFDB (header and signal files together), EDF or EDF+, or a text table with --fs and --units as options. */
+/** Read a recording: WFDB (header and signal files together), EDF or EDF+, or a text table, whose sampling frequency and units are options. */
 export function readRecording(files: NamedFile[], options?: { fsHz?: number; units?: string; columns?: string[] }): Recording & {
   name: string;
   leads: string[];

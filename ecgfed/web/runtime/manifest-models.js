@@ -52,7 +52,7 @@ export function checkInt8(manifest) {
   const rule = manifest.int8 ?? null;
   if (rule !== null) for (const name of ["loss", "agreement"]) numberIn(rule[name], 0, 1, `${name} of int8`);
   for (const [, entry] of entriesOf(manifest)) {
-    const form = objectOf(entry, "a model's entry").int8 ?? null;
+    const form = entry.int8 ?? null;
     if (form === null) continue;
     if (rule === null) throw new TypeError("how its int8 forms were judged");
     if (form.accepted !== (form.chain !== null)) throw new TypeError("graphs of the int8 forms that were accepted, and of no others");

@@ -53,11 +53,10 @@ export function millivoltRow(row, where) {
  */
 export function millivoltRows(samples, leads, where) {
   if (!isRow(samples)) throw new RecordError(where, `is ${kindOf(samples)}`, wanted(leads));
-  const flat = typeOf(samples) !== "" || !Array.from(samples).some(isRow);
-  if (flat && (leads === 1 || typeOf(samples) !== "")) millivoltRow(samples, where);
-  if (flat && leads === 1) return [millivoltRow(samples, where)];
+  if (leads === 1 && (!Array.isArray(samples) || !samples.some(isRow))) return [millivoltRow(samples, where)];
+  if (!Array.isArray(samples)) millivoltRow(samples, where); // a type that is no millivolt is said before the shape
   const rows = /** @type {unknown[]} */ (Array.from(samples));
-  if (flat || rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), wanted(leads));
+  if (rows.length !== leads || !rows.every(isRow)) throw new RecordError(where, shapeOf(samples), wanted(leads));
   const found = rows.map((row) => millivoltRow(row, where));
   if (found.some((row) => row.length !== found[0].length)) throw new RecordError(where, shapeOf(samples), wanted(leads));
   return found;

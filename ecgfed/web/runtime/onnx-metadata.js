@@ -68,9 +68,9 @@ function valueOf(bytes) {
 }
 
 /**
- * Return a graph's metadata, the version of ONNX's own operations, and what it takes and gives.
+ * Return a graph's metadata, and its versions and what it takes and gives.
  * @param {Uint8Array} bytes an ONNX file
- * @returns {{metadata: Map<string, string>, opset: number, outside: Outside}}
+ * @returns {{metadata: Map<string, string>, outside: Outside}}
  * @throws {RangeError | TypeError} it is none
  */
 export function readMetadata(bytes) {
@@ -95,7 +95,7 @@ export function readMetadata(bytes) {
       }
     }
   }
-  return { metadata, opset: outside.opset, outside };
+  return { metadata, outside };
 }
 
 /** How many examples a graph takes at once, no more and no fewer; null where that is open. @param {Outside} outside @param {string} where */
@@ -103,7 +103,8 @@ export function batchOf(outside, where) {
   const found = [...new Set(outside.inputs.map(({ shape }) => (shape.length ? shape[0] : 0)))];
   const [first] = found;
   if (found.length !== 1 || (first !== null && !(first >= 1 && first <= MOST_AT_ONCE))) {
-    throw new BundleError(where, `takes ${found.map(String).join(" and ") || "no"} beats at once`, `one number of 1 to ${MOST_AT_ONCE}, or any`, "export it again");
+    const many = found.map((one) => one ?? "any number").join(" and ");
+    throw new BundleError(where, `takes ${many || "no"} beats at once`, `one number of 1 to ${MOST_AT_ONCE}, or any`, "export it again");
   }
   return first;
 }

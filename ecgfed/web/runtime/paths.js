@@ -14,7 +14,8 @@ export function pathFault(name) {
 export function labelFault(text, most = 255) {
   if (typeof text !== "string") return "is no text";
   if (!text.trim()) return "is empty";
-  if (text.length > most) return `has ${text.length} characters, more than ${most}`;
+  const { length } = Array.from(text); // characters, as Python counts them
+  if (length > most) return `has ${length} characters, more than ${most}`;
   return shown(text, Infinity) !== text ? "holds control characters" : "";
 }
 

@@ -73,8 +73,8 @@ export function unitSamples(fsHz) {
   return blockSamples(fsHz) * rint(HEIGHT_S / BLOCK_S);
 }
 
-/** @param {number} value */
-const limited = (value) => Math.min(Math.max(value, -LIMIT_MV), LIMIT_MV);
+/** A value as it counts: what a broken file holds beyond 10 V is taken as that. @param {number} value millivolt */
+export const limited = (value) => Math.min(Math.max(value, -LIMIT_MV), LIMIT_MV);
 
 /** Keep the runs that are long enough. @param {Uint8Array} mask @param {number} samples */
 function longEnough(mask, samples) {

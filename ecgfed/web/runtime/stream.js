@@ -81,7 +81,7 @@ export class StreamClassifier {
     return this.checkedGap(atSample - this.seen);
   }
 
-  /** @param {number} samples */
+  /** Return the length of a gap, refused where it is none or too long. @param {number} samples */
   checkedGap(samples) {
     if (isCount(samples) && samples <= LONGEST_GAP_S * this.fsHz) return samples;
     throw new RecordError("gap", `of ${said(samples)} samples`, `0 to ${LONGEST_GAP_S / 86_400} days`);
@@ -108,7 +108,7 @@ export class StreamClassifier {
     });
   }
 
-  /** @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+  /** Do work after all that was asked for before it, whether that went well or not. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
   inTurn(work) {
     const done = this.queue.then(work);
     this.queue = done.catch(() => undefined);

@@ -1,0 +1,25 @@
+/** What was last heard of a stream's lead: its last minute, which is drawn. */
+
+const KEPT_S = 60;
+
+export class Heard {
+  /** @param {number} fsHz 0 where nothing is listened to @param {string} lead its name */
+  constructor(fsHz = 0, lead = "") {
+    this.fsHz = fsHz;
+    this.lead = lead;
+    this.samples = new Float64Array(0);
+    this.first = 0; // number of the first of them in the stream
+    this.on = fsHz > 0; // whether more may come
+  }
+
+  /** Add samples, and let the oldest go. @param {Float64Array} fresh millivolt */
+  add(fresh) {
+    const most = KEPT_S * this.fsHz;
+    const old = this.samples.subarray(Math.max(this.samples.length + fresh.length - most, 0));
+    this.first += this.samples.length - old.length;
+    const both = new Float64Array(old.length + fresh.length);
+    both.set(old);
+    both.set(fresh, old.length);
+    this.samples = both;
+  }
+}

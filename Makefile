@@ -8,6 +8,7 @@
 # make tflite   the environment in .venv-tflite that converts graphs to TensorFlow Lite (export --tflite, and its tests)
 # make browser   Chromium (as root) and the npm packages of the browser tests
 # make flower   an environment in .venv-flower with Flower, for `ecgfed federate` and its tests
+# make docs   the site of docs/ in build/site, strictly: a broken link fails; its packages are in .venv-docs
 # make mcu   gcc, clang, the cross compiler for ARM and QEMU (as root), for the tests of the C sources
 # make audit   the known vulnerabilities of what is installed
 PYTHON ?= python3
@@ -32,12 +33,14 @@ INSTALLED := $(VENV)/installed-$(TORCH)
 ASKED := -c constraints/$(TORCH).txt -e '.[all,dev]'
 endif
 
+SPELLED := README.md CHANGELOG.md CITATION.cff CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md .github benchmarks cli containers docs ecgfed examples
+
 DEMO ?= demo
 CASES ?= 2000
 SEED ?= 0
 FUZZ_JSON ?= build/fuzz.json
 
-.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower clean
+.PHONY: install lint types unit slow test demo fuzz format oldest newest lock audit browser mcu tflite flower lock-flower docs lock-docs clean
 
 install: $(INSTALLED)
 
@@ -53,6 +56,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell $(SPELLED)
 
 types: install
 	$(BIN)/mypy ecgfed cli
@@ -117,6 +121,23 @@ flower: .venv-flower/installed
 	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+# The site's generators load the registry and the application, so ecgfed is there with what training needs.
+lock-docs: install
+	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt | cat - constraints/versions.txt > $(VENV)/versions-docs.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header --extra train \
+		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
+		-c $(VENV)/versions-docs.txt --no-emit-package torch -o constraints/lock-docs.txt pyproject.toml constraints/docs.in
+
+docs: .venv-docs/installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs --quiet build --strict
+
+.venv-docs/installed: pyproject.toml constraints/lock-docs.txt constraints/lock-cpu.txt
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --require-hashes \
+		-r constraints/lock-docs.txt -r constraints/lock-cpu.txt
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
 audit: install
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints/lock-audit.txt
@@ -151,5 +172,5 @@ tflite: .venv-tflite/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite .venv-flower build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit .venv-tflite .venv-flower .venv-docs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf .import_linter_cache

@@ -50,7 +50,7 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
     Raises:
         ValueError: versions that are none, or less than two minor versions between them.
 
-    Example:
+    Examples:
         >>> @deprecated("0.2", "0.4", "ecgfed.predict")
         ... def classify(record):
         ...     "Classify a recording."

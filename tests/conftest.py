@@ -25,6 +25,7 @@ REAL_DATA = {
     "browser": "ECGFED_BROWSER",
     "mcu": "ECGFED_MCU",
     "tflite": "ECGFED_TFLITE",
+    "docs": "ECGFED_DOCS",
 }
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -179,13 +180,51 @@ def test_the_commands_of_the_formats_page_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md", "command-line.md"])
+@pytest.mark.parametrize("page", ["clinicians.md", "researchers.md", "command-line.md", "devices.md"])
 def test_a_tutorial_runs_from_its_first_command_to_its_last(page: str, tmp_path: Path) -> None:
     commands = lines_of(ROOT / "docs" / page)
     assert len(commands) >= 5
     run_all(commands, tmp_path)
     for named in re.findall(r"`(predictions/[\w.]+)`", (ROOT / "docs" / page).read_text()):
         assert (tmp_path / named).is_file(), named
+
+
+def run_snippet(snippet: str, folder: Path) -> str:
+    """Run Python in a folder, as a reader would; return what it printed."""
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_both_conventions_of_macro_f1_are_as_their_page_says(tmp_path: Path) -> None:
+    (snippet,) = blocks(ROOT / "docs" / "macro-f1.md", "python")
+    assert run_snippet(snippet, tmp_path) == "True\n"
+
+
+@pytest.mark.slow
+def test_the_page_for_devices_runs_in_its_own_order(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "devices.md"
+    run_all(lines_of(page)[:3], tmp_path)
+    (snippet,) = blocks(page, "python")
+    assert "agree with the golden vectors" in run_snippet(snippet, tmp_path)
+
+
+def test_the_commands_of_the_how_to_page_are_commands() -> None:
+    """Each is taken apart by the command line's own parser, which is not given a file to open."""
+    import typer
+    from ecgfed_cli.main import app
+
+    rows = re.findall(r"^\|.*$", (ROOT / "docs" / "how-to.md").read_text(), flags=re.MULTILINE)
+    asked = re.findall(r"`(ecgfed [^`]+)`", "\n".join(rows))
+    assert len(asked) >= 15
+    for line in asked:
+        context = typer.main.get_command(app).make_context("ecgfed", ["doctor"], resilient_parsing=True)
+        words = shlex.split(line)[1:]
+        while isinstance(context.command, typer.core.TyperGroup):
+            name = words.pop(0)
+            context = type(context)(context.command.commands[name], info_name=name, parent=context)
+        if words:
+            context.command.make_context(context.info_name, words)
 
 
 @pytest.mark.slow

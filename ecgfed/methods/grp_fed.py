@@ -1,4 +1,4 @@
-r"""GRP-FED: global-regularised personalisation (Chou et al. 2021, arXiv 2107.05327), Algorithm 1.
+r"""GRP-FED: global-regularised personalisation (Chou et al. 2021, arXiv 2108.13858), Algorithm 1.
 
 Server, each round: the loss power q follows the spread of the clients' losses and decides the weights.
 

@@ -42,7 +42,7 @@ def open_recording(
         OptionError: see there.
         MissingExtraError: see there.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.open_recording("cohort-records/demo01").read(0, 360).shape
         (1, 360)

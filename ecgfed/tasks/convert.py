@@ -119,7 +119,7 @@ def convert(
         StorageError: the disk refuses; nothing was changed.
         MissingExtraError: what reads or writes it is not installed.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.convert("cohort-records/demo01", "converted")
         Conversion('demo01': MLII, V1; 60.0 s; 71 annotations)

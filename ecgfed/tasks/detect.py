@@ -134,7 +134,7 @@ def detect(
         RecordError: a recording that cannot be read, has none of the leads, or holds no beat.
         StorageError: the disk refuses; nothing was changed.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> found = ecgfed.detect("cohort-records", "peaks")
         >>> found

@@ -175,7 +175,7 @@ def score_ec57(
         OptionError: an option that cannot be.
         RecordError: a record or an annotation that cannot be read, or no record to score.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> scores = ecgfed.score_ec57("cohort-records", "atr", start="0:30")  # a perfect annotator
         >>> scores.total.average["qrs_se"], scores.total.gross.qrs_f1

@@ -74,7 +74,7 @@ def evaluate(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> scores = ecgfed.evaluate("run", split="valid")
         >>> 0 <= scores.T_g <= 1

@@ -66,7 +66,7 @@ def export(
     Raises:
         EcgfedError: in one line, what cannot be used; BundleError where a graph answers otherwise than the model.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.export("run", "a-bundle")
         Bundle('a-bundle': fedavg, 3 patients, 12 classes)

@@ -157,7 +157,7 @@ def inspect_recording(
         StorageError: the picture could not be written.
         MissingExtraError: what reads the file or draws is not installed.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> found = ecgfed.inspect_recording("cohort-records/demo01")
         >>> found

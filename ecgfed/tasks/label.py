@@ -148,7 +148,7 @@ def label(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.label("cohort-records/demo01", force=True)
         Labelling('demo01': 71 beats in 71 groups)

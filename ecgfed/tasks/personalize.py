@@ -129,7 +129,7 @@ def personalize(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> others = ecgfed.prepare_demo("others", patients=1, minutes=2, seed=1)
         >>> ecgfed.personalize(

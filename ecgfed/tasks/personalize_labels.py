@@ -98,7 +98,7 @@ def personalize_labels(
     Raises:
         EcgfedError: in one line, what cannot be used; nothing is written.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> others = ecgfed.prepare_demo("strangers", patients=1, minutes=1, seed=2)
         >>> ecgfed.personalize_labels(

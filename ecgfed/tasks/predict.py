@@ -226,7 +226,7 @@ def predict(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.predict("bundle", "cohort-records/demo01", patient="demo01", peaks="annotated")  # doctest: +ELLIPSIS
         Predictions('demo01': 71 beats: ...)

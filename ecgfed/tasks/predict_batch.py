@@ -202,7 +202,7 @@ def predict_batch(
             recordings, files that are there already, a batch that was begun by another call, or that another process
             is at work on.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.predict_batch("cohort-records", "read", bundle="bundle")
         Batch(3 recordings: 247 beats; 0 failed)

@@ -196,7 +196,7 @@ def prepare_folder(
     Raises:
         EcgfedError: in one line, what cannot be used; of several recordings an ``UnusableError`` with its ``problems``.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.prepare_folder("cohort-records", "of-my-own", split="chronological")
         Cohort('of-my-own': 3 clients, 12 classes, 247 beats)
@@ -313,7 +313,7 @@ def prepare_demo(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.prepare_demo("a-cohort", patients=3, minutes=1)
         Cohort('a-cohort': 3 clients, 12 classes, 247 beats)
@@ -356,7 +356,7 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
     Raises:
         CohortError: it is no packed cohort.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> here = ecgfed.prepare_demo("packed", patients=3, minutes=1, pack="packed.zip")
         >>> ecgfed.unpack_cohort("packed.zip", "unpacked")

@@ -166,7 +166,7 @@ def report(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.report("cohort-records/demo01", "bundle", patient="demo01")  # doctest: +ELLIPSIS
         RecordingReport('demo01': ... beats, .../min, ... warnings)

@@ -121,7 +121,7 @@ def report_run(
     Raises:
         EcgfedError: in one line, what cannot be used.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.report_run("run")  # doctest: +ELLIPSIS
         RunReport('run': ...)

@@ -108,7 +108,7 @@ def train(
     Raises:
         EcgfedError: in one line, what cannot be used; nothing is left behind, what was there is still there.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> ecgfed.train("cohort", "a-run", method="fedavg", rounds=2, local_steps=1)
         Run('a-run': fedavg, 2 of 2 rounds)
@@ -186,7 +186,7 @@ def train_seeds(
     Raises:
         EcgfedError: as ``train``.
 
-    Example:
+    Examples:
         >>> import ecgfed
         >>> runs = ecgfed.train_seeds("cohort", [0, 1], "seeds", method="fedavg", rounds=1, local_steps=1)
         >>> ecgfed.evaluate("seeds", split="valid").std("T_g") >= 0

@@ -17,8 +17,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NAMES = ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt", "lock-flower.txt")
-LOCK, TORCH, AUDIT, TFLITE, FLOWER = (ROOT / "constraints" / name for name in NAMES)
+NAMES = ("lock.txt", "lock-cpu.txt", "lock-audit.txt", "lock-tflite.txt", "lock-flower.txt", "lock-docs.txt")
+LOCK, TORCH, AUDIT, TFLITE, FLOWER, DOCS = (ROOT / "constraints" / name for name in NAMES)
 #: Where CI and the developers run.
 HERE = {"sys_platform": "linux", "platform_machine": "x86_64", "platform_python_implementation": "CPython"}
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -47,7 +47,7 @@ def versions(python: str) -> dict[str, str]:
     return {name: given[0] for name, given in found.items()}
 
 
-@pytest.mark.parametrize("file", [LOCK, TORCH, AUDIT, TFLITE, FLOWER], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [LOCK, TORCH, AUDIT, TFLITE, FLOWER, DOCS], ids=lambda file: file.name)
 def test_every_package_has_one_version_and_its_digests(file: Path) -> None:
     for one, digests in locked(file):
         assert re.fullmatch(r"==[^=,<>]+", str(one.specifier)), one

@@ -41,7 +41,7 @@ def test_a_workflow_asks_for_targets_that_there_are() -> None:
     said = "\n".join(path.read_text("utf-8") for path in WORKFLOWS)
     targets = set(re.findall(r"^([a-z-]+)(?= [a-z-]+:|:)", MAKEFILE, re.MULTILINE))
     asked = re.findall(r"run: make (?:LOCKED=1 )?([a-z]+)", said)
-    assert asked == ["test"]
+    assert asked == ["test", "docs"]
     assert set(asked) <= targets
     versions = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["bounds"]["strategy"]["matrix"]["versions"]
     assert set(versions) <= targets
@@ -88,8 +88,9 @@ def test_pre_commit_runs_what_make_lint_runs() -> None:
     (repo,) = loaded(ROOT / ".pre-commit-config.yaml")["repos"]
     assert repo["repo"] == "local"  # the very tools of the lock, nothing fetched
     hooks = {hook["entry"].replace(" --force-exclude", "").removeprefix(".venv/bin/") for hook in repo["hooks"]}
-    recipe = re.findall(r"^\t\$\(BIN\)/(ruff .*|lint-imports.*|mypy .*)$", MAKEFILE, re.MULTILINE)
-    made = {line.removesuffix(" .").replace(" --check", "") for line in recipe if "--fix" not in line}
+    recipe = re.findall(r"^\t\$\(BIN\)/(ruff .*|lint-imports.*|codespell .*|mypy .*)$", MAKEFILE, re.MULTILINE)
+    plain = [line.removesuffix(" .").removesuffix(" $(SPELLED)") for line in recipe if "--fix" not in line]
+    made = {line.replace(" --check", "") for line in plain}
     assert hooks == made
 
 

@@ -1,0 +1,47 @@
+// Opens every page of the documentation site in headless Chromium, from files, and prints what happened as JSON.
+// node site.mjs CHROMIUM FOLDER < JSON list of pages
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+
+const [chromium, folder] = process.argv.slice(2);
+const pages = JSON.parse(readFileSync(0, "utf8"));
+const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
+const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
+const told = { errors: [], requests: [], wide: [], unlike: [], opened: 0 };
+const address = (name) => pathToFileURL(`${folder}/${name}`).href;
+
+try {
+  const some = pages.filter((_, i) => i % 8 === 0);
+  for (const [scheme, width, which] of [["light", 1280, pages], ["dark", 390, pages], ["dark", 1280, some], ["light", 390, some]]) {
+    const context = await browser.createBrowserContext(); // a reader who was never here
+    const page = await context.newPage();
+    page.on("pageerror", (error) => told.errors.push(`${page.url()}: ${error}`));
+    page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || told.requests.push(request.url()));
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.setViewport({ width, height: 900 });
+    for (const name of which) {
+      await page.goto(address(name));
+      const seen = await page.evaluate(() => ({
+        wide: document.documentElement.scrollWidth,
+        scheme: document.body.getAttribute("data-md-color-scheme"),
+      }));
+      if (seen.wide > width) told.wide.push(`${name}: ${seen.wide} of ${width}`);
+      if (seen.scheme !== { light: "default", dark: "slate" }[scheme]) told.unlike.push(`${name}: ${seen.scheme} for ${scheme}`);
+      told.opened += 1;
+    }
+    await context.close();
+  }
+
+  // The search finds a word, from a file.
+  const page = await browser.newPage();
+  page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || told.requests.push(request.url()));
+  await page.setViewport({ width: 1280, height: 900 });
+  await page.goto(address("index.html"));
+  await page.type(".md-search__input", "hypernetwork");
+  await page.waitForSelector(".md-search-result__item a", { timeout: 20000 });
+  told.found = await page.$$eval(".md-search-result__item a", (all) => all.map((one) => one.getAttribute("href")));
+} finally {
+  await browser.close();
+}
+process.stdout.write(JSON.stringify(told));

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -90,10 +91,11 @@ def server_command(
     _require()
     from ecgfed.network.federate import Listening, prepare_server, run_server
     from ecgfed.network.policy import Policy
+    from ecgfed.network.server_folder import Asked
 
-    asked = _asked(
+    asked = Asked(
         sites=sites,
-        set_=set_,
+        settings=settings_of(set_),
         method=method,
         rounds=rounds,
         passes=passes,
@@ -105,11 +107,8 @@ def server_command(
         rr=rr,
         transport=transport,
         eval_every=eval_every,
-        aggregation=aggregation,
-        dp_clip=dp_clip,
-        dp_noise=dp_noise,
-        dp_at=dp_at,
     )
+    asked = _protected(asked, aggregation, dp_clip, dp_noise, dp_at)
     policy = Policy(min_sites, wait)
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
@@ -237,10 +236,11 @@ def try_command(
     """Try a federation on this machine: certificates, keys, sites, a run, scores and a bundle at each site."""
     _require()
     from ecgfed.network.federate import try_federation
+    from ecgfed.network.server_folder import Asked
 
-    asked = _asked(
+    asked = Asked(
         sites=sites,
-        set_=set_,
+        settings=settings_of(set_),
         method=method,
         rounds=rounds,
         local_epochs=local_epochs,
@@ -250,11 +250,8 @@ def try_command(
         seed=seed,
         rr=rr,
         transport=transport,
-        aggregation=aggregation,
-        dp_clip=dp_clip,
-        dp_noise=dp_noise,
-        dp_at=dp_at,
     )
+    asked = _protected(asked, aggregation, dp_clip, dp_noise, dp_at)
     _run(
         lambda watch, asked_to_stop: try_federation(
             cohort, out, asked, overwrite=overwrite, watch=watch, should_stop=asked_to_stop
@@ -271,11 +268,17 @@ def _require() -> None:
         require(package, "ecgfed federate")
 
 
-def _asked(set_: list[str] | None, **given: Any) -> "Asked":
-    """Return what was asked for; an option that was not given is what ``Asked`` takes without it."""
-    from ecgfed.network.server_folder import Asked
-
-    return Asked(settings=settings_of(set_), **{name: value for name, value in given.items() if value is not None})
+def _protected(
+    asked: "Asked", aggregation: str | None, clip: float | None, noise: float | None, at: str | None
+) -> "Asked":
+    """Return what was asked for with these options; one that was not given is what ``Asked`` takes without it."""
+    return replace(
+        asked,
+        aggregation=asked.aggregation if aggregation is None else aggregation,
+        dp_clip=asked.dp_clip if clip is None else clip,
+        dp_noise=asked.dp_noise if noise is None else noise,
+        dp_at=asked.dp_at if at is None else at,
+    )
 
 
 def _run(

@@ -113,13 +113,18 @@ lock-flower: install
 		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \
 		-c $(VENV)/versions-flower.txt --no-emit-package torch -o constraints/lock-flower.txt pyproject.toml
 
+# An environment of its own ($(1)) with ecgfed and what a lock ($(2)) names.
+define environment
+test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --require-hashes \
+		-r constraints/$(2).txt -r constraints/lock-cpu.txt
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+endef
+
 flower: .venv-flower/installed
 .venv-flower/installed: pyproject.toml constraints/lock-flower.txt constraints/lock-cpu.txt
-	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
-	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --require-hashes \
-		-r constraints/lock-flower.txt -r constraints/lock-cpu.txt
-	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $@
+	$(call environment,.venv-flower,lock-flower)
 
 # The site's generators load the registry and the application, so ecgfed is there with what training needs.
 lock-docs: install
@@ -132,11 +137,7 @@ docs: .venv-docs/installed
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs --quiet build --strict
 
 .venv-docs/installed: pyproject.toml constraints/lock-docs.txt constraints/lock-cpu.txt
-	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $(INDEX) --require-hashes \
-		-r constraints/lock-docs.txt -r constraints/lock-cpu.txt
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $@
+	$(call environment,.venv-docs,lock-docs)
 
 audit: install
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from ecgfed_cli.main import app
 from ecgfed_cli.synopses import SYNOPSES
+from tables import table
 
 NAME = "ecgfed"
 
@@ -48,7 +49,7 @@ def _page(path: tuple[str, ...], context: Any) -> str:
             (f"[`{NAME} {name} {one}`]({'-'.join((*path, one))}.md)", SYNOPSES.get(f"{name} {one}", ("", ""))[0])
             for one in command.list_commands(context)
         ]
-        return "\n\n".join([*parts, _table(("command", "what it does"), rows)]) + "\n"
+        return "\n\n".join([*parts, table(("command", "what it does"), rows)]) + "\n"
     usage = command.get_usage(context).removeprefix("Usage: ")
     parts.append(f"```text\n{' '.join(usage.split())}\n```")
     if example:
@@ -58,7 +59,7 @@ def _page(path: tuple[str, ...], context: Any) -> str:
         records = [one.get_help_record(context) for one in command.params if one.param_type_name == kind]
         rows = [(f"`{names}`", _prose(meaning)) for names, meaning in filter(None, records)]
         if rows:
-            parts += [f"## {title}", _table((title[:-1].lower(), "meaning"), rows)]
+            parts += [f"## {title}", table((title[:-1].lower(), "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -68,8 +69,3 @@ def _prose(text: str) -> str:
     safe = "\n\n".join(one for one in paragraphs if one)
     safe = re.sub(r"([*_<>\[\]])", r"\\\1", safe)
     return re.sub(r"(?<![\w-])(--[a-z][a-z0-9-]*)", r"`\1`", safe)
-
-
-def _table(heads: tuple[str, str], rows: list[tuple[str, str]]) -> str:
-    cells = [[cell.replace("|", "\\|").replace("\n\n", "<br>") for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ("---", "---"), *cells))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from equations import with_equations
 from repository import DOCS, ROOT
+from tables import table
 
 from ecgfed.federation.about import About, about_method
 from ecgfed.methods.base import Method
@@ -42,7 +43,7 @@ def _page(about: About, kind: type[Method], tables: Sequence[tuple[str, list[str
         _bytes(about),
         "## Settings",
         "`--set NAME=VALUE` on the command line, `[set]` in a TOML file.",
-        _table(("setting", "default", "allowed", "meaning"), [_setting(one) for one in about.settings]),
+        table(("setting", "default", "allowed", "meaning"), [_setting(one) for one in about.settings]),
         *_results(about, tables),
     ]
     return "\n\n".join(parts) + "\n"
@@ -77,7 +78,7 @@ def _travels(about: About) -> str:
     up += [("a client sends back", what, "", "always") for what in BESIDE.values()]
     kept = [("a client keeps", one.what, f"the server knows it: {_KNOWN[one.known]}", _when(one)) for one in card.keeps]
     rows = down + up + (kept or [("a client keeps", "nothing but its recordings", "", "always")])
-    return _table(("which way", "what", "whose", "when"), list(dict.fromkeys(rows)))
+    return table(("which way", "what", "whose", "when"), list(dict.fromkeys(rows)))
 
 
 def _bytes(about: About) -> str:
@@ -88,7 +89,7 @@ def _bytes(about: About) -> str:
     ]
     return (
         "Bytes of a client's round, with the default net, 12 classes and the method's own settings. A local step on 64 "
-        f"beats takes {cost.step_flops / 1e6:,.0f} million operations.\n\n" + _table(("bytes", "down", "up"), rows)
+        f"beats takes {cost.step_flops / 1e6:,.0f} million operations.\n\n" + table(("bytes", "down", "up"), rows)
     )
 
 
@@ -128,8 +129,3 @@ def result_tables(text: str) -> list[tuple[str, list[str]]]:
         for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]
         for table in re.findall(r"(?:^\|.*\n?)+", section, flags=re.MULTILINE)
     ]
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *cells))

@@ -131,8 +131,8 @@ def local_update(said: Round) -> str:
         text(566, 287, "moves the own extractor alone; stays", size=12, colour=GREY),
         arrow(247, 238, 388, 192, OWN, dashed=True),
         arrow(247, 112, 388, 156, COMMON, dashed=True),
-        text(330, 137, "f^g, of θ_F as received", size=12, colour=COMMON),
-        text(330, 226, "f^l", size=12, colour=OWN),
+        text(352, 134, "f^g, of θ_F as received", size=12, colour=COMMON),
+        text(345, 229, "f^l", size=12, colour=OWN),
         *box(390, 146, 130, 56, THIRD, "discriminator D", "global or own?"),
         arrow(520, 174, 560, 174, THIRD),
         text(
@@ -205,7 +205,7 @@ def server(said: Round) -> str:
     foot = 44 + 30 * len(rows) + 16
     rate, round_, rounds = said["settings"]["server_lr"], said["round"], said["rounds"]
     said_below = (
-        f"Adam's rate is {rate:g} in the first round and falls along half a cosine; this is round {round_} of {rounds}."
+        f"Adam's rate begins at {rate:g} and falls along half a cosine; this is round {round_} of {rounds}."
     )
     shapes.append(text(LEFT - 80, foot, said_below, size=12, colour=GREY))
     return card(

@@ -86,7 +86,7 @@ class Inspection:
         )
         said = "".join(f"<li>{html.escape(finding.text)}</li>" for finding in self.findings)
         caption = f"<caption>{html.escape(self.recording.name)}</caption>"
-        head = "<tr><th>lead</th><th>usable</th><th></th><th>amiss</th></tr>"
+        head = "<tr><th>lead</th><th>usable</th><th>share</th><th>amiss</th></tr>"
         return f"<table>{caption}{head}{rows}</table>{f'<ul>{said}</ul>' if said else ''}"
 
     def draw(self, at: float | str | None = None, *, form: str = "png") -> Picture:

@@ -204,9 +204,7 @@ def server(said: Round) -> str:
         ]
     foot = 44 + 30 * len(rows) + 16
     rate, round_, rounds = said["settings"]["server_lr"], said["round"], said["rounds"]
-    said_below = (
-        f"Adam's rate begins at {rate:g} and falls along half a cosine; this is round {round_} of {rounds}."
-    )
+    said_below = f"Adam's rate begins at {rate:g} and falls along half a cosine; this is round {round_} of {rounds}."
     shapes.append(text(LEFT - 80, foot, said_below, size=12, colour=GREY))
     return card(
         "How far the weighted mean of the clients' models lies, and how far the server steps", foot + 16, shapes

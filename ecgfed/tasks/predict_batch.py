@@ -310,11 +310,11 @@ def _targets(one: _Asked, strip: bool) -> list[Path]:
 def _in_the_way(asked: Sequence[_Asked]) -> dict[Path, EcgfedError]:
     """Return what is wrong with recordings whose predictions would be written over those of another one."""
     wrong: dict[Path, EcgfedError] = dict(doubled([one.path for one in asked]))
-    taken: dict[Path, Path] = {}
+    taken: dict[str, Path] = {}  # by names without case: Windows and macOS tell none apart
     for one in asked:
         if one.path in wrong:
             continue
-        first = taken.setdefault(_targets(one, False)[0], one.path)
+        first = taken.setdefault(str(_targets(one, False)[0]).casefold(), one.path)
         if first != one.path:
             found = f"has the name of {first}, whose predictions it would replace"
             wrong[one.path] = RecordError(one.path, found, "another name, or another --out")

@@ -30,7 +30,19 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 OLD = ROOT / "tests" / "data" / "version-0.1"
 #: What the repository holds of its own; the rest of a working folder is somebody's data.
-SOURCES = (".ci", ".github", "benchmarks", "cli", "constraints", "containers", "docs", "ecgfed", "examples", "tests")
+SOURCES = (
+    ".ci",
+    ".github",
+    "benchmarks",
+    "changelog.d",
+    "cli",
+    "constraints",
+    "containers",
+    "docs",
+    "ecgfed",
+    "examples",
+    "tests",
+)
 FILES = (
     *("pyproject.toml", "MANIFEST.in", "Makefile", "mkdocs.yml", ".pre-commit-config.yaml", "LICENSE", "CITATION.cff"),
     *("README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),

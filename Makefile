@@ -33,7 +33,7 @@ INSTALLED := $(VENV)/installed-$(TORCH)
 ASKED := -c constraints/$(TORCH).txt -e '.[all,dev]'
 endif
 
-SPELLED := README.md CHANGELOG.md CITATION.cff CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md .github benchmarks cli containers docs ecgfed examples
+SPELLED := README.md CHANGELOG.md changelog.d CITATION.cff CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md .github benchmarks cli containers docs ecgfed examples
 
 DEMO ?= demo
 CASES ?= 2000

@@ -298,7 +298,8 @@ def _asked(records: Sequence[Path | str], out: Path, annotator: str) -> list[_As
                 relative = path.relative_to(given)
                 found.setdefault(path, _Asked(path, relative.as_posix(), out / relative.parent))
     if not found:
-        raise RecordError(", ".join(map(str, records)) or "RECORDS", "holds no recording", "one or more", "check it")
+        where = ", ".join(map(str, records)) or "RECORDS"
+        raise RecordError(where, "holds no recording", "one or more", "check the path")
     return list(found.values())
 
 

@@ -149,7 +149,7 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
 def test_what_is_tried_here_is_all_that_the_repository_holds() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     own = {name.partition("/")[0] for name in listed.split("\0") if name}
-    assert own - {".gitignore"} == {*SOURCES, *FILES}
+    assert own - {".gitignore", ".gitattributes"} == {*SOURCES, *FILES}
 
 
 def test_the_source_distribution_is_the_repository(built: Path, sources: Path) -> None:

@@ -33,7 +33,7 @@ INSTALLED := $(VENV)/installed-$(TORCH)
 ASKED := -c constraints/$(TORCH).txt -e '.[all,dev]'
 endif
 
-SPELLED := README.md CHANGELOG.md CITATION.cff CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md .github benchmarks cli containers docs ecgfed examples
+SPELLED := README.md CHANGELOG.md changelog.d CITATION.cff CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md .github benchmarks cli containers docs ecgfed examples
 
 DEMO ?= demo
 CASES ?= 2000
@@ -107,7 +107,7 @@ lock: install
 # Flower asks for older versions of typer and rich than everybody else gets: an environment and a lock of its own.
 lock-flower: install
 	sed -n 's/^\(torch==[^ ;]*\).*/\1/p' constraints/lock-cpu.txt > $(VENV)/versions-flower.txt
-	grep -vE '^(typer|rich|uv)==' constraints/versions.txt | cat - constraints/flower.in >> $(VENV)/versions-flower.txt
+	grep -vE '^(typer|rich|uv|check-jsonschema)==' constraints/versions.txt | cat - constraints/flower.in >> $(VENV)/versions-flower.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header \
 		--extra records --extra train --extra sign --extra dev --extra flower \
 		$(INDEX) $(foreach place,$(PIP_FIND_LINKS),--find-links $(place)) \

@@ -84,7 +84,8 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     )
     meta = cohort.meta
     if meta.get("without_lead"):
-        note(f"Left out for want of lead {' or '.join(cohort.leads)}: {', '.join(meta['without_lead'])}.", quiet=False)
+        leads, records = " or ".join(cohort.leads), ", ".join(meta["without_lead"])
+        note(f"Left out, since they have no lead {leads}: {records}.", quiet=False)
     _print_other_names(cohort)
     if meta.get("counts_checked"):
         note("The counts are the published database's.", quiet=False)

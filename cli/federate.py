@@ -10,6 +10,7 @@ import typer
 
 from ecgfed.errors import OptionError
 from ecgfed.extras import require
+from ecgfed.system import needs_forks
 
 from .complete import method_names
 from .options import settings_of
@@ -264,6 +265,7 @@ def try_command(
 
 
 def _require() -> None:
+    needs_forks("ecgfed federate")
     for package in ("flwr", "torch"):
         require(package, "ecgfed federate")
 

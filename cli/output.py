@@ -58,8 +58,16 @@ WorkersOption = Annotated[
 
 
 def print_json(value: object) -> None:
-    """Print a JSON object for a script; what is no number becomes null, and what a terminal would obey is escaped."""
-    sys.stdout.write(safe_json(json.dumps(_finite(value), indent=1, allow_nan=False, ensure_ascii=False)) + "\n")
+    """Print a JSON object for a script; what is no number becomes null, and what a terminal would obey is escaped.
+
+    What the output's encoding cannot write (a redirected one on Windows) is escaped too, as JSON escapes.
+    """
+    text = safe_json(json.dumps(_finite(value), indent=1, allow_nan=False, ensure_ascii=False))
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text), indent=1)
+    sys.stdout.write(text + "\n")
 
 
 def _finite(value: object) -> object:

@@ -8,7 +8,7 @@ scores, a bundle, predictions. Everything is loaded when it is first used. Resea
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from ecgfed.beats.labels import LabelMap

@@ -11,6 +11,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from ecgfed import system
+
 #: So many files are forced to the disk at once: a file system takes them in one transaction, and not one in each.
 _TOGETHER = 8
 #: What a file system says that cannot force a folder to the disk, or whose folder may be written and not read.
@@ -22,7 +24,7 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 
 def sync_file(path: Path) -> None:
     """Force a file's bytes to the disk; raises OSError."""
-    _sync(path, os.O_RDONLY)
+    system.sync_file(path)
 
 
 def sync_folder(path: Path) -> None:
@@ -31,18 +33,10 @@ def sync_folder(path: Path) -> None:
     A file system that knows no such thing (some of a network) is taken at its word: it keeps them as it can.
     """
     try:
-        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+        system.sync_folder(path)
     except OSError as problem:
         if problem.errno not in _CANNOT:
             raise
-
-
-def _sync(path: Path, flags: int) -> None:
-    handle = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def sync_files(paths: Sequence[Path]) -> None:
@@ -128,6 +122,8 @@ def _renameat2(one: bytes, other: bytes) -> int:
         ctypes.c_uint(_EXCHANGE),
     )
     library = _c_library()
+    if library is None:
+        return errno.ENOSYS
     number = _RENAMEAT2.get(platform.machine()) if ctypes.sizeof(ctypes.c_void_p) == 8 else None
     if hasattr(library, "renameat2"):
         result = library.renameat2(*arguments)
@@ -139,5 +135,8 @@ def _renameat2(one: bytes, other: bytes) -> int:
 
 
 @cache
-def _c_library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+def _c_library() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(None, use_errno=True)
+    except TypeError:  # Windows has no library without a name, and nothing that exchanges two names
+        return None

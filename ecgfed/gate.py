@@ -23,7 +23,10 @@ MAX_DEPTH, MAX_VALUES, MAX_DIGITS = 32, 8_000_000, 20
 MAX_NAME_BYTES = 200
 #: A compressed file may hold so many numbers, and so many more for each of its bytes: an ECG never shrinks so far.
 FREE_NUMBERS, NUMBERS_A_BYTE = 2**23, 32
-_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+_RESERVED = {
+    *("con", "prn", "aux", "nul", "conin$", "conout$"),
+    *(f"{port}{number}" for port in ("com", "lpt") for number in "0123456789¹²³"),
+}
 _FORBIDDEN = '/\\<>:"|?*'
 
 
@@ -140,7 +143,15 @@ def name_fault(name: object) -> str:
         return f"holds {found}"
     if name[0] in ". " or name[-1] in ". ":
         return "begins with a dot or a blank, or ends in one"
-    return "is a device's" if name.split(".")[0].casefold() in _RESERVED else ""
+    return "is a device's" if is_device(name) else ""
+
+
+def is_device(name: str) -> bool:
+    """Return whether Windows takes a name, whatever its ending, for a device: ``con``, ``NUL.hea``, ``com1.txt``.
+
+    Source: https://learn.microsoft.com/windows/win32/fileio/naming-a-file
+    """
+    return name.split(".")[0].rstrip(" ").casefold() in _RESERVED
 
 
 def check_name(name: object, what: str, where: object, error: type[EcgfedError]) -> str:

@@ -1,4 +1,4 @@
-"""One process at a time writes into a folder: a lock file beside it, held by ``flock``.
+"""One process at a time writes into a folder: a lock file beside it, which the system holds (``ecgfed.system``).
 
 The system frees such a lock when its holder ends, however it ends, so a lock file that a kill left locks nobody out. It
 stands beside the folder, since the folder itself may be exchanged for another one; where nothing may be written there,
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ecgfed import system
 from ecgfed.durable import hidden, make_folder, remove_empty
 from ecgfed.errors import StorageError
 
@@ -65,16 +66,10 @@ class _Lock:
 
     def release(self) -> None:
         """Take the lock's name away, unless others share it, and let go."""
-        import fcntl
-
         if os.getpid() != self.owner:  # a fork of the holder, which has closed it already
             return
-        with contextlib.suppress(OSError):
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(self.handle, self.place):
-                self.place.unlink()
         _held.discard(self.handle)
-        os.close(self.handle)
+        system.take_away(self.handle, self.place)
 
 
 def _lock_of(path: Path, real: Path, *, shared: bool, until: float) -> tuple[_Lock | None, list[Path]]:
@@ -101,14 +96,11 @@ def _lock_of(path: Path, real: Path, *, shared: bool, until: float) -> tuple[_Lo
 
 def _take(path: Path, place: Path, *, shared: bool, until: float) -> int:
     """Return the handle of the lock file, locked; raises HeldError, OSError."""
-    import fcntl
-
-    kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
     while True:
         handle = _open(place)
         try:
-            fcntl.flock(handle, kind)
-            if _is_at(handle, place):
+            system.lock(handle, shared=shared)
+            if system.is_at(handle, place):
                 _sign(handle)
                 return handle
         except OSError as problem:
@@ -125,7 +117,7 @@ def _take(path: Path, place: Path, *, shared: bool, until: float) -> int:
 
 
 def _open(place: Path) -> int:
-    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    flags = system.ALWAYS | system.NO_LINK | system.NO_WAIT
     try:
         handle = os.open(place, os.O_RDWR | os.O_CREAT | flags, 0o666)
     except PermissionError:  # somebody else's lock file: it can be locked all the same
@@ -136,26 +128,18 @@ def _open(place: Path) -> int:
     return handle
 
 
-def _is_at(handle: int, place: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), place.stat(follow_symlinks=False))
-    except FileNotFoundError:
-        return False
-
-
 def _sign(handle: int) -> None:
     """Say in the lock file who holds it, for who comes next."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     text = json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": now})
     with contextlib.suppress(OSError):
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, text.encode(), 0)
+        system.write_anew(handle, text.encode())
 
 
 def _holder(handle: int) -> str:
     """Say who holds a lock; what does not look like what ``_sign`` writes is not repeated."""
     try:
-        told = json.loads(os.pread(handle, 1000, 0))
+        told = json.loads(system.read_from_start(handle, 1000))
         process, host, since = told["process"], str(told["host"]), str(told["since"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "another process"

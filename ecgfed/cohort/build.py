@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed import __version__
+from ecgfed import __version__, system
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
@@ -251,7 +251,7 @@ def build_cohort(
     version = options.beats.rr_version
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
         build = _Build(options, writer)
-        read = _read_all(sources, options, folder, workers or len(os.sched_getaffinity(0)), watching)
+        read = _read_all(sources, options, folder, workers or system.cores(), watching)
         for source in sources:
             parts = []
             for _ in source.records:

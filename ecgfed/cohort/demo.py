@@ -344,7 +344,7 @@ def _write_patient(folder: Path, seed: int, number: int, seconds: float) -> str:
     base = folder / patient.name
     base.with_suffix(".dat").write_bytes(_signal_bytes(digital))
     base.with_suffix(".atr").write_bytes(_annotation_bytes(np.rint(r_s * FS_HZ).astype(np.int64), symbols))
-    base.with_suffix(".hea").write_text(_header_text(patient, digital, seed), encoding="ascii")
+    base.with_suffix(".hea").write_bytes(_header_text(patient, digital, seed).encode("ascii"))
     return patient.name
 
 

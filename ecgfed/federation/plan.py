@@ -1,12 +1,12 @@
 """What a training run does, in numbers: rounds, local work, participants, seeds."""
 
 import math
-import os
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed import system
 from ecgfed.cohort.cohort import LEAVE_OUT
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
@@ -170,4 +170,4 @@ def worker_count(workers: int | None) -> int:
 
 def available_cores() -> int:
     """Return the processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return system.cores()

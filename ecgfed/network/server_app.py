@@ -21,7 +21,7 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Run the federation from where its folder stands."""
     folder, problem = Path(os.environ[SERVER]), ""
-    with (folder / TOLD).open("a", buffering=1) as stream:
+    with (folder / TOLD).open("a", buffering=1, encoding="utf-8") as stream:
 
         def say(line: str) -> None:
             stream.write(safe_text(line) + "\n")

@@ -159,7 +159,7 @@ def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Ro
         if not roster.agrees(node, hello):
             raise NetworkError(
                 folder,
-                f"its run was begun with other sites, patients or counts than say hello now (site {names[node]})",
+                f"its run was begun with other sites, or with other patients or counts of site {names[node]}",
                 "the same cohorts",
                 "put them back, or begin in a new folder",
             )

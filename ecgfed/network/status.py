@@ -93,7 +93,7 @@ def _server(folder: Path) -> Status:
                 many = last_of if len(rounds) > 1 else f"round {rounds[0]}"
                 why = history[rounds[-1] - 1]["left_out"][name]
                 lines.append(f"Site {name} took no part in {many}: it {why}.")
-    if (folder / TOLD).is_file() and (said := (folder / TOLD).read_text(errors="replace").splitlines()):
+    if (folder / TOLD).is_file() and (said := (folder / TOLD).read_text("utf-8", errors="replace").splitlines()):
         lines.append(f"Last said: {said[-1]}")
     if (folder / RESULT).is_file():
         result = read_json(folder / RESULT, StorageError)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ecgfed import system
 from ecgfed.errors import OptionError
 from ecgfed.files import replacing_file
 from ecgfed.text import cell_text, safe_cell
@@ -83,9 +84,9 @@ def writing_key(key: Path | None, rows: Iterable[KeyRow]) -> Iterator[None]:
     writer.writerow(COLUMNS)
     writer.writerows((row.id, safe_cell(row.patient), safe_cell(row.record)) for row in rows)
     with replacing_file(key) as partial:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | system.NO_LINK, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
-            os.fchmod(stream.fileno(), 0o600)  # a file of that name may have been there
+            system.for_owner_alone(stream.fileno())  # a file of that name may have been there
             stream.write(text.getvalue().encode("utf-8", "surrogateescape"))
             stream.flush()
             os.fsync(stream.fileno())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError, StorageError
 from ecgfed.extras import require
+from ecgfed.gate import is_device
 from ecgfed.record.recording import Annotation, Recording, spans
 from ecgfed.record.wfdb_files import read_annotation_file, read_recording
 from ecgfed.record.wfdb_marks import SYMBOLS
@@ -55,8 +56,9 @@ class WrittenLead:
 
 
 def record_name(name: str) -> str:
-    """Return a name as WFDB allows one: letters, digits, hyphens and underscores (header(5))."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name) or "record"
+    """Return a name as WFDB allows one: letters, digits, hyphens and underscores (header(5)); no device of Windows."""
+    made = re.sub(r"[^A-Za-z0-9_-]", "_", name) or "record"
+    return f"{made}_" if is_device(made) else made
 
 
 def choose_gain(signal_mv: NDArray[np.float64]) -> tuple[float, int]:
@@ -161,6 +163,7 @@ def record_bytes(
             folder = Path(temporary)
             written = _write(recording, name, folder)
             files = {suffix: (folder / f"{name}.{suffix}").read_bytes() for suffix in ("hea", "dat")}
+            files["hea"] = files["hea"].replace(b"\r\n", b"\n")  # the package ends lines as the system does
             if annotation is not None:
                 files["atr"] = _annotation_read_back(annotation, recording, folder / f"{name}.atr")
     except (OSError, ValueError) as problem:

@@ -1,6 +1,6 @@
 """What ``prepare`` and ``convert`` share where names leave: new ids, and the key that says who is who."""
 
-import fcntl
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +10,7 @@ from pathlib import Path
 from ecgfed.cohort.anonymous import key_rows, new_ids, renumbered
 from ecgfed.cohort.build import PrepareOptions, Source
 from ecgfed.errors import OptionError, StorageError
+from ecgfed.locks import locked
 from ecgfed.record.key_table import KeyRow, check_key, id_number, new_id, read_key
 
 
@@ -82,12 +83,9 @@ def _alone(key: Path | None) -> Iterator[None]:
     if key is None:
         yield
         return
-    folder = os.open(key.resolve().parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    real = key.resolve()
+    with locked(real.with_name(f"{real.name}.turn"), wait_s=math.inf):  # the key's own lock is for who writes it
         yield
-    finally:
-        os.close(folder)
 
 
 def _reserved(out: Path, known: list[KeyRow], path: str) -> Iterator[tuple[str, list[KeyRow]]]:

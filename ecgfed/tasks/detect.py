@@ -150,7 +150,7 @@ def detect(
     targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in asked]
     if targets is not None:
         check_free(targets, overwrite=overwrite)
-        if len(set(targets)) < len(targets):
+        if len({str(target).casefold() for target in targets}) < len(targets):
             raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
     found: list[RecordPeaks] = []
     read: list[Path] = []

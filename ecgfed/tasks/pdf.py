@@ -19,7 +19,8 @@ def find_browser() -> Path:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
         names = ", ".join(BROWSERS[:3])
-        raise OptionError("--pdf", "no browser that prints", f"{names} on PATH", "or print the page from any browser")
+        action = "or print the page from any browser"
+        raise OptionError("--pdf", "finds no browser that prints", f"{names} on PATH", action)
     return Path(found)
 
 

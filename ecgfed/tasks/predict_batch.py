@@ -298,7 +298,8 @@ def _asked(records: Sequence[Path | str], out: Path, annotator: str) -> list[_As
                 relative = path.relative_to(given)
                 found.setdefault(path, _Asked(path, relative.as_posix(), out / relative.parent))
     if not found:
-        raise RecordError(", ".join(map(str, records)) or "RECORDS", "holds no recording", "one or more", "check it")
+        where = ", ".join(map(str, records)) or "RECORDS"
+        raise RecordError(where, "holds no recording", "one or more", "check the path")
     return list(found.values())
 
 
@@ -310,11 +311,11 @@ def _targets(one: _Asked, strip: bool) -> list[Path]:
 def _in_the_way(asked: Sequence[_Asked]) -> dict[Path, EcgfedError]:
     """Return what is wrong with recordings whose predictions would be written over those of another one."""
     wrong: dict[Path, EcgfedError] = dict(doubled([one.path for one in asked]))
-    taken: dict[Path, Path] = {}
+    taken: dict[str, Path] = {}  # by names without case: Windows and macOS tell none apart
     for one in asked:
         if one.path in wrong:
             continue
-        first = taken.setdefault(_targets(one, False)[0], one.path)
+        first = taken.setdefault(str(_targets(one, False)[0]).casefold(), one.path)
         if first != one.path:
             found = f"has the name of {first}, whose predictions it would replace"
             wrong[one.path] = RecordError(one.path, found, "another name, or another --out")

@@ -35,8 +35,8 @@ def bundle_and_records(given: Sequence[Path], bundle: Path | None) -> tuple[Path
             raise OptionError("RECORD", "is missing", "a recording, or a folder of them", f"{first} is a bundle")
         return first, rest
     if bundle is None and len(given) > 1 and not _may_be_read(first):
-        expected = "a bundle made by 'ecgfed export' or a recording"
-        raise OptionError("BUNDLE", f"{first} is neither", expected, "check the path")
+        expected = "a bundle made by 'ecgfed export', or a recording's file"
+        raise OptionError("BUNDLE", f"{first} is neither a bundle nor a recording", expected, "check the path")
     return bundle, list(given)
 
 

@@ -323,7 +323,7 @@ def test_some_real_records(ecgfed: Run, mitdb: Path, tmp_path: Path) -> None:
     arguments = ("--source", tmp_path / "in", "--out", tmp_path / "c", *SERIAL)
     said = ecgfed("prepare", "mitbih", *arguments)
     assert "2 clients, 12 classes, 6,052 beats" in said.out  # 1,953 and 1,963 + 2,136
-    assert "Left out for want of lead MLII: 102." in said.out
+    assert "Left out, since they have no lead MLII: 102." in said.out
     assert "published database's" not in said.out
     assert "ecgfed: note: clients with one class only: 115" in notes(said)
     assert not any("not the published" in line for line in said.error_lines)

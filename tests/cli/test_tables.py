@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,16 @@ def test_an_ascii_terminal(tmp_path: Path) -> None:
     said = subprocess.run([ECGFED, "runs", "list", tmp_path], capture_output=True, env=environment, check=False)
     assert said.returncode == 0, said.stderr
     assert b"\\u03bc" in said.stdout
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_json_is_json_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A redirected output on Windows is no UTF-8, and a name that it cannot write must not break the document."""
+    from ecgfed_cli import output
+
+    told = {"patient": "Müller \x81 심 😀"}
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    monkeypatch.setattr(sys, "stdout", stream)
+    output.print_json(told)
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue().decode(encoding)) == told  # type: ignore[attr-defined]

@@ -25,12 +25,26 @@ import typer
 import wfdb
 from record_files import edf_bytes
 
+import ecgfed
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
 OLD = ROOT / "tests" / "data" / "version-0.1"
 #: What the repository holds of its own; the rest of a working folder is somebody's data.
-SOURCES = (".ci", ".github", "benchmarks", "cli", "constraints", "containers", "docs", "ecgfed", "examples", "tests")
+SOURCES = (
+    ".ci",
+    ".github",
+    "benchmarks",
+    "changelog.d",
+    "cli",
+    "constraints",
+    "containers",
+    "docs",
+    "ecgfed",
+    "examples",
+    "tests",
+)
 FILES = (
     *("pyproject.toml", "MANIFEST.in", "Makefile", "mkdocs.yml", ".pre-commit-config.yaml", "LICENSE", "CITATION.cff"),
     *("README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
@@ -135,7 +149,7 @@ def test_the_wheel_says_what_it_is(built: Path) -> None:
 def test_what_is_tried_here_is_all_that_the_repository_holds() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     own = {name.partition("/")[0] for name in listed.split("\0") if name}
-    assert own - {".gitignore"} == {*SOURCES, *FILES}
+    assert own - {".gitignore", ".gitattributes"} == {*SOURCES, *FILES}
 
 
 def test_the_source_distribution_is_the_repository(built: Path, sources: Path) -> None:
@@ -237,6 +251,7 @@ def test_the_base_is_light(base: Environment) -> None:
 
 #: Commands that the base runs, on the recordings above: how they end, and what they write.
 RUNS = {
+    "predict": ("predict", "demo01.csv", "--out", "out"),  # the model in the package
     "predict csv": ("predict", OLD / "bundle", "demo01.csv", "--force", "--patient", "demo01", "--out", "out"),
     "predict npz": ("predict", OLD / "bundle", "arrays.npz", "--force", "--patient", "demo01", "--out", "out"),
     "predict annotated": ("predict", OLD / "bundle", "demo01.csv", "--force", "--peaks", "annotated", "--out", "out"),
@@ -259,6 +274,23 @@ def test_the_base_runs(base: Environment, recordings: Path, tmp_path: Path, name
     done = base.ecgfed(*RUNS[name], cwd=folder)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert done.stdout.strip()
+
+
+def test_the_source_distribution_installs_and_predicts(
+    base: Environment, built: Path, recordings: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "venv"
+    assert uv("venv", "--python", sys.executable, path).returncode == 0
+    (archive,) = built.glob("*.tar.gz")
+    done = uv("pip", "install", "--python", path, archive)
+    assert done.returncode == 0, done.stderr
+    for environment, out in ((base, "by-wheel"), (Environment(path), "by-sdist")):
+        version = environment.ecgfed("--version", cwd=tmp_path)
+        assert version.stdout == f"ecgfed {ecgfed.__version__}\n"
+        done = environment.ecgfed("predict", recordings / "demo01.csv", "--out", out, "--quiet", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert len(predicted(tmp_path / "by-sdist" / "demo01.csv")) > 60
+    assert predicted(tmp_path / "by-sdist" / "demo01.csv") == predicted(tmp_path / "by-wheel" / "demo01.csv")
 
 
 @pytest.mark.parametrize("file", ["demo01.csv", "arrays.npz"])

@@ -1,10 +1,13 @@
 """What a public host reads (.github, CITATION.cff, pre-commit), as far as it can be checked without one."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -21,6 +24,94 @@ def loaded(path: Path) -> dict[Any, Any]:
     found = yaml.safe_load(path.read_text("utf-8"))
     assert isinstance(found, dict)
     return found
+
+
+#: What each file is held to: the schemas that check-jsonschema brings, of SchemaStore and of the citation format.
+PUBLISHED = {
+    **dict.fromkeys(WORKFLOWS, "github-workflows"),
+    **dict.fromkeys(FORMS, "github-issue-forms"),
+    ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml": "github-issue-config",
+    ROOT / "CITATION.cff": "citation-file-format",
+}
+#: https://pre-commit.com/#adding-pre-commit-plugins-to-your-project, of hooks that fetch nothing (``repo: local``).
+TEXTS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+PRE_COMMIT = {
+    "type": "object",
+    "required": ["repos"],
+    "additionalProperties": False,
+    "properties": {
+        "repos": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["repo", "hooks"],
+                "additionalProperties": False,
+                "properties": {
+                    "repo": {"const": "local"},
+                    "hooks": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["id", "name", "entry", "language"],
+                            "additionalProperties": False,
+                            "properties": {
+                                **{name: {"type": "string"} for name in ("id", "name", "entry", "files", "exclude")},
+                                "language": {"enum": ["system", "script", "python", "node", "pygrep", "fail"]},
+                                **dict.fromkeys(("types", "types_or", "exclude_types", "args", "stages"), TEXTS),
+                                **{name: {"type": "boolean"} for name in ("pass_filenames", "always_run", "verbose")},
+                            },
+                        },
+                    },
+                },
+            },
+        }
+    },
+}
+
+
+def published_faults(path: Path, schema: str) -> str:
+    """Return what check-jsonschema finds wrong with a file, without a network; ``""`` for nothing."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+def test_a_file_is_what_its_reader_published(path: Path) -> None:
+    assert published_faults(path, PUBLISHED[path]) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("runs-on:", "runs_on:"),
+        ("timeout-minutes: 90", "timeout-minutes: soon"),
+        ("      - run: make docs\n", "      - run: make docs\n        uses: a/b@v1\n        fails: true\n"),
+        ("pull_request:", "pull_requests:"),
+    ],
+)
+def test_a_mistake_in_a_workflow_is_found(tmp_path: Path, old: str, new: str) -> None:
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    assert old in text
+    (tmp_path / "tests.yml").write_text(text.replace(old, new, 1), "utf-8")
+    assert published_faults(tmp_path / "tests.yml", "github-workflows")
+
+
+def test_pre_commit_reads_its_file() -> None:
+    document = loaded(ROOT / ".pre-commit-config.yaml")
+    jsonschema.Draft202012Validator.check_schema(PRE_COMMIT)
+    jsonschema.validate(document, PRE_COMMIT)
+    ids = [hook["id"] for hook in document["repos"][0]["hooks"]]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_pull_request_is_asked_for_its_fragment() -> None:
+    job = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["changelog"]
+    assert job["if"] == "github.event_name == 'pull_request'"
+    assert job["steps"][0]["with"] == {"fetch-depth": 0}  # it compares with the branch that it goes into
+    assert job["steps"][-1]["run"].startswith("towncrier check --compare-with ")
+    (version,) = re.findall(r"pip install towncrier==(\S+)", job["steps"][-2]["run"])
+    assert f"towncrier=={version}\n" in (ROOT / "constraints" / "versions.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

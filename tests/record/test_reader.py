@@ -238,6 +238,7 @@ def test_names_that_wfdb_has_no_letters_for(tmp_path: Path) -> None:
         (tmp_path / f"r.{suffix}").write_bytes(data)
     assert wfdb.rdrecord(str(tmp_path / "r")).sig_name == [one.name for one in written]
     assert [record_name(name) for name in ("a b.c", "208", "\u5fc3", "")] == ["a_b_c", "208", "_", "record"]
+    assert [record_name(name) for name in ("nul", "COM1", "console")] == ["nul_", "COM1_", "console"]
 
 
 @pytest.mark.mitdb

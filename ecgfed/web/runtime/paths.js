@@ -20,7 +20,7 @@ export function labelFault(text, most = 255) {
 }
 
 const FORBIDDEN = /[/\\<>:"|?*]/;
-const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$/i;
+const RESERVED = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])$/i;
 const MOST_NAME_BYTES = 200;
 
 /** Say why a name cannot be a file's on every common system, or "". @param {string} name */
@@ -31,5 +31,5 @@ export function nameFault(name) {
   if (shown(name, Infinity) !== name) return "holds control characters";
   if (FORBIDDEN.test(name)) return "holds what no file's name can";
   if (/^[. ]|[. ]$/.test(name)) return "begins with a dot or a blank, or ends in one";
-  return RESERVED.test(name.split(".")[0]) ? "is a device's" : "";
+  return RESERVED.test(name.split(".")[0].replace(/ +$/, "")) ? "is a device's" : "";
 }

@@ -1,0 +1,148 @@
+"""The changelog: one fragment a change, which towncrier puts together; and one version everywhere."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ecgfed
+
+ROOT = Path(__file__).parent.parent.parent
+TOLD = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
+KINDS = [kind["directory"] for kind in TOLD["type"]]
+FOLDER = ROOT / TOLD["directory"]
+FRAGMENTS = sorted(path for path in FOLDER.iterdir() if path.name not in TOLD["ignore"])
+NAME = re.compile(rf"([a-z0-9]+(-[a-z0-9]+)*)\.({'|'.join(KINDS)})(\.\d+)?\.md")
+
+
+def fault(name: str, text: str) -> str:
+    """Say what is wrong with a fragment, or ``""``."""
+    if not NAME.fullmatch(name):
+        return f"{name} is not WHAT.KIND.md with a KIND of {', '.join(KINDS)}"
+    if text != text.strip() + "\n":
+        return "does not end with one line end"
+    said = " ".join(text.split())
+    if not re.match(r"[A-Z`]", said) or not re.search(r"[.)]$", said):
+        return "is no sentence: it begins with a capital or a command and ends with a full stop"
+    if len(said.split()) < 4 or len(re.findall(r"[.!?](?= |$)", re.sub(r"`[^`]*`|\([^)]*\)", "", said))) > 3:
+        return "is not one to three sentences"
+    links = re.findall(r"\]\(([^)#]+)", said)
+    gone = [link for link in links if "://" not in link and not (ROOT / link).exists()]
+    return f"leads to {gone[0]}, which is not there" if gone else ""
+
+
+def draft(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "towncrier", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def copy_of(folder: Path) -> Path:
+    """Copy what towncrier needs."""
+    for name in ("pyproject.toml", "CHANGELOG.md"):
+        shutil.copyfile(ROOT / name, folder / name)
+    shutil.copytree(FOLDER, folder / TOLD["directory"])
+    return folder
+
+
+@pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.name)
+def test_a_fragment_is_a_sentence_of_a_known_kind(path: Path) -> None:
+    assert fault(path.name, path.read_text("utf-8")) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wrong"),
+    [
+        ("locks.new.md", "`ecgfed predict` reads more ([docs/stream.md](docs/stream.md)).\n", ""),
+        ("12.mended.1.md", "What was wrong is right now. Nothing else changed.\n", ""),
+        ("locks.fixed.md", "What was wrong is right now.\n", "KIND"),
+        ("Locks_new.new.md", "What was wrong is right now.\n", "WHAT.KIND.md"),
+        ("locks.new.md", "- what was wrong is right now.\n", "no sentence"),
+        ("locks.new.md", "What was wrong is right now\n", "no sentence"),
+        ("locks.new.md", "What was wrong is right now.", "line end"),
+        ("locks.new.md", "Mended it.\n", "one to three"),
+        ("locks.new.md", "It was one. Then two. Then three. Then four.\n", "one to three"),
+        ("locks.new.md", "See what it does in [the page](docs/nowhere.md).\n", "nowhere"),
+    ],
+)
+def test_what_is_no_fragment_is_found(name: str, text: str, wrong: str) -> None:
+    found = fault(name, text)
+    assert wrong in found
+    assert bool(wrong) == bool(found)
+
+
+def test_fragments_become_a_section(tmp_path: Path) -> None:
+    folder = copy_of(tmp_path)
+    before = (folder / "CHANGELOG.md").read_text("utf-8")
+    for number, kind in enumerate(KINDS):
+        (folder / TOLD["directory"] / f"{number + 7}.{kind}.md").write_text(f"One that is {kind}.\n", "utf-8")
+    (folder / TOLD["directory"] / "windows-locks.new.md").write_text("`ecgfed` does more\nthan before.\n", "utf-8")
+    done = draft(folder, "build", "--yes", "--version", "9.8.7", "--date", "2030-01-02")
+    assert "Done!" in done.stdout, done.stderr  # it ends by asking git, of which there is none here
+    after = (folder / "CHANGELOG.md").read_text("utf-8")
+    head, _, rest = before.partition(TOLD["start_string"])
+    assert after.startswith(head + TOLD["start_string"])
+    assert after.endswith(rest)
+    made = after[len(head + TOLD["start_string"]) : -len(rest)]
+    lines = [line for line in made.splitlines() if line]
+    assert lines[0] == "## 9.8.7 - 2030-01-02"
+    assert [line for line in lines if line.startswith("### ")] == [f"### {kind['name']}" for kind in TOLD["type"]]
+    for number, kind in enumerate(KINDS):
+        begin = lines.index(f"### {kind.title()}")
+        assert f"- One that is {kind}. (#{number + 7})" in lines[begin : begin + 4]
+    assert "- `ecgfed` does more\n  than before.\n" in made
+
+
+def test_what_is_there_now_can_be_put_together(tmp_path: Path) -> None:
+    done = draft(copy_of(tmp_path), "build", "--draft", "--version", "9.8.7", "--date", "2030-01-02")
+    assert done.returncode == 0, done.stderr
+    assert "## 9.8.7 - 2030-01-02" in done.stdout
+    for path in FRAGMENTS:
+        assert path.read_text("utf-8").split("\n")[0] in done.stdout
+
+
+def test_a_branch_without_a_fragment_is_found(tmp_path: Path) -> None:
+    """What the workflow asks of a pull request."""
+    folder = copy_of(tmp_path)
+
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+    git("init", "--initial-branch=main")
+    git("add", ".")
+    git("commit", "--message=one")
+    git("checkout", "-b", "branch")
+    (folder / "code.py").write_text("x = 1\n", "utf-8")
+    git("add", ".")
+    git("commit", "--message=two")
+    assert draft(folder, "check", "--compare-with", "main").returncode == 1
+    (folder / TOLD["directory"] / "code.new.md").write_text("There is code now.\n", "utf-8")
+    git("add", ".")
+    git("commit", "--message=three")
+    done = draft(folder, "check", "--compare-with", "main")
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_kinds_are_explained() -> None:
+    told = (FOLDER / "README.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", told, re.MULTILINE) == KINDS
+    assert ", ".join(KINDS[:-1]) + f" or {KINDS[-1]}" in (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def test_one_version_is_named_everywhere() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    _, _, versions = text.partition(TOLD["start_string"])
+    newest = re.match(r"\s*## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)\n", versions)
+    assert newest, "the newest version stands first, with its date"
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert newest[1] == ecgfed.__version__ == cited["version"]
+    assert newest[1] == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert newest[1] == json.loads((ROOT / "ecgfed/web/runtime/package.json").read_text("utf-8"))["version"]
+    assert newest[2] == str(cited["date-released"])
+    assert "Unreleased" not in text

@@ -143,10 +143,10 @@ def make_server(path: Path, asked: Asked) -> Asked:
     """Make a server's folder, or open the one that is there.
 
     Raises:
-        OptionError: it was made for something else.
+        OptionError: it was made for something else, which could be run.
         StorageError: it cannot be made.
     """
-    if (path / FILE_NAME).exists():
+    if (path / FILE_NAME).exists() and not _was_refused(path):
         before = read_asked(path)
         for name, value in asdict(before).items():
             if getattr(asked, name) != value:
@@ -165,6 +165,21 @@ def make_server(path: Path, asked: Asked) -> Asked:
         raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
     write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(asked)})
     return asked
+
+
+def refuse_asked(path: Path, problem: OptionError) -> None:
+    """Write down that what was asked for cannot be run with these sites: another start may ask for something else.
+
+    A run that has begun stays what it is. Raises StorageError.
+    """
+    if not (path / RUN / RUN_FILE).exists():
+        about = {"schema_version": SCHEMA_VERSION, **asdict(read_asked(path)), "refused": problem.line}
+        write_json(path / FILE_NAME, about)
+
+
+def _was_refused(path: Path) -> bool:
+    told = read_json(path / FILE_NAME, StorageError)
+    return isinstance(told, dict) and "refused" in told and not (path / RUN / RUN_FILE).exists()
 
 
 def read_asked(path: Path) -> Asked:
@@ -211,6 +226,12 @@ def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
     check_needs(method.needs, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
+
+
+def check_run(path: Path, asked: Asked, roster: Roster) -> None:
+    """Refuse a run that these sites cannot do, unless it has begun; raises OptionError, NetworkError."""
+    if not (path / RUN / RUN_FILE).exists():
+        made(asked, roster)
 
 
 def server_run(path: Path, asked: Asked, roster: Roster) -> Run:

@@ -6,12 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import RunError, StorageError
+from flwr.app import RecordDict
+
+from ecgfed.errors import OptionError, RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.federation.updates import in_words, spent_in_words
 from ecgfed.files import append_line, read_json, write_json
 from ecgfed.locks import locked
+from ecgfed.methods.registry import method_by_name
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
@@ -21,7 +24,7 @@ from ecgfed.network.orders import Order
 from ecgfed.network.policy import read_policy
 from ecgfed.network.post import Answers, GridLike, Post
 from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
-from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, read_asked, server_run
+from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, check_run, read_asked, refuse_asked, server_run
 from ecgfed.network.site_end import EndScores
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
@@ -109,19 +112,12 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
     with locked(folder, wait_s=HELD_S):
         asked, policy = read_asked(folder), read_policy(folder)
         post = Post(grid, dict(names), policy, say)
-        roster = _roster(folder, asked, names, post)
-        run = server_run(folder, asked, roster)
-        policy.check(asked.sites, run.method.needs)
+        run, roster = _begun(folder, asked, names, post)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
-        who = ", ".join(
-            f"{one.name}: {len(one.clients)} with {sum(one.train_examples):,} beats" for one in roster.sites
-        )
-        say(
-            f"{run.method.name}, {run.plan.rounds} rounds, "
-            f"{len(data.clients)} patients at {len(roster.sites)} sites ({who})"
-        )
-        for line in in_words(run.plan):
+        about = f"{run.method.name}, {run.plan.rounds} rounds"
+        say(f"{about}, {len(data.clients)} patients at {len(roster.sites)} sites ({roster.in_words()})")
+        for line in (*roster.warnings(), *in_words(run.plan)):
             say(line)
         if state.round:
             say(f"going on after round {state.round}")
@@ -142,9 +138,27 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         return run
 
 
-def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Roster:
-    """Ask the sites who they are; the first time all of them, and it is written down; later it must be the same."""
+def _begun(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> tuple[Run, Roster]:
+    """Return the run and its sites; a new run is checked with what the sites say before any of it is written."""
     before = read_roster(folder)
+    roster = _roster(folder, asked, names, post, before)
+    try:
+        post.policy.check(asked.sites, method_by_name(asked.method).needs)
+        check_run(folder, asked, roster)
+    except OptionError as problem:
+        refuse_asked(folder, problem)
+        raise
+    if before is None:
+        write_roster(folder, roster)
+    return server_run(folder, asked, roster), roster
+
+
+def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post, before: Roster | None) -> Roster:
+    """Ask the sites who they are: the first time all of them, later those that the policy wants.
+
+    A site that says something else than when the run was begun, or claims too much, is one that failed: without a
+    policy that is the end, with one it is left out of this session.
+    """
     if before is None and len(names) != asked.sites:
         raise NetworkError("the sites", f"are {len(names)} keys", f"{asked.sites}", "one key a site")
     rr = asked.rr is not False
@@ -152,20 +166,20 @@ def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Ro
     roster = None if before is None else before.with_nodes(names)
     # who is left out of the first hello would be left out of every number: the policy is for what comes later
     asking = Post(post.grid, names, say=post.say) if before is None else post
-    answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), lambda _, content: read_hello_reply(content))
-    told = list(answers.replies.items())
+
+    def read(node: int, content: RecordDict) -> dict[str, Any]:
+        hello = read_hello_reply(content)
+        post.barred[node] = "says what cannot be of itself"
+        if roster is not None and not roster.agrees(node, hello):
+            found = "its run was begun with other sites, patients or counts than say hello now"
+            raise NetworkError(folder, found, "the same cohorts", "put them back, or begin in a new folder")
+        post.policy.check_claim(hello)
+        del post.barred[node]
+        return hello
+
+    answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), read)
     if roster is None:
-        roster = roster_of(names, told)
-        write_roster(folder, roster)
-        return roster
-    for node, hello in told:
-        if not roster.agrees(node, hello):
-            raise NetworkError(
-                folder,
-                f"its run was begun with other sites, patients or counts than say hello now (site {names[node]})",
-                "the same cohorts",
-                "put them back, or begin in a new folder",
-            )
+        return roster_of(names, list(answers.replies.items()))
     for node, why in answers.missing.items():
         post.say(f"site {names[node]} {why}")
     for site in roster.sites:
@@ -233,7 +247,7 @@ def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, spli
     contents = {
         site.node: messages.end_request(engine.order(place), engine.last.get(place, 0), leaves, split)
         for place, site in enumerate(roster.sites)
-        if site.node in engine.post.names
+        if site.node in engine.post.names and site.node not in engine.post.barred
     }
     return engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
 

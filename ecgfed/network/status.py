@@ -15,6 +15,8 @@ from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
 from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked
+from ecgfed.network.site_end import BUNDLE, DELIVERED, ENDED
+from ecgfed.network.site_end import RESULT as RESULT_AT_SITE
 from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
 from ecgfed.network.site_folder import open_site
 from ecgfed.network.site_round import RUNS
@@ -129,6 +131,17 @@ def _left_out(history: list[dict[str, Any]]) -> dict[str, list[int]]:
     return missed
 
 
+def _results(folder: Path) -> dict[str, str]:
+    """Return the results in a site's folder by name, each with its run, "" where it does not say."""
+    found = {}
+    for path in (folder / RESULT_AT_SITE, *sorted(folder.glob(f"{RESULT_AT_SITE}-*"))):
+        if path.is_dir():
+            told = read_json(path / DELIVERED, StorageError) if (path / DELIVERED).is_file() else {}
+            with _reading(path / DELIVERED):
+                found[path.name] = str(told.get("run", ""))
+    return found
+
+
 def _site(folder: Path) -> Status:
     site = open_site(folder)
     runs = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
@@ -137,11 +150,16 @@ def _site(folder: Path) -> Status:
     for path in runs:
         done = finished_rounds(path, "")
         values["runs"][path.name] = done
-        lines.append(f"Run {path.name}: took part up to round {done}; what its patients keep is in {path}.")
+        over = "" if (path / ENDED).is_file() else ", has not ended here"
+        lines.append(f"Run {path.name}: took part up to round {done}{over}; what its patients keep is in {path}.")
+    values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
+    lines.append(f"It takes part in {site.limits.runs} runs at most, each of {site.limits.rounds:,} rounds at most.")
     if site.most_epsilon is not None:
         values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")
-    for name, what in (("result", "Its patients' run"), ("bundle", "Their bundle")):
-        if (folder / name).exists():
-            lines.append(f"{what}: {folder / name}.")
+    values["results"] = results = _results(folder)
+    for name, run in results.items():
+        of = f" of run {run[:16]}" if run else ""
+        bundle = folder / name.replace(RESULT_AT_SITE, BUNDLE, 1)
+        lines.append(f"Its patients' run{of}: {folder / name}{f'; their bundle: {bundle}' if bundle.exists() else ''}.")
     return Status("site", folder, values, lines)

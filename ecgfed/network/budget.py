@@ -1,26 +1,36 @@
 r"""What a site lets the runs it takes part in learn of one patient: an epsilon that all of them together stay under.
 
-The server chooses a run's noise, so a site that wants some has to say so itself (``federate site --most-epsilon``).
-Each answer that leaves is charged before it is computed, whatever run it is for and whether or not it is used: T_i
-answers with noise z_i tell together as much as one with :math:`\mu = \sqrt{\sum_i T_i / z_i^2}`
-(``ecgfed.privacy.accountant``). With ``--dp-at site`` the run's own epsilon is about a whole site; of one patient in it
-an answer tells up to as much as one with half the noise.
+The server chooses a run's noise, and what a loss is taken of, so a site that wants to be asked within bounds has to say
+so itself (``federate site --most-epsilon``). It then answers only where noise is added before an update leaves, gives
+the losses noise of the same z (``noised_numbers``), and keeps its scores to itself. Each answer is charged before it is
+computed, whatever run it is for and whether or not it is used: for its weights, and once more for its losses. Answers i
+with noise z_i tell together as much as one mechanism with :math:`\mu^2 = \sum_i (m^2 + 1) / z_i^2`
+(``ecgfed.privacy.accountant``), where m is how far one patient moves the weights that are sent, over the clip: 1, or 2
+with ``--dp-at site``, whose own epsilon is about a whole site and not about one patient in it.
 
-Only noise that is added before an update leaves counts. Losses, numbers of beats and scores bear none.
+No noise have the numbers that no question changes: how many patients there are, and how many beats each of them has.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from ecgfed.errors import StorageError
+from ecgfed.federation.client_round import ClientResult
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.trees import flatten, stack, unflatten
+from ecgfed.federation.updates import updates_of
 from ecgfed.files import read_json, write_json
+from ecgfed.methods.base import Method
 from ecgfed.network.errors import SiteError
 from ecgfed.privacy.accountant import DELTA, epsilon_of_mu
-from ecgfed.privacy.noise import PATIENT, SERVER, SITE
+from ecgfed.privacy.noise import PATIENT, SERVER, SITE, gaussian
 
-#: What has been charged so far, in the site's folder: run -> the sum of 1 / z^2 over its answers (``site``: 4 / z^2).
+#: What has been charged so far, in the site's folder: run -> the sum of (m^2 + 1) / z^2 over its answers.
 SPENT = "spent.json"
 #: How far an answer moves when one patient is taken out of it, over the clip: that patient's update goes; or a sum that
 #: is clipped as a whole, whose other patients' updates may point the other way, goes from one end of the ball to the
@@ -41,7 +51,7 @@ def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: 
     check_noise(most, plan)
     if most is None:
         return
-    spent, one = spent_by(folder), (_MOST_MOVED[plan.dp_at] / plan.dp_noise) ** 2
+    spent, one = spent_by(folder), (_MOST_MOVED[plan.dp_at] ** 2 + 1) / plan.dp_noise**2
     whole = sum(spent.values()) + one * max(1, plan.rounds - number + 1)
     if (epsilon := epsilon_of_mu(math.sqrt(whole))) > most:
         raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", most)
@@ -82,3 +92,43 @@ def spent_by(folder: Path) -> dict[str, float]:
 def epsilon_spent(folder: Path) -> float:
     """Return epsilon of all that has been charged, at ``accountant.DELTA``; raises StorageError."""
     return epsilon_of_mu(math.sqrt(sum(spent_by(folder).values())))
+
+
+def noised_numbers(
+    method: Method, plan: TrainPlan, results: Sequence[ClientResult], number: int, secret: bytes
+) -> list[ClientResult]:
+    r"""Return results whose single numbers (losses, in reports and trees) bear noise, as their weights do.
+
+    Each is cut to what an answer worse than a guess may reach, 0 to :math:`B = 2 \ln K` of K classes, gets noise of
+    standard deviation :math:`z B \sqrt n`, of n numbers that the patient sends, and is cut again. So all of them are
+    one Gaussian mechanism with noise z, whatever model the server has the losses taken of.
+
+    Args:
+        method: whose card says which leaves are weights; every other one is a number.
+        plan: says z.
+        results: what the patients are about to send.
+        number: the round.
+        secret: of the noise, as in ``noised_results``.
+    """
+    most, noised = most_loss(method.net.spec.classes), []
+    weights = {path for result in results[:1] for path in updates_of(method, [{}], stack([result.returned])).change}
+    for place, result in enumerate(results):
+        leaves = flatten(result.returned)
+        told = {f"tree/{path}": leaf.double() for path, leaf in leaves.items() if path not in weights}
+        told |= {f"report/{name}": torch.tensor(loss, dtype=torch.float64) for name, loss in result.losses.items()}
+        count = sum(value.numel() for value in told.values())
+        drawn = gaussian(told, plan.dp_noise * most * math.sqrt(count), secret, number, "numbers", place)
+        kept = {path: _cut(_cut(value, most) + drawn[path], most) for path, value in told.items()}
+        own = {path: kept[f"tree/{path}"].to(leaf.dtype) for path, leaf in leaves.items() if path not in weights}
+        losses = {name: float(kept[f"report/{name}"]) for name in result.losses}
+        noised.append(replace(result, returned=unflatten({**leaves, **own}), losses=losses))
+    return noised
+
+
+def most_loss(classes: int) -> float:
+    """Return B of ``noised_numbers``: twice the cross-entropy of a guess among so many classes."""
+    return 2 * math.log(max(2, classes))
+
+
+def _cut(value: Tensor, most: float) -> Tensor:
+    return value.nan_to_num(nan=most, posinf=most, neginf=0.0).clamp(0.0, most)

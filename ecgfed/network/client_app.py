@@ -7,6 +7,7 @@ send its text, and a text may hold a patient's id or a file's name.
 import os
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ecgfed.network import messages
 from ecgfed.network.budget import check_noise
 from ecgfed.network.errors import SiteError
 from ecgfed.network.programs import SITE
-from ecgfed.network.site_end import end_run, score_run
+from ecgfed.network.site_end import EndScores, end_run, score_run
 from ecgfed.network.site_folder import Site, hello, open_site
 from ecgfed.network.site_round import SiteRound
 from ecgfed.text import safe_text
@@ -87,7 +88,13 @@ def _end(site: Site, content: RecordDict) -> RecordDict:
     part = SiteRound(site, order)
     check_noise(site.most_epsilon, part.plan)
     part.settle(last)
-    return messages.end_reply(score_run(site, part, leaves) if split == "valid" else end_run(site, part, leaves))
+    # scores bear no noise: of models of a server's choice they would tell about single patients
+    kept = site.most_epsilon is not None
+    if split == "valid":
+        scores = EndScores(len(part.data.clients), None, None) if kept else score_run(site, part, leaves)
+    else:
+        scores = end_run(site, part, leaves)
+    return messages.end_reply(replace(scores, t_g=None, t_p=None) if kept else scores)
 
 
 def _folder() -> Path:

@@ -40,7 +40,8 @@ HELLO_UP = {
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
 }
-#: What a site says when the run is over, of its test beats, or on the way, of its validation beats.
+#: What a site says when the run is over, of its test beats, or on the way, of its validation beats; one that bounds
+#: what may be learned of a patient (``--most-epsilon``) says no more than how many patients.
 END_UP = {
     "patients": "how many of its patients were scored",
     "T_g": "the global answer on the beats of all its patients together, macro-F1",

@@ -18,14 +18,14 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.leaves import delivered, leaves_of_end
+from ecgfed.network.leaves import END_UP, delivered, leaves_of_end
 from ecgfed.network.messages import read_end_reply, read_hello_reply
 from ecgfed.network.orders import Order
 from ecgfed.network.policy import read_policy
 from ecgfed.network.post import Answers, GridLike, Post
 from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
 from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, check_run, read_asked, refuse_asked, server_run
-from ecgfed.network.site_end import EndScores
+from ecgfed.network.site_end import EndScores, scores_in_words
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
@@ -71,12 +71,9 @@ class _Score(Callback):
             return
         answers = _deliver(self.run, self.roster, outcome.state, self.engine, "valid")
         names = {site.node: site.name for site in self.roster.sites}
-        sites = [
-            {"site": names[node], "patients": one.patients, "T_g": one.t_g, "T_p": one.t_p}
-            for node, one in answers.replies.items()
-        ]
+        sites = [{"site": names[node], **one.as_json()} for node, one in answers.replies.items()]
         append_line(self.folder / SCORES, json.dumps({"round": number, "split": "valid", "sites": sites}))
-        about = "; ".join(f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in sites)
+        about = "; ".join(f"{one['site']} {scores_in_words(one)}" for one in sites)
         self.engine.post.say(f"round {number} on each site's validation beats: {about}")
 
 
@@ -226,8 +223,8 @@ def _end(
     names = {site.node: site.name for site in roster.sites}
     scores = _scores_before(folder)
     for node, one in answers.replies.items():
-        scores[names[node]] = {"patients": one.patients, "T_g": one.t_g, "T_p": one.t_p}
-        say(f"site {names[node]}: {one.patients} patients, T_g {one.t_g:.3f}, T_p {one.t_p:.3f}")
+        scores[names[node]] = one.as_json()
+        say(f"site {names[node]}: {one.patients} patients, {scores_in_words(one.as_json())}")
     for node, why in answers.missing.items():
         say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
     for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
@@ -257,4 +254,4 @@ def _scores_before(folder: Path) -> dict[str, dict[str, Any]]:
     if not (folder / RESULT).is_file():
         return {}
     found = read_json(folder / RESULT, StorageError)["sites"]
-    return {str(one["site"]): {name: one[name] for name in ("patients", "T_g", "T_p")} for one in found}
+    return {str(one["site"]): {name: one[name] for name in END_UP if name in one} for one in found}

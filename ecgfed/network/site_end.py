@@ -37,11 +37,23 @@ SCORED = "scored"
 
 @dataclass(frozen=True)
 class EndScores:
-    """What a site says when the run is over: see ``END_UP``."""
+    """What a site says when the run is over: see ``END_UP``; None where it keeps its scores to itself."""
 
     patients: int
-    t_g: float
-    t_p: float
+    t_g: float | None
+    t_p: float | None
+
+    def as_json(self) -> dict[str, float]:
+        """Return it as it stands in files and messages, without what is kept."""
+        told = {"patients": self.patients, "T_g": self.t_g, "T_p": self.t_p}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+def scores_in_words(scores: Mapping[str, Any]) -> str:
+    """Return what is to be said of a site's scores, as ``EndScores.as_json`` has them."""
+    if "T_g" not in scores:
+        return "keeps its scores to itself (its --most-epsilon)"
+    return f"T_g {scores['T_g']:.3f}, T_p {scores['T_p']:.3f}"
 
 
 def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndScores:

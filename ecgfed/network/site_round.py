@@ -28,7 +28,7 @@ from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
 from ecgfed.files import append_line, read_json, write_text
 from ecgfed.methods.base import ClientInfo, Tree
-from ecgfed.network.budget import charge
+from ecgfed.network.budget import charge, noised_numbers
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
@@ -221,8 +221,12 @@ class SiteRound:
             work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
         try:
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
-                results = NoisedEngine(engine, self.plan, self._secret(request)).run(self.method, work)
-                return [one for one in results if one is not None]  # threads leave nobody out
+                secret = self._secret(request)
+                found = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                results = [one for one in found if one is not None]  # threads leave nobody out
+                if self.site.most_epsilon is not None:
+                    results = noised_numbers(self.method, self.plan, results, request.round, secret)
+                return results
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
 

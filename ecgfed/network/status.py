@@ -8,14 +8,14 @@ from typing import Any
 
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import read_json
-from ecgfed.network.budget import epsilon_spent
+from ecgfed.network.budget import epsilon_spent, spent_by
 from ecgfed.network.leaves import Leaf
 from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
 from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked
-from ecgfed.network.site_end import BUNDLE, DELIVERED, ENDED
+from ecgfed.network.site_end import BUNDLE, DELIVERED, ENDED, scores_in_words
 from ecgfed.network.site_end import RESULT as RESULT_AT_SITE
 from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
 from ecgfed.network.site_folder import open_site
@@ -100,7 +100,7 @@ def _server(folder: Path) -> Status:
         result = read_json(folder / RESULT, StorageError)
         values["result"] = result
         with _reading(folder / RESULT):
-            each = (f"{one['site']} T_g {one['T_g']:.3f}, T_p {one['T_p']:.3f}" for one in result["sites"])
+            each = (f"{one['site']} {scores_in_words(one)}" for one in result["sites"])
             lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
             if result.get("missing"):
                 who = ", ".join(result["missing"])
@@ -157,6 +157,9 @@ def _site(folder: Path) -> Status:
     if site.most_epsilon is not None:
         values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")
+        charged = {run[: len(path.name)] for path in runs for run in spent_by(folder)}
+        if before := [path.name for path in runs if path.name not in charged]:
+            lines.append(f"Not counted in it, for they were answered before it was asked for: {', '.join(before)}.")
     values["results"] = results = _results(folder)
     for name, run in results.items():
         of = f" of run {run[:16]}" if run else ""

@@ -146,7 +146,7 @@ def make_server(path: Path, asked: Asked) -> Asked:
         OptionError: it was made for something else, which could be run.
         StorageError: it cannot be made.
     """
-    if (path / FILE_NAME).exists() and not _was_refused(path):
+    if (path / FILE_NAME).exists() and not refused_asked(path):
         before = read_asked(path)
         for name, value in asdict(before).items():
             if getattr(asked, name) != value:
@@ -177,9 +177,11 @@ def refuse_asked(path: Path, problem: OptionError) -> None:
         write_json(path / FILE_NAME, about)
 
 
-def _was_refused(path: Path) -> bool:
+def refused_asked(path: Path) -> str:
+    """Return why what was asked for cannot be run, "" where it can or nobody knows yet; raises StorageError."""
     told = read_json(path / FILE_NAME, StorageError)
-    return isinstance(told, dict) and "refused" in told and not (path / RUN / RUN_FILE).exists()
+    begun = (path / RUN / RUN_FILE).exists()
+    return str(told.get("refused", "")) if isinstance(told, dict) and not begun else ""
 
 
 def read_asked(path: Path) -> Asked:

@@ -176,10 +176,10 @@ def write_result(
     seen = {site.index_of(client, first): count for client, count in state.seen.items()}
     history = (part.folder / HISTORY).read_text() if (part.folder / HISTORY).is_file() else ""
     with replacing_folder(site.path / name) as partial:
-        if delivered is not None:
-            write_json(partial / DELIVERED, dict(delivered))
         run = create_run(partial, cohort, part.method, part.plan, {"device": "cpu", "engine": "flower"})
         write_text(partial / HISTORY, history)
+        if delivered is not None:
+            write_json(partial / DELIVERED, dict(delivered))
         fresh = initial_state(part.method, part.plan)
         store = run.store
         store.attach(fresh)

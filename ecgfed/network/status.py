@@ -14,7 +14,7 @@ from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
-from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked
+from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked, refused_asked
 from ecgfed.network.site_end import BUNDLE, DELIVERED, ENDED, scores_in_words
 from ecgfed.network.site_end import RESULT as RESULT_AT_SITE
 from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
@@ -76,6 +76,9 @@ def _server(folder: Path) -> Status:
     values["transport"] = asked.transport
     enough = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.longest_s:g} s"
     lines = [f"Server of {asked.sites} sites, method {asked.method}; a round needs {enough}."]
+    if refused := refused_asked(folder):
+        values["refused"] = refused
+        lines.append(f"It could not begin: {refused}. Another start may ask for something else.")
     if roster is not None:
         values["patients"] = [len(site.clients) for site in roster.sites]
         lines.append("; ".join(f"{site.name}: {len(site.clients)} patients" for site in roster.sites) + ".")
@@ -158,7 +161,7 @@ def _site(folder: Path) -> Status:
         values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")
         charged = {run[: len(path.name)] for path in runs for run in spent_by(folder)}
-        if before := [path.name for path in runs if path.name not in charged]:
+        if before := [path.name for path in runs if values["runs"][path.name] and path.name not in charged]:
             lines.append(f"Not counted in it, for they were answered before it was asked for: {', '.join(before)}.")
     values["results"] = results = _results(folder)
     for name, run in results.items():

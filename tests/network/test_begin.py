@@ -20,7 +20,7 @@ from ecgfed.network.status import status_of
     ("method", "wrong", "found"),
     [
         ("fedavg", {"clients_per_round": 8}, "--clients-per-round: 8; expected at most 7"),
-        ("scaffold", {"aggregation": "median"}, "--aggregation"),
+        ("local", {"aggregation": "median"}, "--aggregation: median with local"),
         ("afl", {"local_steps": 2}, "--local-steps: 2; expected 1 with this method"),
         ("afl", {"local_steps": 1, "clients_per_round": 3}, "--clients-per-round: 3; expected all 7"),
     ],
@@ -41,7 +41,7 @@ def test_a_second_start_may_ask_for_something_else(
     assert "refused" not in json.loads((made.server / "server.json").read_text())
     run, one = made.serve(), alone("fedavg", **wish)
     assert same(run.state().server, one.state().server)
-    with pytest.raises(OptionError, match="as .* was begun with"):  # now it has begun
+    with pytest.raises(OptionError, match=r"as .* was begun with"):  # now it has begun
         make_server(made.server, Asked(3, "fedavg", rounds=3))
     assert read_asked(made.server).rounds == 2
 

@@ -13,6 +13,7 @@ flower()
 from faults import PATIENTS, compare, faulty, history
 from flwr.app import RecordDict
 from test_resume import KilledError, killed_after
+from test_same_numbers import same
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError
@@ -30,7 +31,7 @@ def claiming(made: Any, kind: str, change: Callable[[Any], None], node: int = 12
     """Have a site say something else of itself, in every message of a kind or in one round's."""
 
     def spoil(of: str, at: int, content: RecordDict) -> RecordDict:
-        say: Any = content["say"] if "say" in content else {}
+        say: Any = content.get("say", {})
         if (of, at) == (kind, node) and (not number or say["round"] == number):
             change(say)
         return content
@@ -61,8 +62,9 @@ def test_a_first_claim_is_bounded(told: dict[str, Any], found: str, federation: 
 def test_a_bound_is_the_operator_s(federation: Callable[..., Any]) -> None:
     made = federation("fedavg", rounds=1, local_steps=1)
     write_policy(made.server, Policy(most_beats=5))
-    with pytest.raises(NetworkError, match="expected at most 5, --most-beats; a higher bound where that is true"):
+    with pytest.raises(NetworkError) as caught:
         made.serve()
+    assert "expected at most 5, --most-beats; a higher bound where that is true" in caught.value.line
     write_policy(made.server, Policy(most_beats=500))
     made.serve()
 
@@ -70,19 +72,10 @@ def test_a_bound_is_the_operator_s(federation: Callable[..., Any]) -> None:
 def test_who_outweighs_all_others_is_said(federation: Callable[..., Any]) -> None:
     made = federation("fedavg", rounds=1, local_steps=1)
     claiming(made, "query.hello", lambda say: say.update(train_examples=[900_000, 900_000]))
-    claimed = made.grid.spoil
-
-    def spoil(kind: str, node: int, content: RecordDict) -> RecordDict:
-        if (kind, node) == ("train", 12):
-            return claimed(kind, node, content)
-        return claimed(kind, node, content)
-
-    made.grid.spoil = spoil
     made.serve()
     assert any("2: 2 with 1,800,000 beats, 100%" in line for line in made.said)
-    assert any(
-        line.startswith("site 2 says that it has more beats than all other sites together (9") for line in made.said
-    )
+    warning = "site 2 says that it has more beats than all other sites together (100.0%)"
+    assert any(line.startswith(warning) for line in made.said)
     honest = federation("fedavg", name="honest", rounds=1, local_steps=1)
     honest.serve()
     assert not any("more beats than" in line for line in honest.said)
@@ -131,7 +124,8 @@ def test_a_claim_that_changes_is_that_site_s_fault(
         made.serve()
     faulty(made, {}, min_sites=2)
     run = made.serve()
-    compare(made, run, without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish))
+    one = without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish)
+    assert same(run.state().server, one.state().server)  # its own last round is pending there until it is asked again
     assert history(run)[1]["left_out"] == {"2": "says what cannot be of itself"}
     assert any(line.startswith("site 2 sent what cannot be used") for line in made.said)
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]

@@ -1,4 +1,4 @@
-"""Where a server listens: one address or all of a kind; its own programs reach it there, and nobody is taken for one."""
+"""Where a server listens: one address or all of a kind; its own programs reach it there, and nobody else is let in."""
 
 import asyncio
 import json
@@ -134,8 +134,8 @@ def test_real_processes_at_one_address(
         if host != "::":
             with pytest.raises(OSError), socket.create_connection(("127.0.0.1", listening.port), 2):  # noqa: PT011
                 pass
-        for site in sites:
-            dialling.append(start_supernode(site_flower(site), listening.here, ca.resolve(), site / "key"))
+        address, root = listening.here, ca.resolve()
+        dialling.extend(start_supernode(site_flower(site), address, root, site / "key") for site in sites)
 
     with stopping(dialling):
         found = federate.run_server(server, asked, keys, listening, when_listening=dial)

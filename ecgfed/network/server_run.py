@@ -12,7 +12,7 @@ from ecgfed.errors import OptionError, RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.federation.updates import in_words, spent_in_words
-from ecgfed.files import append_line, read_json, write_json
+from ecgfed.files import read_json, write_json, write_text
 from ecgfed.locks import locked
 from ecgfed.methods.registry import method_by_name
 from ecgfed.network import messages
@@ -64,15 +64,27 @@ class _Score(Callback):
     def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
         self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
 
+    def on_start(self, state: State) -> None:
+        """Score the last round where a session that was killed had saved it, and had not scored it."""
+        if state.round and state.round not in [line["round"] for line in self._lines(state.round)]:
+            self._score(state)
+
     def on_round(self, outcome: RoundOutcome) -> None:
         """Learn of a finished round."""
-        number = outcome.state.round
-        if not self.every or number % self.every or outcome.last:
+        self._score(outcome.state)
+
+    def _lines(self, number: int) -> list[dict[str, Any]]:
+        return read_lines(self.folder / SCORES, number)
+
+    def _score(self, state: State) -> None:
+        number = state.round
+        if not self.every or number % self.every or number >= self.run.plan.rounds:
             return
-        answers = _deliver(self.run, self.roster, outcome.state, self.engine, "valid")
+        answers = _deliver(self.run, self.roster, state, self.engine, "valid")
         names = {site.node: site.name for site in self.roster.sites}
         sites = [{"site": names[node], **one.as_json()} for node, one in answers.replies.items()]
-        append_line(self.folder / SCORES, json.dumps({"round": number, "split": "valid", "sites": sites}))
+        lines = [*self._lines(number - 1), {"round": number, "split": "valid", "sites": sites}]
+        write_text(self.folder / SCORES, "".join(json.dumps(line) + "\n" for line in lines))
         about = "; ".join(f"{one['site']} {scores_in_words(one)}" for one in sites)
         self.engine.post.say(f"round {number} on each site's validation beats: {about}")
 

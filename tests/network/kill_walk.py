@@ -46,7 +46,7 @@ def at_every_step(act: Callable[[int, str], None]) -> None:
 
 def _named(what: Any) -> str:
     """Return a file's name without what changes."""
-    path = Path(os.readlink(f"/proc/self/fd/{what}") if isinstance(what, int) else os.fsdecode(what))
+    path = Path(f"/proc/self/fd/{what}").readlink() if isinstance(what, int) else Path(os.fsdecode(what))
     return "/".join(_CHANGING.sub("#", part) for part in path.parts[-2:])
 
 

@@ -241,8 +241,8 @@ def _end(
         say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
     for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
         say(line)
-    if engine.traffic:
-        travelled = [*engine.traffic, *leaves_of_end(run.method, state.server)]
+    if travelled := engine.traffic or _leaves_before(folder):
+        travelled = [*travelled, *leaves_of_end(run.method, state.server)]
         write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in travelled]})
     sites = [{"site": site.name, **scores[site.name]} for site in roster.sites if site.name in scores]
     missing = [site.name for site in roster.sites if site.name not in scores]
@@ -259,6 +259,17 @@ def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, spli
         if site.node in engine.post.names and site.node not in engine.post.barred
     }
     return engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
+
+
+def _leaves_before(folder: Path) -> list[Leaf]:
+    """Return the leaves of a round, where an earlier session ran the last one; raises StorageError."""
+    if not (folder / LEAVES).is_file():
+        return []
+    try:
+        found = [Leaf.from_json(one) for one in read_json(folder / LEAVES, StorageError)["leaves"]]
+    except (KeyError, TypeError, ValueError) as problem:
+        raise StorageError(folder / LEAVES, f"lacks {problem!s:.100}", "leaves of messages", "remove it") from problem
+    return [leaf for leaf in found if leaf.way != "end"]
 
 
 def _scores_before(folder: Path) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.leaves import END_UP, delivered, leaves_of_end
+from ecgfed.network.leaves import END_UP, Leaf, delivered, leaves_of_end
 from ecgfed.network.messages import read_end_reply, read_hello_reply
 from ecgfed.network.orders import Order
 from ecgfed.network.policy import read_policy

@@ -19,12 +19,59 @@ from figure_ways import (
     stopped_in_round,
     turned_over,
 )
-from figures import Figures, figures
+from figures import Figures, Way, figures
 from figures_of_benchmarks import OF_BENCHMARKS
+
+_WHOLE, _NO_LABEL = ("protocols", "whole record", "detected", "20"), ("protocols", "no label", "detected", "none")
+
+
+def _clinical(protocol: tuple[str, ...]) -> tuple[Way, ...]:
+    veb, sveb = ((*protocol, "all", kind) for kind in ("veb", "sveb"))
+    return tuple((*kind, *key) for kind in (veb, sveb) for key in (("f1",), ("interval", 0), ("interval", 1)))
+
 
 README = [
     *figures(
         "README.md",
+        "grp_fed/results.json",
+        {
+            "clients, {0} passes, macro-F1 on the test split": (grp("grp", 0, "passes"),),
+            "| GRP-FED | {2}, {2} | {2}, {2} | {2}, {2} |": both_seeds("grp"),
+            "| FedAvg | {2}, {2} | {2}, {2} | {2}, {2} |": both_seeds("fedavg"),
+            "| each patient alone | {2}, {2} (ensemble) | {2}, {2} | {2}, {2} |": both_seeds("local"),
+        },
+    ),
+    *figures(
+        "README.md",
+        "clinical/results.json",
+        {
+            "| nothing | {1}% ({1} to {1}) | {1}% ({1} to {1}) |": _clinical(_NO_LABEL),
+            "| twenty labels of the recording | {1}% ({1} to {1}) | {1}% ({1} to {1}) |": _clinical(_WHOLE),
+        },
+    ),
+    *figures(
+        "README.md",
+        "qrs/results.json",
+        {
+            "R peaks on DS2: F1 {2}% here, {2}% by its default; {2}% by its `pantompkins1985`": tuple(
+                qrs(name, "DS2", "f1") for name in ("ecgfed", "neurokit", "pantompkins1985")
+            ),
+            "R peaks on DS2: {2}% and {2}% (GQRS, XQRS), {2}%; sleepecg takes {2} s a record, ours {2} s": (
+                *(qrs(name, "DS2", "f1") for name in ("gqrs", "xqrs", "sleepecg")),
+                *(qrs(name, "cpu_s_per_record") for name in ("sleepecg", "ecgfed")),
+            ),
+        },
+    ),
+    *figures(
+        "README.md",
+        "throughput/results.json",
+        {"takes its simulation {2} times as long": (("systems", "flower", "ours_is_faster"),)},
+    ),
+]
+
+WHOLE_PATH = [
+    *figures(
+        "docs/whole-path.md",
         "grp_fed/results.json",
         {
             "{0} passes over the training beats, macro-F1 on the test split": (grp("grp", 0, "passes"),),
@@ -35,7 +82,7 @@ README = [
         },
     ),
     *figures(
-        "README.md",
+        "docs/whole-path.md",
         "default/results.json",
         {
             "T_g {2}, T_p {2} and T_r {2}\n(one seed), after {1} minutes on two cores": (
@@ -45,7 +92,7 @@ README = [
         },
     ),
     *figures(
-        "README.md",
+        "docs/whole-path.md",
         "qrs/results.json",
         {
             "F1 {2}% on the 22 DS2 records it has never seen": (qrs("ecgfed", "DS2", "f1"),),
@@ -53,7 +100,7 @@ README = [
         },
     ),
     *figures(
-        "README.md",
+        "docs/whole-path.md",
         "ec57/results.json",
         {
             "sensitivity {1}% and positive predictivity {1}%, supraventricular ones with {1}% and {1}%": ec57(
@@ -101,8 +148,6 @@ GRP_FED = figures(
         ),
     },
 )
-
-_WHOLE, _NO_LABEL = ("protocols", "whole record", "detected", "20"), ("protocols", "no label", "detected", "none")
 
 LABELS = [
     *figures(
@@ -221,7 +266,7 @@ DECISIONS = [
     ),
 ]
 
-FIGURES: list[Figures] = [*README, *GRP_FED, *LABELS, *QUALITY, *DECISIONS, *OF_BENCHMARKS]
+FIGURES: list[Figures] = [*README, *WHOLE_PATH, *GRP_FED, *LABELS, *QUALITY, *DECISIONS, *OF_BENCHMARKS]
 
 #: Tables of figures that no results file has: page, the table's first cells, and what the page says of them.
 ELSEWHERE = (

@@ -229,10 +229,28 @@ def test_the_commands_of_the_how_to_page_are_commands() -> None:
 
 @pytest.mark.slow
 @pytest.mark.mitdb
-def test_the_readmes_commands_and_the_device_snippet_run_on_real_recordings(mitdb: Path, tmp_path: Path) -> None:
+def test_the_readmes_commands_run_on_a_real_recording(mitdb: Path, tmp_path: Path) -> None:
     (tmp_path / "mitdb").symlink_to(mitdb)
-    ran = [line for line in lines_of(ROOT / "README.md") if line.startswith("ecgfed ")]
-    assert len(ran) >= 5
+    run_all([line for line in lines_of(ROOT / "README.md") if line.startswith("ecgfed ")], tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "mitdb",
+        "208.html",
+        "read",
+        "labels",
+        "208-own",
+        "208-own-beats",
+    }
+    assert len((tmp_path / "read" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
+
+
+@pytest.mark.slow
+@pytest.mark.mitdb
+def test_the_commands_of_the_whole_path_and_the_device_snippet_run_on_real_recordings(
+    mitdb: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mitdb").symlink_to(mitdb)
+    ran = lines_of(ROOT / "docs" / "whole-path.md")
+    assert len(ran) == 5
     run_all(ran, tmp_path)
     assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
     (snippet,) = blocks(ROOT / "docs" / "bundle.md", "python")
@@ -290,7 +308,7 @@ def test_the_commands_of_the_cifar_page_run_on_real_images(cifar10: Path, tmp_pa
 
 
 def test_the_whole_path_in_python_is_ten_lines_and_runs(tmp_path: Path) -> None:
-    (block,) = blocks(ROOT / "README.md", "python")
+    (block,) = blocks(ROOT / "docs" / "whole-path.md", "python")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
     done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -35,6 +35,14 @@ def test_every_fault_that_is_written_down_held() -> None:
     assert all(row["held"] for row in rows)
 
 
+def test_real_processes_on_mitbih_have_the_bits_of_one_machine() -> None:
+    rows = json.loads((FOLDER / "mitbih.json").read_text())["mitbih"]
+    assert {row["method"] for row in rows} == {"fedavg", "grp-fed", "scaffold", "fed-rod", "per-fedavg"}
+    for row in rows:
+        assert (row["server_difference"], row["kept_difference"], row["same_history"]) == (0.0, 0.0, True)
+        assert (sum(row["patients"]), row["bundles"]) == (46, 3)
+
+
 def test_a_thousand_hospitals_by_hand() -> None:
     """Slopes of straight lines, and products."""
     pytest.importorskip("flwr", reason="the script imports the network: needs Flower")

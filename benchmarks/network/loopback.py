@@ -18,7 +18,8 @@ from ecgfed.network.launch import free_port
 from ecgfed.network.private import write_private
 from ecgfed.runs.history import HISTORY, read_lines
 
-_CLI = [sys.executable, "-c", "from ecgfed_cli.main import main; main()"]
+#: The command line.
+CLI = [sys.executable, "-c", "from ecgfed_cli.main import main; main()"]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -46,13 +47,13 @@ class Loopback:
 
     def run_cli(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run([*_CLI, *map(str, words)], capture_output=True, text=True, check=check, timeout=300)
+        return subprocess.run([*CLI, *map(str, words)], capture_output=True, text=True, check=check, timeout=300)
 
     def start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
         """Start a command; what it says goes to ``NAME.said``."""
         with (self.folder / f"{name}.said").open("ab") as said:
             process = subprocess.Popen(
-                [*_CLI, *map(str, words)], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                [*CLI, *map(str, words)], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
             )
         self.started.append(process)
         return process

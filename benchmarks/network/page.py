@@ -1,4 +1,4 @@
-"""Writes the tables of ``faults.json`` and ``cost.json`` into ``docs/hospitals.md``.
+"""Writes the tables of the results files beside it into ``docs/hospitals.md``.
 
 python benchmarks/network/page.py
 """
@@ -24,6 +24,25 @@ def faults(results: dict[str, Any]) -> list[str]:
         for row in results["faults"]
     ]
     return common.table(("tried", "what happened"), [[cell.replace("|", "/") for cell in row] for row in rows])
+
+
+def mitbih(results: dict[str, Any]) -> list[str]:
+    """Return the table of what is the same on MIT-BIH."""
+    rows = []
+    for one in results["mitbih"]:
+        apart = max(one["server_difference"], one["kept_difference"])
+        same = "bit for bit" if not apart and one["same_history"] else f"apart by {apart:.1e}"
+        each = "; ".join(f"{site['T_g']:.3f}, {site['T_p']:.3f}" for site in one["sites"])
+        rows.append((f"`{one['method']}`", one["rounds"], one["steps"], same, each, one["bundles"]))
+    patients = results["mitbih"][0]["patients"]
+    return [
+        f"All {sum(patients)} MIT-BIH records with lead MLII at {len(patients)} sites of "
+        f"{', '.join(map(str, patients[:-1]))} and {patients[-1]} patients, each in processes of its own, with TLS and "
+        f"keys, beside one machine (`{results['command']}`). Compared are the server's state, the history and what "
+        "each of the patients keeps. The runs are short, for the bits and not for the scores:",
+        "",
+        *common.table(("method", "rounds", "steps", "the same", "T_g, T_p at each site", "bundles"), rows),
+    ]
 
 
 def loopback(results: dict[str, Any]) -> list[str]:
@@ -93,6 +112,7 @@ def scale(results: dict[str, Any]) -> list[str]:
 
 
 PARTS = {
+    "mitbih": ("mitbih.json", mitbih),
     "faults": ("faults.json", faults),
     "loopback": ("cost.json", loopback),
     "transport": ("cost.json", transport),

@@ -1,14 +1,16 @@
 // Opens every page of the documentation site in headless Chromium, from files, and prints what happened as JSON.
 // node site.mjs CHROMIUM FOLDER < JSON list of pages
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
 
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const [chromium, folder] = process.argv.slice(2);
 const pages = JSON.parse(readFileSync(0, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
-const told = { errors: [], requests: [], wide: [], unlike: [], opened: 0 };
+const told = { errors: [], requests: [], wide: [], unlike: [], faults: [], opened: 0 };
 const address = (name) => pathToFileURL(`${folder}/${name}`).href;
 
 try {
@@ -29,6 +31,10 @@ try {
       if (seen.wide > width) told.wide.push(`${name}: ${seen.wide} of ${width}`);
       if (seen.scheme !== { light: "default", dark: "slate" }[scheme]) told.unlike.push(`${name}: ${seen.scheme} for ${scheme}`);
       told.opened += 1;
+      if (which !== some) continue; // the checker takes longer than the page
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => axe.run(document));
+      told.faults.push(...violations.map((one) => `${name} (${scheme}): ${one.id}: ${one.nodes[0].html.slice(0, 160)}`));
     }
     await context.close();
   }

@@ -1,6 +1,7 @@
 """``export --target mcu``: what it writes, that compilers take it, and what it refuses in one line."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from ecgfed.tasks.export_mcu import export_mcu
 
 pytest_plugins = ("mcu_fixtures",)
 Run = Callable[..., Said]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.mcu
@@ -240,6 +242,24 @@ def test_names_of_strangers_stay_words(tmp_path: Path) -> None:
     said = subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout
     wanted = "".join(f"{text}\n" for text in HOSTILE).replace("\x00", "?").encode()
     assert said == wanted
+
+
+@pytest.mark.mcu
+def test_the_lines_on_the_page_compile(sources: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "microcontroller.md").read_text("utf-8")
+    (lines,) = re.findall(r"^```c\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    first, *rest = lines.splitlines()
+    main = tmp_path / "main.c"
+    main.write_text(
+        f'#include "ecgfed.h"\n{first}\n'
+        "static int beats;\n"
+        "static void on_beat(void *user, const ecgfed_beat *beat) { (void)user; (void)beat; beats += 1; }\n"
+        "int main(void) {\n    static const float samples_mv[512];\n    const size_t count = 512;\n"
+        + "\n".join(rest)
+        + "\n    return beats;\n}\n"
+    )
+    program = build(sources, tmp_path / "lines", "gcc", main=main)
+    assert subprocess.run([str(program)], check=False).returncode == 0
 
 
 def test_numbers_are_read_back() -> None:

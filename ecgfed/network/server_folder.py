@@ -159,12 +159,16 @@ def make_server(path: Path, asked: Asked) -> Asked:
                     "say the same every time, --prepare included, or choose a new folder",
                 )
         return before
-    try:
-        make_folder(path)
-    except OSError as problem:
-        raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
+    _made(path, "choose another folder")
     write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(asked)})
     return asked
+
+
+def _made(folder: Path, action: str) -> None:
+    try:
+        make_folder(folder)
+    except OSError as problem:
+        raise StorageError(folder, f"cannot be made ({problem.strerror})", action=action) from problem
 
 
 def refuse_asked(path: Path, problem: OptionError) -> None:
@@ -241,11 +245,12 @@ def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
 
     Raises:
         RunError: it is damaged, or of other sites: their patients or counts have changed.
+        StorageError: the disk refuses.
     """
     folder = path / RUN
     if not (folder / RUN_FILE).exists():
         method, plan = made(asked, roster)
-        make_folder(folder)
+        _made(folder, "free some space")
         write_json(folder / RUN_FILE, {**_document(method, plan, roster), **asked.options()})
     return open_run(folder)
 

@@ -31,6 +31,7 @@ RUN_BY = {
     ("docs/formats.md", "python"): DOCS,
     ("docs/formats.md", "sh"): DOCS,
     ("docs/graphs.md", "python"): HERE,
+    ("docs/hospital-it.md", "sh"): "tests/network/test_hospital_it.py",
     ("docs/hospitals.md", "sh"): "tests/network/test_federate_command.py",
     ("docs/int8.md", "python"): HERE,
     ("docs/javascript.md", "js"): "tests/web/test_package_js.py",

@@ -8,18 +8,19 @@ from method_pages import method_pages, with_method_links
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from notebook_pages import notebook_pages
 from reference_pages import reference_pages
 from repository import ROOT, outside, with_site_links
 
 _log = logging.getLogger("mkdocs.ecgfed")  # below mkdocs: a warning fails a strict build
-_generated: dict[str, str] = {}
+_generated: dict[str, str | bytes] = {}
 _places: dict[str, str] = {}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Make the generated pages, and put every page of a folder where the navigation says ``FOLDER/*``."""
     _places.update(outside())
-    _generated.update({**method_pages(), **command_pages(), **reference_pages()})
+    _generated.update({**method_pages(), **command_pages(), **reference_pages(), **notebook_pages()})
     inside = [path.relative_to(ROOT / "docs").as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
     config.nav = _filled(config.nav, [*_generated, *sorted(_places.values()), *inside])
     return config

@@ -47,6 +47,8 @@ def site_place(path: str, places: dict[str, str]) -> str | None:
     if path in places:
         return places[path]
     inside = path.removeprefix("docs/")
+    if inside != path and inside.endswith(".ipynb"):
+        return f"{inside.removesuffix('.ipynb')}.md"  # its page, which links to it (notebook_pages.py)
     return inside if inside != path and Path(path).suffix in {".md", ".png", ".svg"} else None
 
 

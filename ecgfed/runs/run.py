@@ -128,13 +128,26 @@ class Run:
                     "train again into a new folder",
                 )
 
+    def history(self) -> list[dict[str, Any]]:
+        """Return a line of numbers for each saved round: ``round``, losses, passes, what the method reports.
+
+        Raises:
+            RunError: the history or the checkpoint cannot be read.
+
+        Examples:
+            >>> import ecgfed
+            >>> [line["round"] for line in ecgfed.train("cohort", "two", rounds=2).history()]
+            [1, 2]
+        """
+        return read_lines(self.path / HISTORY, self.store.rounds())
+
     def last_record(self) -> dict[str, Any]:
         """Return the numbers of the last saved round's line in the history: losses, passes, validation scores.
 
         Raises:
             RunError: no round is finished, or the history lacks it.
         """
-        lines = read_lines(self.path / HISTORY, self.store.rounds())
+        lines = self.history()
         if not lines:
             raise RunError(self.path / HISTORY, "holds no finished round", action="train it with --resume")
         return {name: value for name, value in lines[-1].items() if name not in ("round", "clients", "losses")}

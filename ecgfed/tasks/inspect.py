@@ -16,6 +16,7 @@ from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options
+from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
@@ -85,10 +86,10 @@ class Inspection:
         )
         said = "".join(f"<li>{html.escape(finding.text)}</li>" for finding in self.findings)
         caption = f"<caption>{html.escape(self.recording.name)}</caption>"
-        head = "<tr><th>lead</th><th>usable</th><th></th><th>amiss</th></tr>"
+        head = "<tr><th>lead</th><th>usable</th><th>share</th><th>amiss</th></tr>"
         return f"<table>{caption}{head}{rows}</table>{f'<ul>{said}</ul>' if said else ''}"
 
-    def draw(self, at: float | str | None = None, *, form: str = "png") -> bytes:
+    def draw(self, at: float | str | None = None, *, form: str = "png") -> Picture:
         """Draw a page: all of the recording on a line for each lead, and 10 s on ECG paper.
 
         Args:
@@ -96,7 +97,7 @@ class Inspection:
             form: ``png`` or ``svg``.
 
         Returns:
-            The picture file.
+            The picture file's bytes, which a notebook shows.
 
         Raises:
             OptionError: a time past the end, or another format.
@@ -120,7 +121,7 @@ class Inspection:
             f"{recording.lead} {usable_percent(chosen):g}% usable",
             footer="not filtered · research use only, not for diagnosis",
         )
-        return draw_quality(page, start_s, form=form)
+        return Picture(draw_quality(page, start_s, form=form))
 
 
 def inspect_recording(

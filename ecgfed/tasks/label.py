@@ -1,17 +1,22 @@
 """``label``: a recording in, a page out on which a person labels the few beats that say most. No torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ecgfed.beats.path import BeatOptions
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
+from ecgfed.labels.answers import SYMBOLS, Answer, answers_as_table
+from ecgfed.labels.choose import next_group
 from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
+from ecgfed.labels.spread import spread
 from ecgfed.locks import locked
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_recording
@@ -60,6 +65,51 @@ class Labelling:
     def labels_file(self) -> Path:
         """Where labels are written by ``serve``, and what the page's download is called."""
         return (self.folder or Path()) / labels_name(self.page.record)
+
+    def next_beat(self, answers: Mapping[int, str]) -> int | None:
+        """Return the beat that the page would ask for next: its R peak, a sample number; None where all are answered.
+
+        Args:
+            answers: R peaks that were asked for -> the labels they were given, symbols of ``label``'s page.
+
+        Raises:
+            OptionError: an answer at no beat of a group, or with no such label.
+        """
+        group = next_group(self.grouped.groups, self._answered(answers), rule=self.page.rule)
+        return None if group is None else int(self.page.sample[self.grouped.groups.beat[group]])
+
+    def save_labels(self, answers: Mapping[int, str], *, overwrite: bool = False) -> Path:
+        """Write answers as the page saves them, for ``personalize_labels``; return the file, ``labels_file``.
+
+        Args:
+            answers: R peaks that were asked for -> the labels they were given.
+            overwrite: replace the file where it is.
+
+        Raises:
+            OptionError: no answer, one at no beat of a group or with no such label, or a file that is there already.
+            StorageError: the disk refuses; nothing was changed.
+        """
+        if not answers:
+            raise OptionError("answers", "are none", "one label at least")
+        given, sample = self._answered(answers), self.page.sample
+        spoken_for = np.bincount(spread(self.grouped.groups, given)[1], minlength=len(sample))
+        rows = [
+            Answer(int(sample[beat]), label, int(spoken_for[beat]), recording=self.page.recording)
+            for beat, label in given.items()
+        ]
+        check_free([self.labels_file], self.grouped.beats.recording.files, overwrite=overwrite)
+        write_together({self.labels_file: answers_as_table(rows, self.page.fs_hz)})
+        return self.labels_file
+
+    def _answered(self, answers: Mapping[int, str]) -> dict[int, str]:
+        """Return the answers by the number of their beat; raises OptionError."""
+        number = {sample: beat for beat, sample in enumerate(self.page.sample[: self.grouped.grouped].tolist())}
+        for sample, label in answers.items():
+            if sample not in number:
+                raise OptionError("answers", f"{sample} is no beat in a group", "R peaks as next_beat returns them")
+            if label not in SYMBOLS:
+                raise OptionError("answers", f"{label!r:.40} at {sample}", f"one of {' '.join(sorted(SYMBOLS))}")
+        return {number[sample]: label for sample, label in answers.items()}
 
     def serve(self, opened: Callable[[str], None], *, idle_s: float | None = None, overwrite: bool = False) -> Served:
         """Serve the page on this machine; every answer is in ``labels_file`` before the next question.

@@ -19,6 +19,7 @@ from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
+from ecgfed.reports.picture import Picture
 from ecgfed.reports.strip import Stretches
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
@@ -145,8 +146,8 @@ class RecordingPredictions(Predictions):
         marks = Annotation(self.sample, np.array(symbol, dtype=np.str_)[self.label], notes, self.uncertain * UNCERTAIN)
         return annotation_bytes(marks, self.fs_hz)
 
-    def strip(self, at_s: float | None = None) -> bytes:
-        """Draw 10 s on ECG paper and return the PNG.
+    def strip(self, at_s: float | None = None) -> Picture:
+        """Draw 10 s on ECG paper and return the PNG's bytes, which a notebook shows.
 
         Args:
             at_s: where it begins, in seconds; default: where most kinds of beats are.
@@ -174,7 +175,7 @@ class RecordingPredictions(Predictions):
         )
         if at_s is None:
             at_s = busiest_start(self.sample, names, usual, recording.fs_hz, len(filtered))
-        return draw_strip(drawn, at_s)
+        return Picture(draw_strip(drawn, at_s))
 
 
 def _filtered(recording: AnyRecording) -> Stretches:

@@ -1,5 +1,6 @@
 """``ecgfed label``: the page, what it is made of, and what it refuses. Clicking it is ``tests/labels``."""
 
+import csv
 import json
 import re
 import shlex
@@ -171,3 +172,42 @@ def test_two_servers_of_one_file_and_a_file_where_the_folder_goes(record: Path, 
     (tmp_path / "file").touch()
     with pytest.raises(OptionError, match="cannot be a folder"):
         package.label(record, tmp_path / "file", count=3, page_file=False).serve(lambda address: None)
+
+
+def test_questions_and_answers_in_python(record: Path, tmp_path: Path) -> None:
+    """A script asks as the page does, largest group first, and saves the table that the page saves."""
+    labelling = package.label(record, tmp_path)
+    data = page_data(tmp_path / "rec-label.html")
+    marks = package.read_annotation(record).beats()
+    known = dict(zip(marks.sample.tolist(), marks.symbol.tolist(), strict=True))
+    answers: dict[int, str] = {}
+    while len(answers) < 8:
+        sample = labelling.next_beat(answers)
+        assert sample is not None
+        assert sample not in answers
+        answers[sample] = known[min(known, key=lambda at: abs(at - sample))]
+    assert next(iter(answers)) == data["points"][str(data["groups"][0]["beat"])]["sample"]
+    assert {"N", "V"} <= set(answers.values()), "the rare ones are asked for early"
+    file = labelling.save_labels(answers)
+    with file.open(newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert [(int(row["sample"]), row["label"]) for row in rows] == sorted(answers.items())
+    assert sum(int(row["beats"]) for row in rows) == data["beats"]
+    assert {row["recording"] for row in rows} == {data["recording"]}
+    everywhere = {point["sample"]: "N" for point in data["points"].values()}
+    assert labelling.next_beat(everywhere) is None
+    with pytest.raises(OptionError, match="holds rec-labels"):
+        labelling.save_labels(answers)
+    assert labelling.save_labels({sample: "V"}, overwrite=True).read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"), [({}, "none"), ({-1: "N"}, "-1 is no beat"), ({"first": "normal"}, "'normal' at")]
+)
+def test_answers_that_cannot_be(answers: dict[Any, str], said: str, record: Path, tmp_path: Path) -> None:
+    labelling = package.label(record, tmp_path / "labels", page_file=False)
+    first = labelling.next_beat({})
+    given = {first if key == "first" else key: label for key, label in answers.items()}
+    with pytest.raises(OptionError, match=said):
+        labelling.save_labels(given)
+    assert not (tmp_path / "labels").exists()

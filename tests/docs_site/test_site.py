@@ -3,6 +3,7 @@
 ``make docs`` brings MkDocs into an environment of its own, ``.venv-docs``; without it these tests skip.
 """
 
+import html
 import json
 import os
 import re
@@ -131,6 +132,23 @@ def test_every_command_has_a_page_with_its_options(site: Path) -> None:
         if not hasattr(command, "commands"):
             for option in (one.opts[0] for one in command.params if one.param_type_name == "option" and not one.hidden):
                 assert re.search(rf"<code>[^<]*{re.escape(option)}\b", text), f"{name} {option}"
+
+
+def test_every_notebook_has_a_page_with_its_cells_and_pictures(site: Path) -> None:
+    notebooks = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+    assert len(notebooks) >= 3
+    for path in notebooks:
+        page = path.with_suffix(".html").name
+        text = (site / "notebooks" / page).read_text(encoding="utf-8")
+        code = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+        outputs = [one for cell in code for one in cell["outputs"]]
+        as_text = [one for one in outputs if set(one.get("data", {"text/plain": ""})) == {"text/plain"}]
+        assert text.count('<div class="highlight">') == len(code) + len(as_text), page
+        for alt in (cell["metadata"]["alt"] for cell in code if "alt" in cell["metadata"]):
+            assert html.escape(alt) in text or alt in text, alt
+        assert (site / "notebooks" / path.name).read_bytes() == path.read_bytes()
+        assert f'href="{path.name}"' in text
+        assert f"notebooks/{page}" in (site / "whole-path.html").read_text(encoding="utf-8")
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:

@@ -289,3 +289,25 @@ def test_a_manifest_from_a_stranger_is_printed_as_text(fedavg_run: Path) -> None
     """One that signs what it changed comes this far; who changed it alone is refused (tests/device)."""
     opened = ecgfed.open_bundle(exported(fedavg_run))
     assert repr(replace(opened, manifest={**opened.manifest, "method": HOSTILE})).isprintable()
+
+
+@pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_picture_is_a_file_and_shows_itself(form: str, start: bytes, records: Path, tmp_path: Path) -> None:
+    record = str(sorted(records.glob("*.hea"))[0].with_suffix(""))
+    ecgfed.inspect_recording(record, picture=tmp_path / f"a.{form}", at=1)
+    drawn = ecgfed.inspect_recording(record).draw(1, form=form)
+    assert drawn == (tmp_path / f"a.{form}").read_bytes()
+    assert drawn.startswith(start)
+    assert repr(drawn) == f"Picture({form}, {len(drawn):,} bytes)"
+    shown = {"png": drawn._repr_png_(), "svg": drawn._repr_svg_()}
+    assert shown[form] == (drawn if form == "png" else drawn.decode())
+    assert shown["svg" if form == "png" else "png"] is None
+
+
+def test_a_runs_history_is_its_file_up_to_the_checkpoint(fedavg_run: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (fedavg_run / "history.jsonl").read_text().splitlines()]
+    assert ecgfed.open_run(fedavg_run).history() == lines
+    torn = copied(fedavg_run, tmp_path / "torn")
+    with (torn / "history.jsonl").open("a") as file:
+        file.write(json.dumps({**lines[-1], "round": lines[-1]["round"] + 1}) + "\n")
+    assert ecgfed.open_run(torn).history() == lines, "a round that no checkpoint stands for"

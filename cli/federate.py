@@ -55,7 +55,9 @@ def server_command(
         Path | None, typer.Option(help="Folder with each site's public key (*.pub); nobody else gets in.")
     ] = None,
     sites: Annotated[int, typer.Option(help="How many sites there are.")] = 2,
-    host: Annotated[str, typer.Option(help="0.0.0.0 for every machine, 127.0.0.1 for this one alone.")] = "0.0.0.0",
+    host: Annotated[
+        str, typer.Option(help="An address of this machine to listen at; 0.0.0.0 is all IPv4 ones, :: all IPv6 ones.")
+    ] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Port to listen at; the only one that sites need.")] = 9092,
     name: Annotated[
         list[str] | None, typer.Option(help="Host name or address that sites dial, for the certificate; repeatable.")
@@ -67,6 +69,10 @@ def server_command(
     wait: Annotated[
         float | None, typer.Option(help="Seconds that a round waits for the other sites; default 300.")
     ] = None,
+    most_beats: Annotated[
+        int | None, typer.Option(help="Training beats that a site may claim for a patient; default 1,000,000.")
+    ] = None,
+    most_patients: Annotated[int | None, typer.Option(help="Patients that a site may claim; default 10,000.")] = None,
     method: MethodOption = "grp-fed",
     rounds: RoundsOption = None,
     passes: PassesOption = None,
@@ -90,8 +96,9 @@ def server_command(
 ) -> None:
     """Run a federation's server until its run is over; the same command goes on with one that was stopped."""
     _require()
-    from ecgfed.network.federate import Listening, prepare_server, run_server
-    from ecgfed.network.policy import Policy
+    from ecgfed.network.federate import prepare_server, run_server
+    from ecgfed.network.listening import Listening
+    from ecgfed.network.policy import MOST_BEATS, MOST_PATIENTS, Policy
     from ecgfed.network.server_folder import Asked
 
     asked = Asked(
@@ -110,7 +117,12 @@ def server_command(
         eval_every=eval_every,
     )
     asked = _protected(asked, aggregation, dp_clip, dp_noise, dp_at)
-    policy = Policy(min_sites, wait)
+    policy = Policy(
+        min_sites,
+        wait,
+        MOST_BEATS if most_beats is None else most_beats,
+        MOST_PATIENTS if most_patients is None else most_patients,
+    )
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
         ca = prepare_server(folder, asked, listening)
@@ -148,6 +160,12 @@ def site_command(
         float | None,
         typer.Option(help="Refuse runs that would bring what all of them tell of a patient above this epsilon."),
     ] = None,
+    most_runs: Annotated[
+        int | None, typer.Option(help="Runs that the site keeps; a further one is refused. Default 20.")
+    ] = None,
+    most_rounds: Annotated[
+        int | None, typer.Option(help="Rounds of a run that the site takes part in; default 10,000.")
+    ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the key, and end.")] = False,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
@@ -157,7 +175,15 @@ def site_command(
     from ecgfed.network.federate import prepare_site, run_site
 
     if prepare:
-        _, private = prepare_site(folder, cohort, key=key, numbers=numbers, most_epsilon=most_epsilon)
+        _, private = prepare_site(
+            folder,
+            cohort,
+            key=key,
+            numbers=numbers,
+            most_epsilon=most_epsilon,
+            most_runs=most_runs,
+            most_rounds=most_rounds,
+        )
         public = private.with_name(private.name + ".pub")
         if json_output:
             print_json({"site": str(folder), "public_key": str(public)})
@@ -176,6 +202,8 @@ def site_command(
             key=key,
             numbers=numbers,
             most_epsilon=most_epsilon,
+            most_runs=most_runs,
+            most_rounds=most_rounds,
             watch=watch,
             should_stop=stop.asked,
         )

@@ -80,6 +80,52 @@ def alone(whole: Cohort, tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for replies without a pause."""
+    from ecgfed.network import post
+
+    monkeypatch.setattr(post, "POLL_S", 0.0)
+    monkeypatch.setattr(post, "LOOK_S", 0.0)
+
+
+@pytest.fixture
+def without(alone: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Train on one machine, with some patients left out of some rounds."""
+    import numpy as np
+
+    from ecgfed.federation import train as training
+
+    def train(method: str, missing: dict[int, tuple[int, ...]], **wish: Any) -> Any:
+        chosen = training.participants
+
+        def fewer(plan: Any, clients: Any, number: int) -> Any:
+            return np.array([one for one in chosen(plan, clients, number) if one not in missing.get(number, ())])
+
+        monkeypatch.setattr(training, "participants", fewer)
+        run = alone(method, **wish)
+        monkeypatch.setattr(training, "participants", chosen)
+        return run
+
+    return train
+
+
+@pytest.fixture
+def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Score and export at a site's end without work: scores that anybody knows, a bundle that says of which run."""
+    from types import SimpleNamespace
+
+    from ecgfed.files import replacing_folder, write_text
+    from ecgfed.network import site_end
+
+    def exported(result: Path, bundle: Path, **more: Any) -> None:
+        with replacing_folder(bundle, overwrite=more.get("overwrite", False)) as folder:
+            write_text(folder / "manifest.json", (result / "delivered.json").read_text())
+
+    monkeypatch.setattr(site_end, "evaluate", lambda *_, **more: SimpleNamespace(T_g=0.5, T_p=0.25))
+    monkeypatch.setattr(site_end, "export", exported)
+
+
+@pytest.fixture
 def cohort_of(parts: list[Path]) -> Callable[[int], Cohort]:
     """Open a site's cohort."""
     return lambda place: open_cohort(parts[place])

@@ -49,7 +49,7 @@ def make_certificates(folder: Path, names: Sequence[str]) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), critical=False)
         .sign(authority, hashes.SHA384())
     )
-    alternatives = list(dict.fromkeys([*names, "localhost", "127.0.0.1"]))
+    alternatives = list(dict.fromkeys([*names, "localhost", "127.0.0.1", "::1"]))
     server = (
         builder.subject_name(subject)
         .issuer_name(issuer)
@@ -69,12 +69,13 @@ def make_certificates(folder: Path, names: Sequence[str]) -> None:
     write_private(folder / CA, ca.public_bytes(pem), mode=0o644)
 
 
-def check_names(folder: Path, names: Sequence[str]) -> None:
+def check_names(folder: Path, names: Sequence[str], option: str = "--name") -> None:
     """Refuse the server's certificate where sites would: it has other names, or has expired; raises OptionError.
 
     Args:
         folder: as of ``make_certificates``.
         names: host names and addresses that were asked for now.
+        option: that they were asked for with.
     """
     file, again = folder / CERTIFICATE, f"remove {folder}, and send the new {CA} to every site"
     try:
@@ -85,7 +86,7 @@ def check_names(folder: Path, names: Sequence[str]) -> None:
     for name in names:
         if _alternative(name) not in mine:
             known = ", ".join(str(one.value) for one in mine)
-            raise OptionError("--name", f"{name}", f"one of {known:.200}, which {file} has", again)
+            raise OptionError(option, f"{name}", f"one of {known:.200}, which {file} has", again)
     if found.not_valid_after_utc < datetime.now(UTC):
         raise StorageError(file, f"has expired on {found.not_valid_after_utc:%Y-%m-%d}", action=again)
 

@@ -25,7 +25,9 @@ from ecgfed.network.site_folder import Site, hello, open_site
 from ecgfed.network.site_round import SiteRound
 from ecgfed.text import safe_text
 
-LOG = "log.txt"
+LOG, OLD_LOG = "log.txt", "log-old.txt"
+#: A server that is refused again and again fills a log and not the disk: what is longer becomes the old one, bytes.
+MOST_LOG = 4 << 20
 #: A site that was killed may hold its folder a moment longer than it lives.
 HELD_S = 5.0
 
@@ -61,6 +63,8 @@ def _write_down(folder: Path, problem: SiteError) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     line = safe_text(f"{now} refused ({problem.code}): {problem.line}")
     try:
+        if (folder / LOG).is_file() and (folder / LOG).stat().st_size > MOST_LOG:
+            (folder / LOG).replace(folder / OLD_LOG)
         # in any locale: what is raised here would leave the site in Flower's answer
         with (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(line + "\n")

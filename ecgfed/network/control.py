@@ -62,7 +62,7 @@ class Control:
 
     def __init__(self, address: str, ca: Path) -> None:
         certificate = read_bounded(ca, 1 << 16, StorageError)
-        with _no_proxy():
+        with _no_proxy(address.rpartition(":")[0].strip("[]")):
             self._client = ControlHttpClient.from_server_address(
                 address, False, certificate, [RuntimeVersionHttpInterceptor(component_name="flwr CLI")]
             )
@@ -147,9 +147,9 @@ class Control:
 
 
 @contextmanager
-def _no_proxy() -> Iterator[None]:
+def _no_proxy(host: str) -> Iterator[None]:
     """Have no proxy of the environment between here and this machine: a client of Flower's looks when it is made."""
-    new = without_proxy(os.environ)
+    new = without_proxy(os.environ, host)
     before = {name: os.environ.get(name) for name in new}
     os.environ.update(new)
     try:

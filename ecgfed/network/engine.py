@@ -16,7 +16,7 @@ from ecgfed.files import read_json, write_json
 from ecgfed.methods.base import Method
 from ecgfed.network import messages
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.expected import Form, form_of
+from ecgfed.network.expected import Form, beats_of, check_beats, form_of
 from ecgfed.network.leaves import Leaf, check_up, leaves_of_round
 from ecgfed.network.orders import Order
 from ecgfed.network.post import Post
@@ -72,15 +72,21 @@ class NetworkEngine:
         requests = self._requests(work)
         decided = self._decided(number)
         for place in requests:
-            if self.roster.sites[place].node not in self.post.names:
+            node = self.roster.sites[place].node
+            if node not in self.post.names:
                 decided.setdefault(place, "has no key in the folder any more")
+            elif node in self.post.barred:
+                decided.setdefault(place, self.post.barred[node])
         asked = {place: request for place, request in requests.items() if place not in decided}
         place_of = {self.roster.sites[place].node: place for place in asked}
         form = form_of(method, self.plan, work[0])
         self._bound(form, requests)
 
+        per_step = method.needs.batches_per_step
+        beats = {one.info.index: beats_of(self.plan, one.info.train_examples, one.seen, per_step) for one in work}
+
         def read(node: int, content: RecordDict) -> RoundReply:
-            return _read(content, asked[place_of[node]], method, form)
+            return _read(content, asked[place_of[node]], method, form, beats)
 
         contents = {node: messages.round_request(asked[place]) for node, place in place_of.items()}
         answers = self.post.ask(messages.ROUND, contents, read, group=str(number))
@@ -134,9 +140,12 @@ class NetworkEngine:
         write_json(self.folder / BOUND, {"bytes": _TIMES * most * form.bytes + _MORE_BYTES})
 
 
-def _read(content: RecordDict, request: RoundRequest, method: Method, form: Form) -> RoundReply:
+def _read(
+    content: RecordDict, request: RoundRequest, method: Method, form: Form, beats: Mapping[int, int]
+) -> RoundReply:
     try:
         reply = messages.read_round_reply(content, request, form)
+        check_beats(request.clients, reply.examples, beats)
         check_up(method, reply.returned, reply.losses)
     except EcgfedError as problem:
         raise NetworkError(problem.where, problem.found, problem.expected) from problem

@@ -10,6 +10,8 @@ REASONS = {
     "behind": "what its patients keep is not of the round before this one",
     "card": "the method would send what its card does not name",
     "privacy": "the run would tell more of a patient than it allows (its --most-epsilon)",
+    "limit": "the run is more than it takes part in (its --most-runs or --most-rounds)",
+    "ended": "it has another result of this run, which it keeps",
     "training": "its training failed",
     "storage": "its disk refused",
     "internal": "something went wrong that nobody foresaw",

@@ -4,7 +4,7 @@ The server learns it from two rounds of its own, of one step on a few beats of n
 comes: that may be the one that is wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,41 @@ class Form:
         for name, value in losses.items():
             if not abs(value) <= MOST:  # NaN is not
                 raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MOST:g} at most")
+
+
+def beats_of(plan: TrainPlan, count: int, seen: int, per_step: int) -> int:
+    """Return how many beats a participant uses in a round: as many as ``ecgfed.federation.data.local_rows`` yields.
+
+    Args:
+        plan: the run's.
+        count: the participant's training beats.
+        seen: beats it has used in earlier rounds.
+        per_step: batches of a step.
+    """
+    steps = plan.steps_for(count) * per_step
+    if plan.local_steps is not None:
+        return steps * min(plan.batch_size, count)
+    begun = seen
+    for _ in range(steps):  # a batch ends with the epoch
+        seen += min(plan.batch_size, count, count - seen % count)
+    return seen - begun
+
+
+def check_beats(clients: Sequence[int], examples: Sequence[int], beats: Mapping[int, int]) -> None:
+    """Refuse an answer that claims other counts of beats than the plan has for what these sites said at first.
+
+    Args:
+        clients: participants, numbers in the federation.
+        examples: what is claimed for each.
+        beats: participant -> ``beats_of``.
+
+    Raises:
+        NetworkError: naming the first.
+    """
+    for client, claimed in zip(clients, examples, strict=True):
+        if claimed != beats[client]:
+            found = f"claims {claimed:,} beats for patient number {client}"
+            raise NetworkError("a site's reply", found, f"{beats[client]:,}, as the plan and its hello have it")
 
 
 def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:

@@ -4,7 +4,6 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from ecgfed.network.launch import (
     stopping,
     wait_listening,
 )
+from ecgfed.network.listening import Listening
 from ecgfed.network.policy import EVERY_SITE, Policy, write_policy
 from ecgfed.network.private import write_private
 from ecgfed.network.roster import FILE_NAME as ROSTER
@@ -49,32 +49,10 @@ from ecgfed.tasks.watch import NOBODY, Watch
 TLS, KEY = "tls", "key"
 #: Flower starts a process for every message, so a site that is there answers within minutes.
 LOOK_S = 0.5
-#: All of this machine's IPv4 addresses, or none that another machine reaches. The server's own programs reach it at the
-#: latter, and need it: an address between the two would shut them out.
-HOSTS = ("0.0.0.0", "127.0.0.1")
 #: Between two looks for who is connected, and before a site that was not let in dials again.
 WAIT_S, AGAIN_S = 1.0, 10.0
 #: After a run has ended its last words are waited for so long.
 LAST_WORDS_S = 10.0
-
-
-@dataclass(frozen=True)
-class Listening:
-    """Where a server listens, and by which names sites reach it.
-
-    Attributes:
-        host: one of ``HOSTS``.
-        port: of it.
-        names: host names and addresses, for the certificate.
-    """
-
-    host: str = "0.0.0.0"
-    port: int = 9092
-    names: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.host not in HOSTS:
-            raise OptionError("--host", f"{self.host!r:.100}", " or ".join(HOSTS), "a firewall closes the others")
 
 
 def site_keys(folder: Path, sites: int, least: int | None = None) -> list[Path]:
@@ -107,8 +85,9 @@ def prepare_server(folder: Path, asked: Asked, listening: Listening) -> Path:
         StorageError: it cannot be made.
     """
     make_server(folder, asked)
-    make_certificates(folder / TLS, listening.names)
+    make_certificates(folder / TLS, [*listening.names, listening.here.host])
     check_names(folder / TLS, listening.names)
+    check_names(folder / TLS, [listening.here.host], "--host")
     return folder / TLS / CA
 
 
@@ -162,8 +141,7 @@ def _serve(
     should_stop: Callable[[], bool],
     when_listening: Callable[[], None],
 ) -> dict[str, Any]:
-    flower = server_flower(folder)
-    here = Address("127.0.0.1", listening.port)
+    flower, here = server_flower(folder, listening.here.host), listening.here
     for name in (ENDED, TOLD):
         remove(folder / name)
     processes = [start_superlink(flower, (folder / TLS).resolve(), listening.host, listening.port)]
@@ -173,7 +151,8 @@ def _serve(
             names = control.register(public)
             write_json(folder / NODES, {str(node): name for node, name in names.items()})
             watch.note(
-                f"Listening at {listening.host}:{listening.port} for {len(names)} sites: {', '.join(names.values())}."
+                f"Listening at {Address(listening.host, listening.port)} for {len(names)} sites: "
+                f"{', '.join(names.values())}."
             )
             when_listening()
             if not _wait_for_sites(control, names, policy, watch, should_stop):
@@ -249,7 +228,14 @@ class _Lines:
 
 
 def prepare_site(
-    folder: Path, cohort: Path, *, key: Path | None = None, numbers: str = "shuffled", most_epsilon: float | None = None
+    folder: Path,
+    cohort: Path,
+    *,
+    key: Path | None = None,
+    numbers: str = "shuffled",
+    most_epsilon: float | None = None,
+    most_runs: int | None = None,
+    most_rounds: int | None = None,
 ) -> tuple[Site, Path]:
     """Make a site's folder and key, unless they are there.
 
@@ -259,6 +245,8 @@ def prepare_site(
         key: a private key of its own; default ``key`` in the folder, made where there is none.
         numbers: ``shuffled`` or ``cohort``, the order in which patients are numbered.
         most_epsilon: what all runs together may tell of one patient, as in ``Site``; None leaves what the folder says.
+        most_runs: how many runs the site keeps, as in ``Limits``; likewise.
+        most_rounds: of one run; likewise.
 
     Returns:
         The site, and its private key's file.
@@ -268,7 +256,7 @@ def prepare_site(
     """
     if key is not None:
         read_site_key(key)
-    site = make_site(folder, cohort, numbers, most_epsilon)
+    site = make_site(folder, cohort, numbers, most_epsilon, most_runs=most_runs, most_rounds=most_rounds)
     place = folder / KEY if key is None else key
     make_site_key(place)
     return site, place
@@ -283,6 +271,8 @@ def run_site(
     key: Path | None = None,
     numbers: str = "shuffled",
     most_epsilon: float | None = None,
+    most_runs: int | None = None,
+    most_rounds: int | None = None,
     watch: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -296,6 +286,8 @@ def run_site(
         key: as in ``prepare_site``.
         numbers: as there.
         most_epsilon: as there.
+        most_runs: as there.
+        most_rounds: as there.
         watch: told of what happens.
         should_stop: asked now and then.
 
@@ -304,7 +296,15 @@ def run_site(
     """
     address = read_address(server)
     check_certificate(ca)
-    site, private = prepare_site(folder, cohort, key=key, numbers=numbers, most_epsilon=most_epsilon)
+    site, private = prepare_site(
+        folder,
+        cohort,
+        key=key,
+        numbers=numbers,
+        most_epsilon=most_epsilon,
+        most_runs=most_runs,
+        most_rounds=most_rounds,
+    )
     with locked(site.path / KEY):  # one process a site; its answers hold the folder itself
         flower = site_flower(folder)
         watch.note(f"Dialling {address}; this site answers it until Ctrl-C. Its log: {folder / LOG}")

@@ -1,6 +1,7 @@
 """Starting and stopping Flower's programs for a folder: a SuperLink at the server, a SuperNode at a site."""
 
 import contextlib
+import errno
 import os
 import re
 import signal
@@ -30,7 +31,8 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        bare = ":" in self.host and not self.host.startswith("[")
+        return f"[{self.host}]:{self.port}" if bare else f"{self.host}:{self.port}"
 
 
 def read_address(text: str, option: str = "--server") -> Address:
@@ -58,18 +60,26 @@ def check_free(port: int, host: str, option: str = "--port") -> None:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             one.bind((host.strip("[]"), port))
     except OSError as problem:
-        found = f"{host}:{port} cannot be listened at ({problem.strerror})"
+        found = f"{Address(host, port)} cannot be listened at ({problem.strerror})"
+        if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            raise OptionError(
+                "--host", found, "an address of this machine", "see 'ip address', or leave it out"
+            ) from None
         raise OptionError(option, found, "a free port of this machine", "choose another") from None
 
 
-def without_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+def without_proxy(environment: Mapping[str, str], *hosts: str) -> dict[str, str]:
     """Return the variables by which no proxy of an environment stands between programs of this machine.
+
+    Args:
+        environment: as it is.
+        hosts: further addresses of this machine.
 
     A SuperNode's own programs talk plain HTTP: through a proxy everybody on the way would read updates and tokens. What
     a site sends to another machine goes by the proxy that is set.
     """
     before = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    mine = ",".join(filter(None, [before, "127.0.0.1", "localhost", "::1"]))
+    mine = ",".join(filter(None, [before, "127.0.0.1", "localhost", "::1", *hosts]))
     return {"no_proxy": mine, "NO_PROXY": mine}
 
 
@@ -79,9 +89,10 @@ class Flower:
     Args:
         folder: the server's or a site's.
         variables: more environment variables.
+        hosts: addresses of this machine at which its programs reach one another, beside the loopback's.
     """
 
-    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str], *hosts: str) -> None:
         self.folder, self.home = folder, folder / FLOWER
         if os.pathsep in str(folder.resolve()):
             # PATH would fall apart there, and Flower find its own programs, which run the code that a server sends
@@ -95,7 +106,7 @@ class Flower:
         self.environment = {
             **os.environ,
             **variables,
-            **without_proxy(os.environ),
+            **without_proxy(os.environ, *hosts),
             "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "FLWR_HOME": str(self.home.resolve()),
             "FLWR_TELEMETRY_ENABLED": "0",
@@ -158,9 +169,9 @@ def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path
     raise NetworkError("Flower", f"does not listen at {address} after {START_S:.0f} s", action=f"see {log}")
 
 
-def server_flower(folder: Path) -> Flower:
-    """Return Flower's programs for a server's folder."""
-    return Flower(folder, {SERVER: str(folder.resolve())})
+def server_flower(folder: Path, *hosts: str) -> Flower:
+    """Return Flower's programs for a server's folder, which reach one another at these addresses of this machine."""
+    return Flower(folder, {SERVER: str(folder.resolve())}, *hosts)
 
 
 def site_flower(folder: Path) -> Flower:

@@ -21,7 +21,8 @@ from ecgfed.network.policy import EVERY_SITE, Policy
 POLL_S, LOOK_S = 0.5, 3.0
 #: Flower's error codes for a message or a node that is gone, as when a site was killed.
 _GONE = (3, 4, 5)
-SEE = "the whole line is in that site's log.txt; the round is asked for again when the server starts again"
+AGAIN = "the round is asked for again when the server starts again"
+SEE = f"the whole line is in that site's log.txt; {AGAIN}"
 T = TypeVar("T")
 
 
@@ -83,6 +84,9 @@ class Post:
         names: node -> the site's name.
         policy: how many have to answer, and by when.
         say: told of sites that are away, late or back.
+
+    Attributes:
+        barred: node -> why it is asked nothing more in this session.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class Post:
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.grid, self.names, self.policy, self.say = grid, names, policy, say
+        self.barred: dict[int, str] = {}
         self._out: dict[str, int] = {}  # messages of the question under way
         self._owed: dict[str, int] = {}  # messages of questions that are over
         self._since: dict[int, str] = {}  # node -> when it had connected as it was asked
@@ -125,7 +130,7 @@ class Post:
             if len(contents) - len(question.failed) < needed:
                 node, why = next(iter(question.failed.items()))
                 self._close()
-                raise NetworkError(f"site {self.names[node]}", why, action=SEE)
+                raise NetworkError(f"site {self.names[node]}", why, action=SEE if why.startswith("refused") else AGAIN)
             late = time.monotonic() - begun >= self.policy.longest_s
             waited_for = not late and not self._given_up.issuperset(question.open)
             if not question.open or (not waited_for and len(question.replies) >= needed):

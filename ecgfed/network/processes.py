@@ -51,9 +51,16 @@ class FleetOnly:
 
 
 def _is_here(scope: Scope) -> bool:
-    client = scope.get("client")
+    """Return whether who asks is on this machine: at its loopback, or at the very address that is listened at.
+
+    Nobody else can shake hands from that address: the answers to it do not leave this machine.
+    """
+    client, server = scope.get("client"), scope.get("server")
+    if client is None:
+        return False
     try:
-        return client is not None and ip_address(str(client[0])).is_loopback
+        asks = ip_address(str(client[0]))
+        return asks.is_loopback or (server is not None and asks == ip_address(str(server[0])))
     except ValueError:
         return False
 

@@ -78,6 +78,27 @@ class Roster:
         """Patients that take part, of all sites together."""
         return sum(len(site.clients) for site in self.sites)
 
+    def shares(self) -> list[float]:
+        """Return each site's share of all training beats: what it weighs in a mean by beats."""
+        beats = [sum(site.train_examples) for site in self.sites]
+        return [one / max(1, sum(beats)) for one in beats]
+
+    def in_words(self) -> str:
+        """Return who the sites are: patients, training beats and the share of all of these."""
+        return ", ".join(
+            f"{one.name}: {len(one.clients)} with {sum(one.train_examples):,} beats, {100 * share:.0f}%"
+            for one, share in zip(self.sites, self.shares(), strict=True)
+        )
+
+    def warnings(self) -> list[str]:
+        """Return what somebody should look at: a site that claims more beats than all others together."""
+        return [
+            f"site {one.name} says that it has more beats than all other sites together ({100 * share:.1f}%), and "
+            "weighs as much where beats are counted: if that is not so, stop, and leave it out or lower --most-beats"
+            for one, share in zip(self.sites, self.shares(), strict=True)
+            if share > 0.5 and len(self.sites) > 2
+        ]
+
     def with_nodes(self, names: Mapping[int, str]) -> "Roster":
         """Return it with Flower's numbers of today; a site whose key is gone has a number that nobody has.
 

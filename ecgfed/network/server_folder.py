@@ -143,10 +143,10 @@ def make_server(path: Path, asked: Asked) -> Asked:
     """Make a server's folder, or open the one that is there.
 
     Raises:
-        OptionError: it was made for something else.
+        OptionError: it was made for something else, which could be run.
         StorageError: it cannot be made.
     """
-    if (path / FILE_NAME).exists():
+    if (path / FILE_NAME).exists() and not refused_asked(path):
         before = read_asked(path)
         for name, value in asdict(before).items():
             if getattr(asked, name) != value:
@@ -159,12 +159,33 @@ def make_server(path: Path, asked: Asked) -> Asked:
                     "say the same every time, --prepare included, or choose a new folder",
                 )
         return before
-    try:
-        make_folder(path)
-    except OSError as problem:
-        raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
+    _made(path, "choose another folder")
     write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(asked)})
     return asked
+
+
+def _made(folder: Path, action: str) -> None:
+    try:
+        make_folder(folder)
+    except OSError as problem:
+        raise StorageError(folder, f"cannot be made ({problem.strerror})", action=action) from problem
+
+
+def refuse_asked(path: Path, problem: OptionError) -> None:
+    """Write down that what was asked for cannot be run with these sites: another start may ask for something else.
+
+    A run that has begun stays what it is. Raises StorageError.
+    """
+    if not (path / RUN / RUN_FILE).exists():
+        about = {"schema_version": SCHEMA_VERSION, **asdict(read_asked(path)), "refused": problem.line}
+        write_json(path / FILE_NAME, about)
+
+
+def refused_asked(path: Path) -> str:
+    """Return why what was asked for cannot be run, "" where it can or nobody knows yet; raises StorageError."""
+    told = read_json(path / FILE_NAME, StorageError)
+    begun = (path / RUN / RUN_FILE).exists()
+    return str(told.get("refused", "")) if isinstance(told, dict) and not begun else ""
 
 
 def read_asked(path: Path) -> Asked:
@@ -213,16 +234,23 @@ def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
     return method, plan
 
 
+def check_run(path: Path, asked: Asked, roster: Roster) -> None:
+    """Refuse a run that these sites cannot do, unless it has begun; raises OptionError, NetworkError."""
+    if not (path / RUN / RUN_FILE).exists():
+        made(asked, roster)
+
+
 def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
     """Make the server's run, or open the one that is there.
 
     Raises:
         RunError: it is damaged, or of other sites: their patients or counts have changed.
+        StorageError: the disk refuses.
     """
     folder = path / RUN
     if not (folder / RUN_FILE).exists():
         method, plan = made(asked, roster)
-        make_folder(folder)
+        _made(folder, "free some space")
         write_json(folder / RUN_FILE, {**_document(method, plan, roster), **asked.options()})
     return open_run(folder)
 

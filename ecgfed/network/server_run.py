@@ -6,22 +6,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ecgfed.errors import RunError, StorageError
+from flwr.app import RecordDict
+
+from ecgfed.errors import OptionError, RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.federation.updates import in_words, spent_in_words
-from ecgfed.files import append_line, read_json, write_json
+from ecgfed.files import read_json, write_json, write_text
 from ecgfed.locks import locked
+from ecgfed.methods.registry import method_by_name
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.leaves import END_UP, delivered, leaves_of_end
+from ecgfed.network.leaves import END_UP, Leaf, delivered, leaves_of_end
 from ecgfed.network.messages import read_end_reply, read_hello_reply
 from ecgfed.network.orders import Order
 from ecgfed.network.policy import read_policy
 from ecgfed.network.post import Answers, GridLike, Post
 from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
-from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, read_asked, server_run
+from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, check_run, read_asked, refuse_asked, server_run
 from ecgfed.network.site_end import EndScores, scores_in_words
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
@@ -61,15 +64,27 @@ class _Score(Callback):
     def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
         self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
 
+    def on_start(self, state: State) -> None:
+        """Score the last round where a session that was killed had saved it, and had not scored it."""
+        if state.round and state.round not in [line["round"] for line in self._lines(state.round)]:
+            self._score(state)
+
     def on_round(self, outcome: RoundOutcome) -> None:
         """Learn of a finished round."""
-        number = outcome.state.round
-        if not self.every or number % self.every or outcome.last:
+        self._score(outcome.state)
+
+    def _lines(self, number: int) -> list[dict[str, Any]]:
+        return read_lines(self.folder / SCORES, number)
+
+    def _score(self, state: State) -> None:
+        number = state.round
+        if not self.every or number % self.every or number >= self.run.plan.rounds:
             return
-        answers = _deliver(self.run, self.roster, outcome.state, self.engine, "valid")
+        answers = _deliver(self.run, self.roster, state, self.engine, "valid")
         names = {site.node: site.name for site in self.roster.sites}
         sites = [{"site": names[node], **one.as_json()} for node, one in answers.replies.items()]
-        append_line(self.folder / SCORES, json.dumps({"round": number, "split": "valid", "sites": sites}))
+        lines = [*self._lines(number - 1), {"round": number, "split": "valid", "sites": sites}]
+        write_text(self.folder / SCORES, "".join(json.dumps(line) + "\n" for line in lines))
         about = "; ".join(f"{one['site']} {scores_in_words(one)}" for one in sites)
         self.engine.post.say(f"round {number} on each site's validation beats: {about}")
 
@@ -106,19 +121,12 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
     with locked(folder, wait_s=HELD_S):
         asked, policy = read_asked(folder), read_policy(folder)
         post = Post(grid, dict(names), policy, say)
-        roster = _roster(folder, asked, names, post)
-        run = server_run(folder, asked, roster)
-        policy.check(asked.sites, run.method.needs)
+        run, roster = _begun(folder, asked, names, post)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
-        who = ", ".join(
-            f"{one.name}: {len(one.clients)} with {sum(one.train_examples):,} beats" for one in roster.sites
-        )
-        say(
-            f"{run.method.name}, {run.plan.rounds} rounds, "
-            f"{len(data.clients)} patients at {len(roster.sites)} sites ({who})"
-        )
-        for line in in_words(run.plan):
+        about = f"{run.method.name}, {run.plan.rounds} rounds"
+        say(f"{about}, {len(data.clients)} patients at {len(roster.sites)} sites ({roster.in_words()})")
+        for line in (*roster.warnings(), *in_words(run.plan)):
             say(line)
         if state.round:
             say(f"going on after round {state.round}")
@@ -139,9 +147,27 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         return run
 
 
-def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Roster:
-    """Ask the sites who they are; the first time all of them, and it is written down; later it must be the same."""
+def _begun(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> tuple[Run, Roster]:
+    """Return the run and its sites; a new run is checked with what the sites say before any of it is written."""
     before = read_roster(folder)
+    roster = _roster(folder, asked, names, post, before)
+    try:
+        post.policy.check(asked.sites, method_by_name(asked.method).needs)
+        check_run(folder, asked, roster)
+    except OptionError as problem:
+        refuse_asked(folder, problem)
+        raise
+    if before is None:
+        write_roster(folder, roster)
+    return server_run(folder, asked, roster), roster
+
+
+def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post, before: Roster | None) -> Roster:
+    """Ask the sites who they are: the first time all of them, later those that the policy wants.
+
+    A site that says something else than when the run was begun, or claims too much, is one that failed: without a
+    policy that is the end, with one it is left out of this session.
+    """
     if before is None and len(names) != asked.sites:
         raise NetworkError("the sites", f"are {len(names)} keys", f"{asked.sites}", "one key a site")
     rr = asked.rr is not False
@@ -149,20 +175,20 @@ def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> Ro
     roster = None if before is None else before.with_nodes(names)
     # who is left out of the first hello would be left out of every number: the policy is for what comes later
     asking = Post(post.grid, names, say=post.say) if before is None else post
-    answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), lambda _, content: read_hello_reply(content))
-    told = list(answers.replies.items())
+
+    def read(node: int, content: RecordDict) -> dict[str, Any]:
+        hello = read_hello_reply(content)
+        post.barred[node] = "says what cannot be of itself"
+        if roster is not None and not roster.agrees(node, hello):
+            found = f"its run was begun with other sites, or with other patients or counts of site {names[node]}"
+            raise NetworkError(folder, found, "the same cohorts", "put them back, or begin in a new folder")
+        post.policy.check_claim(hello)
+        del post.barred[node]
+        return hello
+
+    answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), read)
     if roster is None:
-        roster = roster_of(names, told)
-        write_roster(folder, roster)
-        return roster
-    for node, hello in told:
-        if not roster.agrees(node, hello):
-            raise NetworkError(
-                folder,
-                f"its run was begun with other sites, or with other patients or counts of site {names[node]}",
-                "the same cohorts",
-                "put them back, or begin in a new folder",
-            )
+        return roster_of(names, list(answers.replies.items()))
     for node, why in answers.missing.items():
         post.say(f"site {names[node]} {why}")
     for site in roster.sites:
@@ -215,8 +241,8 @@ def _end(
         say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
     for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
         say(line)
-    if engine.traffic:
-        travelled = [*engine.traffic, *leaves_of_end(run.method, state.server)]
+    if travelled := engine.traffic or _leaves_before(folder):
+        travelled = [*travelled, *leaves_of_end(run.method, state.server)]
         write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in travelled]})
     sites = [{"site": site.name, **scores[site.name]} for site in roster.sites if site.name in scores]
     missing = [site.name for site in roster.sites if site.name not in scores]
@@ -230,9 +256,20 @@ def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, spli
     contents = {
         site.node: messages.end_request(engine.order(place), engine.last.get(place, 0), leaves, split)
         for place, site in enumerate(roster.sites)
-        if site.node in engine.post.names
+        if site.node in engine.post.names and site.node not in engine.post.barred
     }
     return engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
+
+
+def _leaves_before(folder: Path) -> list[Leaf]:
+    """Return the leaves of a round, where an earlier session ran the last one; raises StorageError."""
+    if not (folder / LEAVES).is_file():
+        return []
+    try:
+        found = [Leaf.from_json(one) for one in read_json(folder / LEAVES, StorageError)["leaves"]]
+    except (KeyError, TypeError, ValueError) as problem:
+        raise StorageError(folder / LEAVES, f"lacks {problem!s:.100}", "leaves of messages", "remove it") from problem
+    return [leaf for leaf in found if leaf.way != "end"]
 
 
 def _scores_before(folder: Path) -> dict[str, dict[str, Any]]:

@@ -5,13 +5,14 @@ spent.json       what has been charged against ``--most-epsilon``, where there i
 runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
                  ``history.jsonl``, a line for each round the site took part in, and ``order.json``, what the run is
 result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
-bundle/          and its bundle
-log.txt          what went wrong, in full: the server is told no more than a word
+bundle/          and its bundle; of a further run both have its ID behind their names: nothing replaces a result
+log.txt          what went wrong, in full: the server is told no more than a word; what is older is in log-old.txt
 """
 
+import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.files import read_json, write_json
 from ecgfed.network.errors import SiteError
+from ecgfed.network.limits import MOST_ROUNDS, MOST_RUNS, Limits
 
 FILE_NAME = "site.json"
 SCHEMA_VERSION = 1
@@ -38,12 +40,14 @@ class Site:
         cohort_path: its cohort.
         order: place -> index of the client in the cohort.
         most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
+        limits: how many runs of how many rounds a server may have here.
     """
 
     path: Path
     cohort_path: Path
     order: tuple[int, ...]
     most_epsilon: float | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         most = self.most_epsilon
@@ -88,7 +92,15 @@ class Site:
         return self.order[number - first]
 
 
-def make_site(path: Path, cohort: Path, order: str = "shuffled", most_epsilon: float | None = None) -> Site:
+def make_site(
+    path: Path,
+    cohort: Path,
+    order: str = "shuffled",
+    most_epsilon: float | None = None,
+    *,
+    most_runs: int | None = None,
+    most_rounds: int | None = None,
+) -> Site:
     """Make a site's folder, or open the one that is there.
 
     Args:
@@ -96,9 +108,11 @@ def make_site(path: Path, cohort: Path, order: str = "shuffled", most_epsilon: f
         cohort: the site's cohort.
         order: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``.
         most_epsilon: as in ``Site``; None leaves what the folder says.
+        most_runs: as in ``Limits``; likewise.
+        most_rounds: as there; likewise.
 
     Raises:
-        OptionError: an unknown order, an impossible epsilon, or the folder is another cohort's.
+        OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's.
         CohortError: the cohort cannot be opened.
         StorageError: the folder cannot be made.
     """
@@ -110,14 +124,18 @@ def make_site(path: Path, cohort: Path, order: str = "shuffled", most_epsilon: f
         site = open_site(path)
         if site.cohort_path != place:
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
-        if most_epsilon is not None and most_epsilon != site.most_epsilon:
-            site = replace(site, most_epsilon=most_epsilon)
-            _write(site)
-        return site
-    indices = list(range(len(opened.clients)))
+        said = replace(
+            site,
+            most_epsilon=site.most_epsilon if most_epsilon is None else most_epsilon,
+            limits=_limits(most_runs, most_rounds, site.limits),
+        )
+        if said != site:
+            _write(said)
+        return said
+    limits, indices = _limits(most_runs, most_rounds, Limits()), list(range(len(opened.clients)))
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
-    site = Site(path, place, tuple(indices), most_epsilon)
+    site = Site(path, place, tuple(indices), most_epsilon, limits)
     try:
         make_folder(path)
     except OSError as problem:
@@ -126,8 +144,13 @@ def make_site(path: Path, cohort: Path, order: str = "shuffled", most_epsilon: f
     return site
 
 
+def _limits(runs: int | None, rounds: int | None, before: Limits) -> Limits:
+    return Limits(before.runs if runs is None else runs, before.rounds if rounds is None else rounds)
+
+
 def _write(site: Site) -> None:
-    most = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
+    most: dict[str, float] = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
+    most |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
     about = {"schema_version": SCHEMA_VERSION, "cohort": str(site.cohort_path), "order": list(site.order), **most}
     write_json(site.path / FILE_NAME, about)
 
@@ -144,11 +167,23 @@ def open_site(path: Path) -> Site:
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
         order = tuple(_index(one) for one in value["order"])
-        return Site(path, Path(str(value["cohort"])), order, value.get("most_epsilon"))
+        limits = Limits(value.get("most_runs", MOST_RUNS), value.get("most_rounds", MOST_ROUNDS))
+        return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits)
     except (KeyError, TypeError, ValueError, OptionError) as problem:
         raise StorageError(
             file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"
         ) from problem
+
+
+def _path(value: object) -> Path:
+    text = str(value)
+    try:
+        fits = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half a surrogate pair
+        fits = False
+    if not fits:
+        raise ValueError(f"a cohort's path: {text!r:.60} is none")
+    return Path(text)
 
 
 def _index(value: object) -> int:

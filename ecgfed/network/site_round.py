@@ -110,6 +110,7 @@ class SiteRound:
         self.folder = run_folder(site, order.run)
         self._check_as_begun()
         self.method, self.plan = order.made_method(), order.made_plan()
+        site.limits.check_rounds(self.plan.rounds)
         self.cohort = self._checked_cohort()
         spec = self.method.net.spec
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
@@ -131,6 +132,13 @@ class SiteRound:
         file = self.folder / ORDER
         if file.is_file() and read_json(file, StorageError) != json.loads(self.order.as_text()):
             raise SiteError("request", "the server's order", "is another one than this run was begun with")
+
+    def begin(self) -> None:
+        """Write down what the run is, before it leaves anything else here; raises SiteError, StorageError."""
+        if not (self.folder / ORDER).is_file():
+            self.site.limits.check_room(self.folder.parent, self.folder)
+            _made(self.folder)
+            write_text(self.folder / ORDER, self.order.as_text())
 
     def _checked_cohort(self) -> Cohort:
         cohort, spec = self.site.cohort(), self.method.net.spec
@@ -171,6 +179,8 @@ class SiteRound:
         """
         if request.round <= request.last:
             raise SiteError("request", "the server's round", f"is {request.round} after {request.last}")
+        if request.round > self.plan.rounds:
+            raise SiteError("request", "the server's round", f"is {request.round} of {self.plan.rounds}")
         state = self.settle(request.last)
         if self.pending.exists() and self.pending.rounds() == request.round:
             there = self.pending.load()
@@ -180,9 +190,7 @@ class SiteRound:
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
-        if not (self.folder / ORDER).is_file():
-            _made(self.folder)
-            write_text(self.folder / ORDER, self.order.as_text())
+        self.begin()
         charge(self.site.path, self.site.most_epsilon, self.order.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(

@@ -14,8 +14,9 @@ from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import TOLD
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
-from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked
-from ecgfed.network.site_end import scores_in_words
+from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked, refused_asked
+from ecgfed.network.site_end import BUNDLE, DELIVERED, ENDED, scores_in_words
+from ecgfed.network.site_end import RESULT as RESULT_AT_SITE
 from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
 from ecgfed.network.site_folder import open_site
 from ecgfed.network.site_round import RUNS
@@ -75,6 +76,9 @@ def _server(folder: Path) -> Status:
     values["transport"] = asked.transport
     enough = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.longest_s:g} s"
     lines = [f"Server of {asked.sites} sites, method {asked.method}; a round needs {enough}."]
+    if refused := refused_asked(folder):
+        values["refused"] = refused
+        lines.append(f"It could not begin: {refused}. Another start may ask for something else.")
     if roster is not None:
         values["patients"] = [len(site.clients) for site in roster.sites]
         lines.append("; ".join(f"{site.name}: {len(site.clients)} patients" for site in roster.sites) + ".")
@@ -130,6 +134,17 @@ def _left_out(history: list[dict[str, Any]]) -> dict[str, list[int]]:
     return missed
 
 
+def _results(folder: Path) -> dict[str, str]:
+    """Return the results in a site's folder by name, each with its run, "" where it does not say."""
+    found = {}
+    for path in (folder / RESULT_AT_SITE, *sorted(folder.glob(f"{RESULT_AT_SITE}-*"))):
+        if path.is_dir():
+            told = read_json(path / DELIVERED, StorageError) if (path / DELIVERED).is_file() else {}
+            with _reading(path / DELIVERED):
+                found[path.name] = str(told.get("run", ""))
+    return found
+
+
 def _site(folder: Path) -> Status:
     site = open_site(folder)
     runs = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
@@ -138,14 +153,19 @@ def _site(folder: Path) -> Status:
     for path in runs:
         done = finished_rounds(path, "")
         values["runs"][path.name] = done
-        lines.append(f"Run {path.name}: took part up to round {done}; what its patients keep is in {path}.")
+        over = "" if (path / ENDED).is_file() else ", has not ended here"
+        lines.append(f"Run {path.name}: took part up to round {done}{over}; what its patients keep is in {path}.")
+    values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
+    lines.append(f"It takes part in {site.limits.runs} runs at most, each of {site.limits.rounds:,} rounds at most.")
     if site.most_epsilon is not None:
         values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")
         charged = {run[: len(path.name)] for path in runs for run in spent_by(folder)}
-        if before := [path.name for path in runs if path.name not in charged]:
+        if before := [path.name for path in runs if values["runs"][path.name] and path.name not in charged]:
             lines.append(f"Not counted in it, for they were answered before it was asked for: {', '.join(before)}.")
-    for name, what in (("result", "Its patients' run"), ("bundle", "Their bundle")):
-        if (folder / name).exists():
-            lines.append(f"{what}: {folder / name}.")
+    values["results"] = results = _results(folder)
+    for name, run in results.items():
+        of = f" of run {run[:16]}" if run else ""
+        bundle = folder / name.replace(RESULT_AT_SITE, BUNDLE, 1)
+        lines.append(f"Its patients' run{of}: {folder / name}{f'; their bundle: {bundle}' if bundle.exists() else ''}.")
     return Status("site", folder, values, lines)

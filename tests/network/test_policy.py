@@ -1,0 +1,36 @@
+"""``--min-sites``, ``--wait`` and what a site may claim: what can be, and what is written down."""
+
+from pathlib import Path
+
+import pytest
+from needs import flower
+
+flower()
+
+from ecgfed.errors import OptionError
+from ecgfed.methods.base import Needs
+from ecgfed.network.policy import EVERY_SITE, Policy, read_policy, write_policy
+
+
+@pytest.mark.parametrize(
+    ("least", "wait", "found"),
+    [
+        (0, None, "--min-sites: 0"),
+        (4, None, "--min-sites: 4; expected at most 3"),
+        (2, -1.0, "--wait: -1.0"),
+        (2, float("nan"), "--wait: nan"),
+        (None, 5.0, "--wait: was given alone"),
+    ],
+)
+def test_policies_that_cannot_be(least: int | None, wait: float | None, found: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Policy(least, wait).check(3, Needs())
+    assert caught.value.line.startswith(found)
+
+
+def test_a_policy_on_the_disk(tmp_path: Path) -> None:
+    assert read_policy(tmp_path) == EVERY_SITE
+    for policy in (Policy(2), Policy(2, 30.0), Policy(2, 30.0, 7, 8), EVERY_SITE):
+        write_policy(tmp_path, policy)
+        assert read_policy(tmp_path) == policy
+    assert (Policy(2).needed(3), Policy(2).needed(1), EVERY_SITE.needed(3)) == (2, 1, 3)

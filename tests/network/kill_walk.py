@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,19 +23,20 @@ def at_every_step(act: Callable[[int, str], None]) -> None:
     """Call ``act`` with number and name before every call that changes a disk, for the rest of this process."""
     from ecgfed import durable
 
-    count, busy = 0, False
+    count, counting, inside = 0, threading.Lock(), threading.local()
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
-            nonlocal count, busy
-            if busy:
+            nonlocal count
+            if getattr(inside, "act", False):  # a call that act makes itself
                 return real(*args, **more)
-            busy = True
+            inside.act = True
             try:
-                act(count, f"{name} {_named(args[0])}")
-                count += 1
+                with counting:  # files are forced to the disk by several threads
+                    act(count, f"{name} {_named(args[0])}")
+                    count += 1
             finally:
-                busy = False
+                inside.act = False
             return real(*args, **more)
 
         return call

@@ -120,7 +120,9 @@ def test_a_claim_that_changes_is_that_site_s_fault(
         made.serve()
     del made.grid.push_messages
     claiming(made, "query.hello", lambda say: say.update(told))
-    with pytest.raises(NetworkError, match=r"^site 2: .*was begun with other sites, patients or counts"):
+    with pytest.raises(
+        NetworkError, match=r"^site 2: .*was begun with other sites, or with other patients or counts of site"
+    ):
         made.serve()
     faulty(made, {}, min_sites=2)
     run = made.serve()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds
+from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .reading import (
     ColumnsOption,
     DetectorOption,
@@ -118,7 +118,7 @@ def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Pa
     many = f"{found['beats']:,} beats{part} in {found['groups']} groups on {', '.join(found['leads'])}"
     note(f"{found['record']}: {many}; {found['count']} are worth a label first.", quiet=False)
     for notice in found["notices"]:
-        console.print(f"- {notice}", markup=False, highlight=False)
+        note(f"- {notice}", quiet=False)
     one, labels, out = (shlex.quote(str(name)) for name in (record, made.labels_file, f"{found['record']}-own"))
     then = f"ecgfed personalize {one} --labels {labels}{reading} --out {out}"
     if ended is None:

@@ -65,7 +65,7 @@ README = [
     *figures(
         "README.md",
         "throughput/results.json",
-        {"takes its simulation {2} times as long": (("systems", "flower", "ours_is_faster"),)},
+        {"its simulation takes {2} times as long as ours": (("systems", "flower", "ours_is_faster"),)},
     ),
 ]
 
@@ -287,7 +287,7 @@ ELSEWHERE = (
         for row in ("| | negative log-likelihood", "| threshold | accuracy", "| score | white noise")
     ),
     ("docs/stream.md", "| reason | what is compared |", "the bounds were chosen on these records"),
-    ("docs/graphs.md", "| | bytes | arena | same labels |", "printed by the export, not kept in a file"),
+    ("docs/graphs.md", "| models | bytes | arena | same labels |", "printed by the export, not kept in a file"),
     *(
         ("docs/decisions/0046-graphs-others-can-take.md", row, "printed, not kept in a file")
         for row in ("| GroupNorm as |", "| | bytes | arena of TFLite Micro |")

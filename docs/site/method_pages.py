@@ -27,7 +27,9 @@ def method_pages() -> dict[str, str]:
 def _page(about: About, kind: type[Method], tables: Sequence[tuple[str, list[str]]]) -> str:
     file = str(sys.modules[kind.__module__].__file__)
     source = file.removeprefix(f"{ROOT}/")
-    model = "one model for everybody" if about.has_global_model else "no model for everybody: an ensemble stands in"
+    kept = "what a patient keeps beside it, if anything, stands [below](#what-travels)"
+    ensemble = "no model for everybody: an ensemble stands in"
+    model = f"one model for everybody; {kept}" if about.has_global_model else ensemble
     fits = "fit" if about.averages else "do not fit, since its aggregate is no weighted mean of weights"
     parts = [
         f"# `{about.name}`",

@@ -169,8 +169,8 @@ def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, 
         elif _borrowed(bundle, patient):
             text += f"; how many of the others are right is not known of {patient}'s own model"
         elif certainty.accuracy is not None:
-            right = f"{100 * certainty.accuracy:g}% were right, of patients it learned from"
-            text += f"; of beats as sure as the others {right}"
+            right = f"{100 * certainty.accuracy:g}% of beats as sure as the rest were right"
+            text += f"; on patients that it learned from, {right}"
         yield Doubt("uncertain-beats", f"{text}.")
 
 

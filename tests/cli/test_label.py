@@ -50,6 +50,17 @@ def test_the_page_and_what_is_said_of_it(ecgfed: Command, record: Path, tmp_path
     assert str(record.parent) not in page.read_text()  # no path of this machine
 
 
+def test_what_speaks_against_the_model_is_a_line_each(
+    ecgfed: Command, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    one = ("label", record, "--lead", "V1")  # the model in the package has learned from MLII
+    notices = json.loads(ecgfed(*one, "--out", tmp_path / "script", "--json").out)["notices"]
+    assert any(len(notice) > 30 for notice in notices)
+    lines = ecgfed(*one, "--out", tmp_path / "person").out.splitlines()
+    assert [line[2:] for line in lines if line.startswith("- ")] == notices
+
+
 def test_the_same_recording_gives_the_same_bytes(ecgfed: Command, record: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert ecgfed("label", record, "--out", tmp_path / name, "--quiet").code == 0

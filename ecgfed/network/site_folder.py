@@ -3,7 +3,8 @@
 site.json        the cohort, and the order: which patient has which number is known here and nowhere else
 spent.json       what has been charged against ``--most-epsilon``, where there is one
 runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
-                 ``history.jsonl``, a line for each round the site took part in, and ``order.json``, what the run is
+                 ``history.jsonl``, a line for each round the site took part in, ``order.json``, what the run is, and
+                 ``cohort.json``, which cohort it was begun with
 result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
 bundle/          and its bundle; of a further run both have its ID behind their names: nothing replaces a result
 log.txt          what went wrong, in full: the server is told no more than a word; what is older is in log-old.txt

@@ -28,7 +28,7 @@ from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
 from ecgfed.files import append_line, read_json, write_json, write_text
 from ecgfed.methods.base import ClientInfo, Tree
-from ecgfed.network.budget import charge, noised_numbers
+from ecgfed.network.budget import charge, check_budget, noised_numbers
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
@@ -210,7 +210,8 @@ class SiteRound:
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
-        self.begin()
+        check_budget(self.site.path, self.site.most_epsilon, self.plan, request.round)
+        self.begin()  # a run that is refused takes none of the runs that the site keeps
         charge(self.site.path, self.site.most_epsilon, self.order.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(

@@ -1,5 +1,6 @@
 """What a site begins a run with holds to the run's end: its cohort, and the room that a refused run may not take."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from needs import flower
 flower()
 
 import ecgfed
+from ecgfed.network.budget import SPENT
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.site_folder import make_site
 from ecgfed.network.site_round import COHORT, RUNS
@@ -61,3 +63,26 @@ def test_a_run_of_an_older_version_goes_on(federation: Callable[..., Any]) -> No
     made.grid.fault = forgotten
     made.serve()
     assert (made.sites[0] / "result").is_dir()
+
+
+def test_a_run_refused_for_its_noise_takes_no_room(federation: Callable[..., Any], parts: list[Path]) -> None:
+    """Of a site that keeps one run: two are refused, and the one that it takes part in still fits."""
+    first = federation("fedavg", rounds=1, local_steps=1)
+    site = first.sites[0]
+    make_site(site, parts[0], most_epsilon=8.0, most_runs=1)
+    with pytest.raises(NetworkError, match="tell more of a patient than it allows"):
+        first.serve()
+    wish: dict[str, Any] = {"rounds": 1, "local_steps": 1, "dp_clip": 1.0, "dp_at": "patient"}
+    for name, noise in (("little", 0.01), ("much", 20.0)):
+        run = federation("fedavg", name=name, dp_noise=noise, **wish)
+        run.sites[:] = first.sites
+        run.grid.sites.update(first.grid.sites)
+        if name == "little":
+            with pytest.raises(NetworkError, match="tell more of a patient than it allows"):
+                run.serve()
+            assert not (site / RUNS).exists()
+            assert not (site / SPENT).exists()
+        else:
+            identity = run.serve().identity
+            assert [path.name for path in (site / RUNS).iterdir()] == [identity[:16]]
+            assert list(json.loads((site / SPENT).read_text())) == [identity]

@@ -30,7 +30,15 @@ def test_what_is_no_address(host: str, ecgfed: Callable[..., Any], tmp_path: Pat
 
 @pytest.mark.parametrize(
     "name",
-    ["fed.example.org:9092", "https://fed.example.org", "[2001:db8::7]", "fe80::1%eth0", "fed.example.org ", "a..b", ""],
+    [
+        "fed.example.org:9092",
+        "https://fed.example.org",
+        "[2001:db8::7]",
+        "fe80::1%eth0",
+        "fed.example.org ",
+        "a..b",
+        "",
+    ],
 )
 def test_a_name_that_no_site_would_know_the_server_by(name: str, ecgfed: Callable[..., Any], tmp_path: Path) -> None:
     """A certificate for it could be made, and every site would dial in vain."""

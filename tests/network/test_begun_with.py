@@ -12,9 +12,12 @@ from needs import flower
 flower()
 
 import ecgfed
+from ecgfed.errors import OptionError
+from ecgfed.locks import HeldError, locked
 from ecgfed.network.budget import SPENT
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.site_folder import make_site
+from ecgfed.network.federate import KEY, prepare_site, run_site
+from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
 from ecgfed.network.site_round import COHORT, RUNS
 
 pytestmark = pytest.mark.usefixtures("at_once", "quick_end")
@@ -86,3 +89,42 @@ def test_a_run_refused_for_its_noise_takes_no_room(federation: Callable[..., Any
             identity = run.serve().identity
             assert [path.name for path in (site / RUNS).iterdir()] == [identity[:16]]
             assert list(json.loads((site / SPENT).read_text())) == [identity]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_site_that_runs_keeps_its_bounds(running: bool, parts: list[Path], tmp_path: Path) -> None:
+    """A second start is refused; it must not have raised before what the first one lets out."""
+    from ecgfed.network.certificates import make_certificates
+
+    make_certificates(tmp_path / "tls", [])
+    site, ca = tmp_path / "site", tmp_path / "tls" / "ca.crt"
+    prepare_site(site, parts[0], most_epsilon=2.0)
+    before = (site / FILE_NAME).read_bytes()
+
+    def second() -> None:
+        if running:
+            run_site(site, parts[0], "127.0.0.1:9092", ca, most_epsilon=200.0, should_stop=lambda: True)
+        else:
+            prepare_site(site, parts[0], most_epsilon=200.0)
+
+    with locked(site / KEY):
+        with pytest.raises(HeldError, match="is in use by process"):
+            second()
+        assert (site / FILE_NAME).read_bytes() == before
+    second()
+    assert open_site(site).most_epsilon == 200.0
+
+
+def test_an_order_of_numbers_is_kept_or_refused(parts: list[Path], tmp_path: Path) -> None:
+    """Who asks for shuffled numbers does not get the cohort's order in silence."""
+    for order, other in (("cohort", "shuffled"), ("shuffled", "cohort")):
+        site = tmp_path / order
+        made, _ = prepare_site(site, parts[2], numbers=order)
+        for again in (order, None):
+            assert prepare_site(site, parts[2], numbers=again)[0] == made
+        with pytest.raises(OptionError, match=f"numbers: {other}; expected {order}, as .* was begun with"):
+            prepare_site(site, parts[2], numbers=other)
+        told = json.loads((site / FILE_NAME).read_text())
+        (site / FILE_NAME).write_text(json.dumps({name: told[name] for name in told if name != "numbers"}))
+        assert prepare_site(site, parts[2], numbers=other)[0].order == made.order  # of an older version: nobody knows
+    assert prepare_site(tmp_path / "new", parts[2])[0].numbers == "shuffled"

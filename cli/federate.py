@@ -154,8 +154,9 @@ def site_command(
     ca: Annotated[Path | None, typer.Option(help="The server's ca.crt.")] = None,
     key: Annotated[Path | None, typer.Option(help="A private key (OpenSSH, ECDSA); default FOLDER/key, made.")] = None,
     numbers: Annotated[
-        str, typer.Option(help="shuffled or cohort: the order in which the server numbers the patients.")
-    ] = "shuffled",
+        str | None,
+        typer.Option(help="shuffled or cohort: the order in which the server numbers the patients; default shuffled."),
+    ] = None,
     most_epsilon: Annotated[
         float | None,
         typer.Option(help="Refuse runs that would bring what all of them tell of a patient above this epsilon."),

@@ -46,16 +46,31 @@ def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: 
         most: the largest epsilon at ``accountant.DELTA``; None charges nothing.
         run: names the run.
         plan: the run's.
+        number: as in ``check_budget``.
+    """
+    one = check_budget(folder, most, plan, number)
+    if most is not None:
+        spent = spent_by(folder)
+        write_json(folder / SPENT, {**spent, run: spent.get(run, 0.0) + one})
+
+
+def check_budget(folder: Path, most: float | None, plan: TrainPlan, number: int) -> float:
+    """Return what an answer is charged, 0 where nothing is, or refuse it; raises SiteError, StorageError.
+
+    Args:
+        folder: the site's.
+        most: as in ``charge``.
+        plan: the run's.
         number: the round; it and all that are left of the plan must be within ``most``, so that no run stops half way.
     """
     check_noise(most, plan)
     if most is None:
-        return
+        return 0.0
     spent, one = spent_by(folder), (_MOST_MOVED[plan.dp_at] ** 2 + 1) / plan.dp_noise**2
     whole = sum(spent.values()) + one * max(1, plan.rounds - number + 1)
     if (epsilon := epsilon_of_mu(math.sqrt(whole))) > most:
         raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", most)
-    write_json(folder / SPENT, {**spent, run: spent.get(run, 0.0) + one})
+    return one
 
 
 def check_noise(most: float | None, plan: TrainPlan) -> None:

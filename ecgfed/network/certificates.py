@@ -1,5 +1,6 @@
 """Certificates of the server and keys of the sites, as Flower takes them: X.509 for TLS, OpenSSH keys for the nodes."""
 
+import contextlib
 import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -174,8 +175,16 @@ def check_public_key(path: Path) -> None:
 
 
 def check_certificate(path: Path) -> None:
-    """Refuse a file that is no certificate; raises OptionError."""
+    """Refuse a file by which no server could be known: no certificate, one server's, or expired; raises OptionError."""
     try:
-        x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
+        found = x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
     except (OSError, ValueError) as problem:
         raise OptionError("--ca", f"{path} is no certificate ({problem!s:.100})", "the server's ca.crt") from problem
+    with contextlib.suppress(x509.ExtensionNotFound, ValueError):
+        if not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+            raise OptionError(
+                "--ca", f"{path} is the certificate of one server", "its authority's, tls/ca.crt", "ask for that file"
+            )
+    if found.not_valid_after_utc < datetime.now(UTC):
+        expired = f"{path} has expired on {found.not_valid_after_utc:%Y-%m-%d}"
+        raise OptionError("--ca", expired, "one that is valid", f"ask for the server's {CA} of today")

@@ -232,7 +232,7 @@ def prepare_site(
     cohort: Path,
     *,
     key: Path | None = None,
-    numbers: str = "shuffled",
+    numbers: str | None = None,
     most_epsilon: float | None = None,
     most_runs: int | None = None,
     most_rounds: int | None = None,
@@ -243,7 +243,8 @@ def prepare_site(
         folder: the site's.
         cohort: its cohort.
         key: a private key of its own; default ``key`` in the folder, made where there is none.
-        numbers: ``shuffled`` or ``cohort``, the order in which patients are numbered.
+        numbers: ``shuffled`` or ``cohort``, the order in which patients are numbered; None leaves what the folder says,
+            which is ``shuffled`` in a new one.
         most_epsilon: what all runs together may tell of one patient, as in ``Site``; None leaves what the folder says.
         most_runs: how many runs the site keeps, as in ``Limits``; likewise.
         most_rounds: of one run; likewise.
@@ -254,6 +255,19 @@ def prepare_site(
     Raises:
         EcgfedError: in one line, what cannot be used.
     """
+    with locked(folder / KEY):  # what a site is begun with, and its bounds, are not changed under it while it runs
+        return _prepared_site(folder, cohort, key, numbers, most_epsilon, most_runs, most_rounds)
+
+
+def _prepared_site(
+    folder: Path,
+    cohort: Path,
+    key: Path | None,
+    numbers: str | None,
+    most_epsilon: float | None,
+    most_runs: int | None,
+    most_rounds: int | None,
+) -> tuple[Site, Path]:
     if key is not None:
         read_site_key(key)
     site = make_site(folder, cohort, numbers, most_epsilon, most_runs=most_runs, most_rounds=most_rounds)
@@ -269,7 +283,7 @@ def run_site(
     ca: Path,
     *,
     key: Path | None = None,
-    numbers: str = "shuffled",
+    numbers: str | None = None,
     most_epsilon: float | None = None,
     most_runs: int | None = None,
     most_rounds: int | None = None,
@@ -296,16 +310,8 @@ def run_site(
     """
     address = read_address(server)
     check_certificate(ca)
-    site, private = prepare_site(
-        folder,
-        cohort,
-        key=key,
-        numbers=numbers,
-        most_epsilon=most_epsilon,
-        most_runs=most_runs,
-        most_rounds=most_rounds,
-    )
-    with locked(site.path / KEY):  # one process a site; its answers hold the folder itself
+    with locked(folder / KEY):  # one process a site; its answers hold the folder itself
+        _, private = _prepared_site(folder, cohort, key, numbers, most_epsilon, most_runs, most_rounds)
         flower = site_flower(folder)
         watch.note(f"Dialling {address}; this site answers it until Ctrl-C. Its log: {folder / LOG}")
         while not should_stop():

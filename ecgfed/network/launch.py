@@ -118,16 +118,26 @@ class Flower:
         }
 
     def start(self, program: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start one of Flower's programs in a process group of its own; its output goes to ``flower.log``."""
-        with (self.folder / LOG).open("ab") as log:
-            return subprocess.Popen(
-                [str(self.home.resolve() / "bin" / program), *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self.environment,
-                start_new_session=True,
-            )
+        """Start one of Flower's programs in a process group of its own; its output goes to ``flower.log``.
+
+        Raises:
+            StorageError: the system does not let it be started there.
+        """
+        place = self.home.resolve() / "bin" / program
+        try:
+            with (self.folder / LOG).open("ab") as log:
+                return subprocess.Popen(
+                    [str(place), *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self.environment,
+                    start_new_session=True,
+                )
+        except OSError as problem:
+            found = f"cannot be started ({problem.strerror})"
+            expected = "a folder in which programs may be started (a file system that is not mounted noexec)"
+            raise StorageError(place, found, expected, "choose another folder") from problem
 
 
 @contextlib.contextmanager

@@ -150,7 +150,8 @@ def make_server(path: Path, asked: Asked) -> Asked:
         before = read_asked(path)
         for name, value in asdict(before).items():
             if getattr(asked, name) != value:
-                option, found = f"--{name.replace('_', '-')}", getattr(asked, name)
+                option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+                found = getattr(asked, name)
                 was = "left out" if value is None else f"{value}"
                 raise OptionError(
                     option,

@@ -14,7 +14,9 @@ from typing import Any
 
 from torch import Tensor
 
+from ecgfed.cohort.split import TEST, VALID
 from ecgfed.errors import EcgfedError, StorageError
+from ecgfed.evaluation.result import Scores
 from ecgfed.federation.train import initial_state
 from ecgfed.federation.trees import flatten, unflatten
 from ecgfed.files import read_json, remove, replacing_folder, write_json, write_text
@@ -37,7 +39,7 @@ SCORED = "scored"
 
 @dataclass(frozen=True)
 class EndScores:
-    """What a site says when the run is over: see ``END_UP``; None where it keeps its scores to itself."""
+    """What a site says when the run is over: see ``END_UP``; None where it keeps its scores to itself, or has none."""
 
     patients: int
     t_g: float | None
@@ -52,7 +54,7 @@ class EndScores:
 def scores_in_words(scores: Mapping[str, Any]) -> str:
     """Return what is to be said of a site's scores, as ``EndScores.as_json`` has them."""
     if "T_g" not in scores:
-        return "keeps its scores to itself (its --most-epsilon)"
+        return "keeps its scores to itself (its --most-epsilon) or has no beats to score"
     return f"T_g {scores['T_g']:.3f}, T_p {scores['T_p']:.3f}"
 
 
@@ -82,14 +84,15 @@ def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndSco
     try:
         if not result.exists():
             write_result(site, part, server, result.name, delivered)
-        scores = evaluate(result, cohort=site.cohort_path, local_models=False)
+        scored = _has_beats(part, TEST)
+        scores = evaluate(result, cohort=site.cohort_path, local_models=False) if scored else None
         if not bundle.exists():
             export(result, bundle, cohort=site.cohort_path)
     except StorageError:
         raise
     except EcgfedError as problem:
         raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
-    end = EndScores(len(part.data.clients), scores.T_g, scores.T_p)
+    end = _told(part, scores)
     write_json(part.folder / ENDED, {"sha256": delivered["sha256"], **asdict(end)})
     return end
 
@@ -128,6 +131,8 @@ def _digest(part: SiteRound, server: Mapping[str, Tensor]) -> str:
 def score_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndScores:
     """Score the run where it stands on the validation split; nothing of it stays. As ``end_run`` otherwise."""
     server = _server_of(part, leaves)
+    if not _has_beats(part, VALID):
+        return _told(part, None)
     try:
         remove(site.path / SCORED)  # of a kill
         folder = write_result(site, part, server, SCORED)
@@ -139,7 +144,17 @@ def score_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndS
         raise
     except EcgfedError as problem:
         raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
-    return EndScores(len(part.data.clients), scores.T_g, scores.T_p)
+    return _told(part, scores)
+
+
+def _has_beats(part: SiteRound, split: int) -> bool:
+    """Return whether there is anything to score: a patient of few beats has none for tests, and holds nobody up."""
+    return len(part.cohort.pool(split)) > 0
+
+
+def _told(part: SiteRound, scores: Scores | None) -> EndScores:
+    patients = len(part.data.clients)
+    return EndScores(patients, None, None) if scores is None else EndScores(patients, scores.T_g, scores.T_p)
 
 
 def _server_of(part: SiteRound, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:

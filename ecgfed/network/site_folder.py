@@ -3,7 +3,8 @@
 site.json        the cohort, and the order: which patient has which number is known here and nowhere else
 spent.json       what has been charged against ``--most-epsilon``, where there is one
 runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
-                 ``history.jsonl``, a line for each round the site took part in, and ``order.json``, what the run is
+                 ``history.jsonl``, a line for each round the site took part in, ``order.json``, what the run is, and
+                 ``cohort.json``, which cohort it was begun with
 result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
 bundle/          and its bundle; of a further run both have its ID behind their names: nothing replaces a result
 log.txt          what went wrong, in full: the server is told no more than a word; what is older is in log-old.txt
@@ -41,6 +42,7 @@ class Site:
         order: place -> index of the client in the cohort.
         most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
         limits: how many runs of how many rounds a server may have here.
+        numbers: which of ``ORDERS`` the order was made as; None where an older version made it.
     """
 
     path: Path
@@ -48,6 +50,7 @@ class Site:
     order: tuple[int, ...]
     most_epsilon: float | None = None
     limits: Limits = field(default_factory=Limits)
+    numbers: str | None = None
 
     def __post_init__(self) -> None:
         most = self.most_epsilon
@@ -95,7 +98,7 @@ class Site:
 def make_site(
     path: Path,
     cohort: Path,
-    order: str = "shuffled",
+    order: str | None = None,
     most_epsilon: float | None = None,
     *,
     most_runs: int | None = None,
@@ -106,17 +109,18 @@ def make_site(
     Args:
         path: the folder.
         cohort: the site's cohort.
-        order: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``.
+        order: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``; None
+            leaves what the folder says, which is ``shuffled`` in a new one.
         most_epsilon: as in ``Site``; None leaves what the folder says.
         most_runs: as in ``Limits``; likewise.
         most_rounds: as there; likewise.
 
     Raises:
-        OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's.
+        OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's or order's.
         CohortError: the cohort cannot be opened.
         StorageError: the folder cannot be made.
     """
-    if order not in ORDERS:
+    if order is not None and order not in ORDERS:
         raise OptionError("--numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
     opened = open_cohort(cohort)
     place = cohort.resolve()
@@ -124,6 +128,8 @@ def make_site(
         site = open_site(path)
         if site.cohort_path != place:
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
+        if None not in (order, site.numbers) and order != site.numbers:
+            raise OptionError("--numbers", f"{order}", f"{site.numbers}, as {path} was begun with", "or a new folder")
         said = replace(
             site,
             most_epsilon=site.most_epsilon if most_epsilon is None else most_epsilon,
@@ -133,9 +139,10 @@ def make_site(
             _write(said)
         return said
     limits, indices = _limits(most_runs, most_rounds, Limits()), list(range(len(opened.clients)))
+    order = order or "shuffled"
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
-    site = Site(path, place, tuple(indices), most_epsilon, limits)
+    site = Site(path, place, tuple(indices), most_epsilon, limits, order)
     try:
         make_folder(path)
     except OSError as problem:
@@ -149,7 +156,8 @@ def _limits(runs: int | None, rounds: int | None, before: Limits) -> Limits:
 
 
 def _write(site: Site) -> None:
-    most: dict[str, float] = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
+    most: dict[str, float | str] = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
+    most |= {} if site.numbers is None else {"numbers": site.numbers}
     most |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
     about = {"schema_version": SCHEMA_VERSION, "cohort": str(site.cohort_path), "order": list(site.order), **most}
     write_json(site.path / FILE_NAME, about)
@@ -168,7 +176,10 @@ def open_site(path: Path) -> Site:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
         order = tuple(_index(one) for one in value["order"])
         limits = Limits(value.get("most_runs", MOST_RUNS), value.get("most_rounds", MOST_ROUNDS))
-        return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits)
+        numbers = value.get("numbers")
+        if numbers is not None and numbers not in ORDERS:
+            raise ValueError(f"numbers of {', '.join(ORDERS)}")
+        return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits, numbers)
     except (KeyError, TypeError, ValueError, OptionError) as problem:
         raise StorageError(
             file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"

@@ -26,9 +26,9 @@ from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
-from ecgfed.files import append_line, read_json, write_text
+from ecgfed.files import append_line, read_json, write_json, write_text
 from ecgfed.methods.base import ClientInfo, Tree
-from ecgfed.network.budget import charge, noised_numbers
+from ecgfed.network.budget import charge, check_budget, noised_numbers
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
 from ecgfed.network.orders import Order
@@ -45,6 +45,8 @@ RUNS = "runs"
 PENDING = "pending"
 #: What the run was when this site first took part in it, in that folder.
 ORDER = "order.json"
+#: Which cohort the run was begun with, there.
+COHORT = "cohort.json"
 
 
 def run_folder(site: Site, run: str) -> Path:
@@ -112,6 +114,7 @@ class SiteRound:
         self.method, self.plan = order.made_method(), order.made_plan()
         site.limits.check_rounds(self.plan.rounds)
         self.cohort = self._checked_cohort()
+        self._check_cohort_as_begun()
         spec = self.method.net.spec
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
         try:
@@ -133,11 +136,28 @@ class SiteRound:
         if file.is_file() and read_json(file, StorageError) != json.loads(self.order.as_text()):
             raise SiteError("request", "the server's order", "is another one than this run was begun with")
 
+    def _check_cohort_as_begun(self) -> None:
+        """Refuse another cohort than this run was begun with; raises SiteError, StorageError.
+
+        What patients keep stands under their places in it: prepared anew, one patient's model would go on as another's.
+        """
+        file = self.folder / COHORT
+        if not (self.folder / ORDER).is_file() or not file.is_file():  # an older version wrote none
+            return
+        if read_json(file, StorageError) != {"fingerprint": self.cohort.fingerprint}:
+            raise SiteError(
+                "cohort",
+                self.cohort.path,
+                f"has other beats, labels or splits than when run {self.folder.name} was begun here",
+                action="put the cohort of then back, or begin a new run",
+            )
+
     def begin(self) -> None:
         """Write down what the run is, before it leaves anything else here; raises SiteError, StorageError."""
         if not (self.folder / ORDER).is_file():
             self.site.limits.check_room(self.folder.parent, self.folder)
             _made(self.folder)
+            write_json(self.folder / COHORT, {"fingerprint": self.cohort.fingerprint})
             write_text(self.folder / ORDER, self.order.as_text())
 
     def _checked_cohort(self) -> Cohort:
@@ -190,7 +210,8 @@ class SiteRound:
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
-        self.begin()
+        check_budget(self.site.path, self.site.most_epsilon, self.plan, request.round)
+        self.begin()  # a run that is refused takes none of the runs that the site keeps
         charge(self.site.path, self.site.most_epsilon, self.order.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(

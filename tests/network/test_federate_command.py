@@ -91,6 +91,8 @@ def test_a_server_that_was_begun_otherwise(ecgfed: Callable[..., Any], tmp_path:
         (["--server", "host", "--ca", "CA"], ["--server", "HOST:PORT"]),
         (["--server", "host:99999", "--ca", "CA"], ["--server", "HOST:PORT"]),
         (["--server", "host:9092", "--ca", "KEY"], ["--ca", "no certificate"]),
+        (["--server", "host:9092", "--ca", "SERVER"], ["--ca", "is the certificate of one server", "tls/ca.crt"]),
+        (["--server", "host:9092", "--ca", "OLD"], ["--ca", "has expired on 20"]),
         (["--server", "host:9092", "--ca", "CA", "--key", "CA"], ["--key", "no private key"]),
         (["--numbers", "mine", "--prepare"], ["--numbers", "shuffled, cohort"]),
     ],
@@ -101,10 +103,39 @@ def test_a_site_that_cannot_be(
     from ecgfed.network.certificates import make_certificates
 
     make_certificates(tmp_path / "tls", [])
-    places = {"CA": tmp_path / "tls" / "ca.crt", "KEY": tmp_path / "tls" / "server.key"}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("ecgfed.network.certificates.DAYS", 0.02)  # from an hour ago on
+        make_certificates(tmp_path / "old", [])
+    names = {"CA": "tls/ca.crt", "KEY": "tls/server.key", "SERVER": "tls/server.crt", "OLD": "old/ca.crt"}
+    places = {name: tmp_path / place for name, place in names.items()}
     given = [places.get(option, option) for option in options]
     refused(ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], *given), *parts_of_line)
     assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize("command", ["server", "site"])
+def test_a_folder_where_no_program_may_be_started(
+    command: str, ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system that is mounted noexec: the programs that Flower is started by lie in the folder."""
+    from ecgfed.network import launch
+    from ecgfed.network.certificates import make_certificates
+    from ecgfed.network.programs import write_programs
+
+    def written(folder: Path) -> None:
+        write_programs(folder)
+        for program in folder.iterdir():
+            program.chmod(0o600)
+
+    monkeypatch.setattr(launch, "write_programs", written)
+    make_certificates(tmp_path / "tls", [])
+    ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], "--prepare")
+    options = {
+        "server": ["--sites", 1, "--keys", tmp_path / "site", "--host", "127.0.0.1", "--port", launch.free_port()],
+        "site": ["--cohort", parts[0], "--server", "127.0.0.1:9092", "--ca", tmp_path / "tls" / "ca.crt"],
+    }
+    said = ecgfed("federate", command, tmp_path / command, *options[command], "--quiet")
+    refused(said, "cannot be started (Permission denied)", "not mounted noexec")
 
 
 def test_a_cohort_that_is_none(ecgfed: Callable[..., Any], tmp_path: Path) -> None:

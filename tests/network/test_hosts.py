@@ -28,6 +28,35 @@ def test_what_is_no_address(host: str, ecgfed: Callable[..., Any], tmp_path: Pat
     assert not (tmp_path / "server").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fed.example.org:9092",
+        "https://fed.example.org",
+        "[2001:db8::7]",
+        "fe80::1%eth0",
+        "fed.example.org ",
+        "a..b",
+        "",
+    ],
+)
+def test_a_name_that_no_site_would_know_the_server_by(name: str, ecgfed: Callable[..., Any], tmp_path: Path) -> None:
+    """A certificate for it could be made, and every site would dial in vain."""
+    said = ecgfed("federate", "server", tmp_path / "server", "--name", name, "--prepare")
+    refused(said, "--name", repr(name), "without https://, port or brackets")
+    assert not (tmp_path / "server").exists()
+
+
+@pytest.mark.parametrize("name", ["fed", "fed.example.org", "*.example.org", "fed_1.local", "192.0.2.7", "2001:db8::7"])
+def test_a_name_that_a_certificate_may_have(name: str) -> None:
+    assert Listening(names=(name,)).names == (name,)
+
+
+@pytest.mark.parametrize(("host", "here"), [("::", "::1"), ("0:0:0:0:0:0:0:0", "::1"), ("0.0.0.0", "127.0.0.1")])
+def test_everywhere_is_reached_at_the_loopback(host: str, here: str) -> None:
+    assert Listening(host).here.host == here
+
+
 @pytest.mark.parametrize("host", ["192.0.2.77", "2001:db8::77"])
 def test_an_address_of_another_machine(
     host: str, ecgfed: Callable[..., Any], parts: list[Path], tmp_path: Path

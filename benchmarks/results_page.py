@@ -153,8 +153,9 @@ def _interval(found: dict[str, float] | None) -> str:
     return "" if found is None else f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
 
 
+#: Title, folder, what writes the section.
 SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
-    ("The flagship", "flagship", flagship),
+    ("FedGate, the flagship, beside GRP-FED and FedAvg", "flagship", flagship),
     ("Table 1 of the GRP-FED paper", "table1", table1),
     ("Who is served worst", "fairness", fairness),
     ("Fed-RoD's findings", "fed_rod", fed_rod),
@@ -162,18 +163,32 @@ SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
 )
 
 
+ELSEWHERE = """
+## Measured elsewhere
+
+The detector's [R peaks](../benchmarks/qrs/README.md),
+[beats of patients nobody has seen](../benchmarks/ec57/README.md),
+[what a few labels are worth](../benchmarks/clinical/README.md), [newcomers](../benchmarks/newcomers/README.md),
+[what a model costs on a device](../benchmarks/device/README.md),
+[speed beside others](../benchmarks/throughput/README.md),
+[privacy](privacy.md#what-was-read-out-of-updates-and-models), [several hospitals](hospitals.md#what-it-costs);
+[all benchmarks](../benchmarks/README.md) with their commands.
+"""
+
+
 def page() -> str:
-    """The page that the results files give."""
-    lines = [HEAD.rstrip()]
+    """The page that the results files give: what has been measured, and last what is still to be."""
+    lines, left = [HEAD.rstrip()], []
     for title, folder, section in SECTIONS:
         file = BENCHMARKS / folder / "results.json"
-        lines += ["", f"## {title}", ""]
         if not file.is_file():
-            lines += [f"Not run yet: `benchmarks/{folder}`."]
+            left.append(f"- {title}: `python benchmarks/{folder}/run.py`")
             continue
         found = json.loads(file.read_text())
-        lines += [f"`{found['command']}`", "", *section(found)]
-    return "\n".join(lines) + "\n"
+        lines += ["", f"## {title}", "", f"`{found['command']}`", "", *section(found)]
+    if left:
+        lines += ["", "## Still to be measured", "", "These trainings take hours and are not finished:", "", *left]
+    return "\n".join(lines) + "\n" + ELSEWHERE
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 app = typer.Typer(
     name="ecgfed",
     cls=Group,
-    help="From heart recordings to one fair arrhythmia classifier and a personal model for each patient. "
+    help="From heart recordings to one arrhythmia classifier for all patients and a personal model for each patient. "
     "Research software, not a medical device.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

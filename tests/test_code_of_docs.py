@@ -14,7 +14,7 @@ import ecgfed
 
 ROOT = Path(__file__).parent.parent
 DOCS = "tests/test_docs.py"
-HERE = "tests/test_blocks.py"
+HERE = "tests/test_code_of_docs.py"
 #: Page and language -> the test file that runs it; the file names the page.
 RUN_BY = {
     ("README.md", "sh"): DOCS,

@@ -28,6 +28,6 @@ def load_script(file: Path) -> ModuleType:
     finally:
         sys.path[:] = path
         for one in set(sys.modules) - modules:
-            if str(getattr(sys.modules[one], "__file__", "")).startswith(f"{BENCHMARKS}/"):
+            if str(getattr(sys.modules[one], "__file__", "")).startswith((f"{BENCHMARKS}/", f"{file.parent}/")):
                 del sys.modules[one]
     return module

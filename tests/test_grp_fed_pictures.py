@@ -1,16 +1,15 @@
 """GRP-FED in pictures: drawn from the run's numbers, which obey the paper's equations, and described as they are."""
 
-import importlib.util
 import json
 import re
 import statistics
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from loaded_scripts import load_script
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "images" / "grp-fed"
@@ -19,22 +18,8 @@ PICTURES = sorted(FOLDER.glob("*.svg"))
 
 
 @pytest.fixture(scope="module")
-def draw(monkeypatch_module: None) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("grp_fed_draw", FOLDER / "draw.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def monkeypatch_module() -> Any:
-    """``draw.py`` puts its folder on the path, as a script has it."""
-    before = list(sys.path)
-    yield
-    sys.path[:] = before
-    sys.modules.pop("svg", None)
+def draw() -> ModuleType:
+    return load_script(FOLDER / "draw.py")
 
 
 @pytest.fixture(scope="module")

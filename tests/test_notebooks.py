@@ -1,6 +1,5 @@
 """The notebooks of the docs: each runs from its first cell to its last, and keeps outputs of its own code alone."""
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -10,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_scripts import load_script
 
 import ecgfed
 
@@ -22,12 +22,7 @@ by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.fixture(scope="module")
 def runner() -> ModuleType:
     """``docs/notebooks/run.py``, which is in no package."""
-    spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(FOLDER / "run.py")
 
 
 def cells(path: Path, kind: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ with noise z_i tell together as much as one mechanism with :math:`\mu^2 = \sum_i
 (``ecgfed.privacy.accountant``), where m is how far one patient moves the weights that are sent, over the clip: 1, or 2
 with ``--dp-at site``, whose own epsilon is about a whole site and not about one patient in it.
 
-No noise have the numbers that no question changes: how many patients there are, and how many beats each of them has.
+How many patients there are, and how many beats each of them has, is said without noise.
 """
 
 import math

@@ -178,7 +178,7 @@ def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post, befor
 
     def read(node: int, content: RecordDict) -> dict[str, Any]:
         hello = read_hello_reply(content)
-        post.barred[node] = "says what cannot be of itself"
+        post.barred[node] = "says of itself what cannot be"
         if roster is not None and not roster.agrees(node, hello):
             found = f"its run was begun with other sites, or with other patients or counts of site {names[node]}"
             raise NetworkError(folder, found, "the same cohorts", "put them back, or begin in a new folder")

@@ -341,7 +341,7 @@ def prepare_demo(
             progress=telling(watch, "records"),
             about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
         )
-    watch.note(f"Wrote {len(sources)} records into {folder}.")
+    watch.note(f"Wrote {len(sources)} record{'s' * (len(sources) != 1)} into {folder}.")
     return _packed(open_cohort(out), pack, watch)
 
 

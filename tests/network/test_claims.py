@@ -128,7 +128,7 @@ def test_a_claim_that_changes_is_that_site_s_fault(
     run = made.serve()
     one = without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish)
     assert same(run.state().server, one.state().server)  # its own last round is pending there until it is asked again
-    assert history(run)[1]["left_out"] == {"2": "says what cannot be of itself"}
+    assert history(run)[1]["left_out"] == {"2": "says of itself what cannot be"}
     assert any(line.startswith("site 2 sent what cannot be used") for line in made.said)
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]
     assert not [kind for kind, node, _ in made.grid.sent[-12:] if node == 12 and kind != "query.hello"]

@@ -16,7 +16,7 @@ from test_resume import KilledError, killed_after
 
 from ecgfed.errors import OptionError
 from ecgfed.files import sha256
-from ecgfed.network import client_app
+from ecgfed.network import client_app, launch
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_run import order_for
@@ -234,6 +234,15 @@ def test_a_log_of_refusals_has_an_end(federation: Callable[..., Any], monkeypatc
     logs = sorted(made.sites[0].glob("log*"))
     assert [path.name for path in logs] == ["log-old.txt", "log.txt"]
     assert all(path.stat().st_size < 1500 for path in logs)
+
+
+def test_flowers_log_is_put_away_at_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "MOST_LOG", 10)
+    for text in ("short", "long enough", "the next one", "x"):
+        (tmp_path / "flower.log").write_text(text)
+        launch.server_flower(tmp_path)
+    assert (tmp_path / "flower-old.log").read_text() == "the next one"
+    assert (tmp_path / "flower.log").read_text() == "x"
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800", "x\udfff"])

@@ -107,9 +107,7 @@ def page(results: dict[str, Any]) -> str:
     parts += [
         "## Hard records, own peaks, whole record\n",
         "\n".join(
-            table(
-                ("record", "labels", "V found; falsely called V", "S found; falsely called S"), sorted(rows, key=str)
-            )
+            table(("record", "labels", "V found; falsely called V", "S found; falsely called S"), sorted(rows, key=str))
         )
         + "\n",
         "## Published beside it\n",

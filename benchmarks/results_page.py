@@ -44,7 +44,7 @@ def spread(value: dict[str, float]) -> str:
 
 def of_seeds(values: Sequence[float]) -> str:
     """``.934 (.930 to .938)``: the mean, and the least and the largest."""
-    return f"{mean_of(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+    return f"{mean_of(values)} ({min(values):.3f} to {max(values):.3f})"
 
 
 def passes_to(run: dict[str, Any], score: float) -> float:
@@ -63,8 +63,8 @@ def flagship(found: dict[str, Any]) -> list[str]:
     columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
     seeds = len(next(iter(found["methods"].values())))
     said = (
-        f"As `ecgfed train` runs them with nothing else said: 20 passes, {seeds} seeds, mean and range. FedAvg has the\n"
-        "same server step. The last column is on validation beats."
+        f"As `ecgfed train` runs them with nothing else said: 20 passes, {seeds} seeds, mean and range.\n"
+        "FedAvg has the same server step. The last column is on validation beats."
     )
     return [said, "", *table(columns, rows)]
 

@@ -1,4 +1,4 @@
-"""FedGate: its round is FedAvg's with equal weights, or GRP-FED's global one, by hand and beside them; its answer for a patient is the gated one."""
+"""FedGate: its round is FedAvg's with equal weights, or GRP-FED's global one; its answer is the gated one."""
 
 from dataclasses import replace
 

@@ -279,18 +279,18 @@ ELSEWHERE = (
     ("docs/decisions/0036-personal-answers-after-training.md", "| gate |", "printed, not kept in a file"),
     (
         "docs/decisions/0045-a-patients-own-model-of-labels.md",
-        "| | labels of the whole record, all beats |",
+        "| model | labels of the whole record, all beats |",
         "Printed, not kept in a file",
     ),
     *(
         ("docs/decisions/0039-what-an-answer-is-worth.md", row, "printed, not kept in a file")
-        for row in ("| | negative log-likelihood", "| threshold | accuracy", "| score | white noise")
+        for row in ("| temperature | negative log-likelihood", "| threshold | accuracy", "| score | white noise")
     ),
     ("docs/stream.md", "| reason | what is compared |", "the bounds were chosen on these records"),
     ("docs/graphs.md", "| models | bytes | arena | same labels |", "printed by the export, not kept in a file"),
     *(
         ("docs/decisions/0046-graphs-others-can-take.md", row, "printed, not kept in a file")
-        for row in ("| GroupNorm as |", "| | bytes | arena of TFLite Micro |")
+        for row in ("| GroupNorm as |", "| converter | bytes | arena of TFLite Micro |")
     ),
     ("docs/decisions/0037-small-batches.md", "| local work | rounds |", "printed, not kept in a file"),
     (

@@ -53,12 +53,12 @@ INTRO = """# What a few labels of a patient are worth
     python benchmarks/clinical/run.py --source MITDB --work DIR
     python benchmarks/clinical/page.py
 
-This page is written from `results.json` by the last command. Scores are EC57's (`ecgfed ec57`, classes as in
-de Chazal 2004), in percent, all records' beats together, F1 with a 95% interval over records (2,000 draws). A simulated
-person knows the reference and answers with what the labelling page offers. The common model has not seen the patients:
-it is trained on DS1 for DS2, and on the 20 non-paced records of the 100 series for the 200 series; but 201 and 202, of
-DS1 and DS2, are one person. The rule that chooses beats was learned on DS1 (`learned.json`), where settings were chosen
-too (`--on ds1`, `ds1.json`). Own peaks are those that our detector finds, reference peaks the annotation's.
+What a few labels add to a model that has not seen the patient. The last command writes this page from `results.json`.
+Scores are EC57's (`ecgfed ec57`, classes as in de Chazal 2004), in percent, all records' beats together, F1 with a 95%
+interval over records (2,000 draws). A simulated person knows the reference and answers with what the labelling page
+offers. The common model is trained on DS1 for DS2, and on the 20 non-paced records of the 100 series for the 200
+series. But 201 (DS1) and 202 (DS2) are one person. The rule that chooses beats was learned on DS1 (`learned.json`), as
+were the settings (`--on ds1`, `ds1.json`). Own peaks are our detector's, reference peaks the annotation's.
 """
 
 
@@ -107,9 +107,7 @@ def page(results: dict[str, Any]) -> str:
     parts += [
         "## Hard records, own peaks, whole record\n",
         "\n".join(
-            table(
-                ("record", "labels", "V found; called so falsely", "S found; called so falsely"), sorted(rows, key=str)
-            )
+            table(("record", "labels", "V found; falsely called V", "S found; falsely called S"), sorted(rows, key=str))
         )
         + "\n",
         "## Published beside it\n",

@@ -13,8 +13,16 @@ from loaded_scripts import load_script
 from picture_checks import IMAGES, ROOT, assert_read_without_seeing_it, said_in
 from sklearn.metrics import f1_score
 
+from ecgfed.device.stream import LATENCY
+
 #: Each picture and its page.
-SHOWN_ON = {"gate": "personal-or-global.md", "macro-f1": "macro-f1.md", "scored": "what-is-scored.md"}
+SHOWN_ON = {
+    "gate": "personal-or-global.md",
+    "macro-f1": "macro-f1.md",
+    "quality": "quality.md",
+    "scored": "what-is-scored.md",
+    "stream": "stream.md",
+}
 DRAWN = sorted(SHOWN_ON)
 
 
@@ -116,8 +124,36 @@ def test_the_gate_decides_as_its_equation_says() -> None:
         assert f"share of the global model: s = {share:.4f}" in words("gate")
 
 
+def test_windows_are_flagged_where_they_touch_a_bad_stretch() -> None:
+    """Each fault that was made is found as what it is; the counts in the picture are those of the flags."""
+    said = numbers("quality")
+    assert sorted(reason for reason, *_ in said["found"]) == sorted(said["damage"])
+    for reason, start, stop in said["found"]:
+        made_from, made_to = said["damage"][reason]
+        assert start < made_to
+        assert stop > made_from
+    for one in said["windows"]:
+        touched = {reason for reason, start, stop in said["found"] if start < one["stop_s"] and stop > one["start_s"]}
+        assert one["flagged"] == bool(touched)
+        assert set(one["reasons"]) == touched
+    flagged = sum(one["flagged"] for one in said["windows"])
+    assert f"flag bit 1, {flagged} in all" in words("quality")
+    assert f"window of a beat, {len(said['windows']) - flagged} in all" in words("quality")
+
+
+def test_a_stream_is_as_late_as_its_page_says() -> None:
+    said = numbers("stream")
+    for answers in (said["shipped"], said["without_rr"]):
+        assert [one["stage"] for one in answers] == ["early", "final"]
+        assert answers[0]["late_s"] <= LATENCY["early_at_most_s"]
+    assert said["beats_ahead"] == LATENCY["final_beats_ahead"]["2"]
+    assert said["shipped"][1]["late_s"] > said["ahead_s"]
+    at_most_s = LATENCY["final_after_last_needed_beat_s"]
+    assert said["without_rr"][1]["late_s"] <= at_most_s + max(np.diff(said["r_around_s"]))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gate", "scored"])
+@pytest.mark.parametrize("name", ["gate", "quality", "scored", "stream"])
 def test_the_numbers_are_found_again(name: str, tmp_path: Path) -> None:
     """Another machine rounds otherwise, so words and counts are equal, and probabilities nearly."""
 

@@ -14,12 +14,16 @@ from picture_checks import IMAGES, ROOT, assert_read_without_seeing_it, said_in
 from sklearn.metrics import f1_score
 
 from ecgfed.device.stream import LATENCY
+from ecgfed.nets.build import make_net
+from ecgfed.nets.net import NetSpec
 
 #: Each picture and its page.
 SHOWN_ON = {
+    "bundle": "bundle.md",
     "gate": "personal-or-global.md",
     "macro-f1": "macro-f1.md",
     "quality": "quality.md",
+    "round-bytes": "hospitals.md",
     "scored": "what-is-scored.md",
     "stream": "stream.md",
 }
@@ -150,6 +154,33 @@ def test_a_stream_is_as_late_as_its_page_says() -> None:
     assert said["shipped"][1]["late_s"] > said["ahead_s"]
     at_most_s = LATENCY["final_after_last_needed_beat_s"]
     assert said["without_rr"][1]["late_s"] <= at_most_s + max(np.diff(said["r_around_s"]))
+
+
+def test_what_leaves_a_site_is_the_model_and_what_the_page_says() -> None:
+    """The default net's own bytes, and those that docs/hospitals.md and the pictures of GRP-FED have."""
+    said = numbers("round-bytes")
+    model = sum(value.nbytes for value in make_net(NetSpec(12, rr=True, rr_version=2)).initial(0).values())
+    assert said["down"] == said["up"]["model"] == model
+    up = f"{model + said['up']['beside']:,} bytes up and {said['down']:,} down"
+    assert up in (ROOT / "docs" / "hospitals.md").read_text("utf-8")
+    in_pictures = json.loads((IMAGES / "grp-fed" / "round.json").read_text("utf-8"))["bytes"]
+    assert in_pictures["down"] == model
+    headers = said["stays"]["kept"] - said["patients"] * in_pictures["kept"]
+    assert 0 < headers < 0.02 * said["stays"]["kept"], "the same tensors, and the files' own headers"
+    assert f"{said['patients'] * model:,} bytes" in words("round-bytes")
+
+
+def test_the_bundle_in_the_picture_answers_everywhere_alike() -> None:
+    said = numbers("bundle")
+    in_onnx = {said["places"][place] for place in ("python", "node", "chromium")}
+    assert len(in_onnx) == 1
+    assert re.fullmatch(r"all \d+ stages agree with the golden vectors", in_onnx.pop())
+    assert said["places"]["c"] == "golden: 0 beats differ"
+    named = [name for name, *_ in script("bundle").FILES]
+    for file in said["files"]:
+        assert any(file in name or (name.endswith("/") and file.startswith(name)) for name in named), file
+    total = sum(said["files"].values())
+    assert f"{len(said['files'])} files, {total:,} bytes" in words("bundle")
 
 
 @pytest.mark.slow

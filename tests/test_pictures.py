@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser_driver import chromium_path
 from loaded_scripts import load_script
 from picture_checks import IMAGES, ROOT, assert_read_without_seeing_it, said_in
+from PIL import Image
 from sklearn.metrics import f1_score
 
 from ecgfed.device.stream import LATENCY
@@ -21,13 +23,17 @@ from ecgfed.nets.net import NetSpec
 SHOWN_ON = {
     "bundle": "bundle.md",
     "gate": "personal-or-global.md",
+    "groups": "labels.md",
+    "label-page": "labels.md",
     "macro-f1": "macro-f1.md",
     "quality": "quality.md",
     "round-bytes": "hospitals.md",
     "scored": "what-is-scored.md",
     "stream": "stream.md",
 }
-DRAWN = sorted(SHOWN_ON)
+#: A photograph of a page; the others are drawn.
+PHOTOGRAPH = "label-page"
+DRAWN = sorted({*SHOWN_ON} - {PHOTOGRAPH})
 
 
 def picture(name: str) -> Path:
@@ -43,6 +49,9 @@ def numbers(name: str) -> Any:
 
 
 def words(name: str) -> str:
+    if name == PHOTOGRAPH:
+        said: dict[str, str] = json.loads((IMAGES / name / f"{name}.json").read_text("utf-8"))
+        return "\n".join(said.values())
     return "\n".join(said_in(picture(name)))
 
 
@@ -61,7 +70,7 @@ def test_a_picture_is_what_its_script_draws(name: str) -> None:
 def test_the_page_describes_the_picture_and_says_what_to_look_at(name: str) -> None:
     """Every number of the alternative text stands in the picture; a sentence follows it."""
     page = (ROOT / "docs" / SHOWN_ON[name]).read_text("utf-8")
-    found = re.search(rf"!\[([^\]]+)\]\(images/{name}/{name}\.svg\)\n\n([^\n]+)", page)
+    found = re.search(rf"!\[([^\]]+)\]\(images/{name}/{name}\.(?:svg|png)\)\n\n([^\n]+)", page)
     assert found is not None
     alt, below = found.groups()
     assert len(alt) > 80
@@ -183,8 +192,31 @@ def test_the_bundle_in_the_picture_answers_everywhere_alike() -> None:
     assert f"{len(said['files'])} files, {total:,} bytes" in words("bundle")
 
 
+def test_an_answer_speaks_for_each_beat_once() -> None:
+    said = numbers("groups")
+    assert sum(group["beats"] for group in said["groups"]) == said["beats"]
+    for number, group in enumerate(said["groups"], 1):
+        assert group["right"] <= group["beats"]
+        assert f"Answer {number}: {group['label']}" in words("groups")
+        assert f"speaks for {group['beats']} beats" in words("groups")
+
+
+def test_the_photograph_is_small_and_as_wide_as_a_screen() -> None:
+    photograph = IMAGES / PHOTOGRAPH / f"{PHOTOGRAPH}.png"
+    assert photograph.stat().st_size < 120_000
+    with Image.open(photograph) as opened:
+        assert opened.width == 1280
+
+
+@pytest.mark.browser
+def test_the_labelling_page_still_says_what_the_photograph_shows(tmp_path: Path) -> None:
+    draw = script(PHOTOGRAPH)
+    chromium_path()
+    assert "\n".join(draw.said(draw.page(tmp_path)).values()) == words(PHOTOGRAPH)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gate", "quality", "scored", "stream"])
+@pytest.mark.parametrize("name", ["groups", "gate", "quality", "scored", "stream"])
 def test_the_numbers_are_found_again(name: str, tmp_path: Path) -> None:
     """Another machine rounds otherwise, so words and counts are equal, and probabilities nearly."""
 

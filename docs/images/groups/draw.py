@@ -50,8 +50,8 @@ def drawn() -> str:
         shapes += panel(number, group, said["beats"])
     right = sum(group["right"] for group in said["groups"])
     foot = (
-        f"A synthetic patient, {said['beats']} beats, lead MLII: after {len(said['groups'])} answers {right} have their "
-        "label. Black: the beat that was asked for."
+        f"A synthetic patient, {said['beats']} beats, lead MLII: after {len(said['groups'])} answers {right} have "
+        "their label. Black: the beat that was asked for."
     )
     return card(
         "Five answered beats, and the beats that each of them speaks for",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypedDict
 
 HERE = Path(__file__).parent
-COMMANDS = ("ecgfed prepare demo --out cohort --quiet", "ecgfed federate try cohort --out federation")
+COMMANDS = ("prepare demo --out cohort --quiet", "federate try cohort --out federation")
 SITE = "site-1"
 
 
@@ -38,7 +38,7 @@ def numbers(folder: Path) -> Numbers:
     site = federation / SITE
     clients = json.loads((site / "cohort" / "cohort.json").read_text("utf-8"))["clients"]
     records = [file for one in clients for file in (folder / "cohort-records").glob(f"{one['id']}.*")]
-    (run,) = (site / "runs").iterdir()
+    (of_run,) = (site / "runs").iterdir()
     leaves = json.loads((federation / "server" / "leaves.json").read_text("utf-8"))["leaves"]
 
     def travels(way: str, *, model: bool) -> int:
@@ -51,7 +51,7 @@ def numbers(folder: Path) -> Numbers:
         "stays": {
             "recordings": size(records),
             "cohort": size(list((site / "cohort").iterdir())),
-            "kept": size(sorted((run / "checkpoint").glob("client*.safetensors"))),
+            "kept": size(sorted((of_run / "checkpoint").glob("client*.safetensors"))),
             "key": size([site / "key"]),
         },
         "down": travels("down", model=True) + travels("down", model=False),
@@ -59,12 +59,19 @@ def numbers(folder: Path) -> Numbers:
     }
 
 
+def run(folder: Path) -> None:
+    """Run the commands in an empty folder."""
+    for command in COMMANDS:
+        started = [sys.executable, "-c", "from ecgfed_cli.main import main; main()", *command.split()]
+        subprocess.run(started, cwd=folder, check=True)
+
+
 def main(given: Path | None) -> None:
     """Run the commands where no folder is given, look and write."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) if given is None else given
-        for command in COMMANDS if given is None else ():
-            subprocess.run(command.split(), cwd=folder, check=True)
+        if given is None:
+            run(folder)
         found = numbers(folder)
     (HERE / "numbers.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 

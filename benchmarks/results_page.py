@@ -8,8 +8,10 @@ benchmark has not been run says so.
 
 import argparse
 import json
+import math
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from common import mean_of, table
 BENCHMARKS = Path(__file__).resolve().parent
 PAGE = BENCHMARKS.parent / "docs" / "results.md"
 SCORES = ("T_g", "T_p", "T_r", "T_l")
+#: A global model of this T_g was the goal.
+ENOUGH = 0.86
 HEAD = """# Results
 
 Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
@@ -38,16 +42,31 @@ def spread(value: dict[str, float]) -> str:
     return f"{value['mean']:.3f} ± {value['sd']:.3f}"
 
 
+def of_seeds(values: Sequence[float]) -> str:
+    """``.934 (.930 to .938)``: the mean, and the least and the largest."""
+    return f"{mean_of(values)} ({min(values):.3f} to {max(values):.3f})"
+
+
+def passes_to(run: dict[str, Any], score: float) -> float:
+    """After how many passes T_g on validation beats first reached a score; infinite where never."""
+    return next((passes for passes, reached in run["curve"] if reached >= score), math.inf)
+
+
 def flagship(found: dict[str, Any]) -> list[str]:
-    """The flagship beside GRP-FED and FedAvg."""
+    """The flagship beside GRP-FED, FedAvg and each patient alone."""
     rows = []
     for name, runs in found["methods"].items():
-        means = [mean_of(run["test"][key] for run in runs) for key in SCORES]
-        worst = [mean_of(run[f"test_{key}"] for run in runs) for key in ("worst_tenth", "worst_tenth_global")]
-        truth = mean_of(run["test_truth"]["T_p"] for run in runs)
-        rows.append((name, len(runs), *means, truth, *worst))
-    columns = ("method", "seeds", *SCORES, "T_p, classes in truth", "worst tenth", "of the global answer")
-    return ["As `ecgfed train` runs it, with nothing else said (20 passes):", "", *table(columns, rows)]
+        cells = [of_seeds([run["test"][key] for run in runs]) for key in SCORES]
+        worst = of_seeds([run["test_worst_tenth"] for run in runs])
+        until = statistics.fmean(passes_to(run, ENOUGH) for run in runs)
+        rows.append((name, *cells, worst, "never" if math.isinf(until) else f"{until:.1f}"))
+    columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
+    seeds = len(next(iter(found["methods"].values())))
+    said = (
+        f"As `ecgfed train` runs them with nothing else said: 20 passes, {seeds} seeds, mean and range.\n"
+        "FedAvg has the same server step. The last column is on validation beats."
+    )
+    return [said, "", *table(columns, rows)]
 
 
 def table1(found: dict[str, Any]) -> list[str]:
@@ -155,7 +174,7 @@ def _interval(found: dict[str, float] | None) -> str:
 
 #: Title, folder, what writes the section.
 SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], list[str]]], ...] = (
-    ("FedGate, the flagship, beside GRP-FED and FedAvg", "flagship", flagship),
+    ("FedGate beside GRP-FED, FedAvg and each patient alone", "flagship", flagship),
     ("Table 1 of the GRP-FED paper", "table1", table1),
     ("Who is served worst", "fairness", fairness),
     ("Fed-RoD's findings", "fed_rod", fed_rod),

@@ -174,17 +174,11 @@ def site_command(
     """Run a site: it dials the server, trains on its own patients and answers, until Ctrl-C."""
     _require()
     from ecgfed.network.federate import prepare_site, run_site
+    from ecgfed.network.limits import Terms
 
+    terms = Terms(numbers, most_epsilon, most_runs, most_rounds)
     if prepare:
-        _, private = prepare_site(
-            folder,
-            cohort,
-            key=key,
-            numbers=numbers,
-            most_epsilon=most_epsilon,
-            most_runs=most_runs,
-            most_rounds=most_rounds,
-        )
+        _, private = prepare_site(folder, cohort, terms, key=key)
         public = private.with_name(private.name + ".pub")
         if json_output:
             print_json({"site": str(folder), "public_key": str(public)})
@@ -195,19 +189,7 @@ def site_command(
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
     with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
-        run_site(
-            folder,
-            cohort,
-            server,
-            ca,
-            key=key,
-            numbers=numbers,
-            most_epsilon=most_epsilon,
-            most_runs=most_runs,
-            most_rounds=most_rounds,
-            watch=watch,
-            should_stop=stop.asked,
-        )
+        run_site(folder, cohort, server, ca, terms, key=key, watch=watch, should_stop=stop.asked)
     if stop.code is not None:
         raise SystemExit(stop.code)
 

@@ -53,6 +53,7 @@ def federation(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         from grid import GridHere
 
         from ecgfed.network import client_app
+        from ecgfed.network.limits import Terms
         from ecgfed.network.server_folder import Asked, make_server
         from ecgfed.network.site_end import EndScores
         from ecgfed.network.site_folder import make_site
@@ -61,7 +62,7 @@ def federation(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         make_server(folder / "server", Asked(3, method, **asked))
         sites = [folder / f"site-{number}" for number in NAMES.values()]
         for site, cohort in zip(sites, parts, strict=True):
-            make_site(site, cohort, "cohort")
+            make_site(site, cohort, Terms(numbers="cohort"))
         if not end:  # scoring and exporting have tests of their own
             monkeypatch.setattr(client_app, "end_run", lambda *_: EndScores(1, 0.5, 0.5))
         return Federation(folder / "server", sites, GridHere(dict(zip(NODES, sites, strict=True))), [])

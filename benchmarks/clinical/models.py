@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import DS1, DS2, UNSEEN, prepared, trained
+from common import BY_LOSS, DS1, DS2, UNSEEN, prepared, trained
 
 import ecgfed
 from ecgfed.beats.extract import Windows
@@ -95,5 +95,7 @@ def model(given: argparse.Namespace, name: str) -> Model:
     work, keep = given.work / name, patients(name)
     held_out = [one for one in EVERYBODY if one not in keep]
     cohort = prepared(given.source, work, by="record", classes="aami5", holdout=held_out)
-    run = trained(cohort, work / "run", method=METHOD, **{**UNSEEN, "passes": PASSES}, workers=given.workers)
+    run = trained(
+        cohort, work / "run", method=METHOD, settings=BY_LOSS, **{**UNSEEN, "passes": PASSES}, workers=given.workers
+    )
     return Model(run, ecgfed.export(run, work / "bundle", global_only=True, overwrite=True))

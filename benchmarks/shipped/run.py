@@ -26,7 +26,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from card import card_of, card_texts
-from common import DS2, PACED, ROOT, UNSEEN, compared, ec57_scores, parser, prepared, print_table, save, script, trained
+from common import (
+    BY_LOSS,
+    DS2,
+    PACED,
+    ROOT,
+    UNSEEN,
+    compared,
+    ec57_scores,
+    parser,
+    prepared,
+    print_table,
+    save,
+    script,
+    trained,
+)
 from unseen import BEATS, folds_of, measured, record_beats
 
 import ecgfed
@@ -61,7 +75,7 @@ def model(given: argparse.Namespace, name: str, **cohort: Any) -> tuple[ecgfed.R
     work = given.work / name
     clients = prepared(given.source, work, classes=CLASSES, **cohort)
     plan = {**UNSEEN, "passes": given.passes, "workers": given.workers}
-    run = trained(clients, work / "run", method=METHOD, **plan)
+    run = trained(clients, work / "run", method=METHOD, settings=BY_LOSS, **plan)
     return run, ecgfed.export(run, work / "bundle", global_only=True, overwrite=True)
 
 

@@ -1,11 +1,16 @@
 r"""FedGate: personal where it knows, global where it does not. A method of this project, after GRP-FED.
 
-Server, each round, as GRP-FED's (Chou et al. 2021, equations 2 and 3): the loss power q follows the spread sigma of the
-clients' losses, but never falls below 0, where the best served would be favoured.
+Server, each round: every client counts the same, and Adam steps towards their mean.
+
+.. math:: \theta = \sum_m \lambda_m \theta_m, \qquad \lambda_m = \frac{1}{M}
+
+With ``q0`` and ``eta_q`` it weighs clients by their losses instead, as GRP-FED does (Chou et al. 2021, equations 2 and
+3), but q never falls below 0, where the best served would be favoured. Over five seeds this served the worst served no
+better (docs/results.md), so it is not the default.
 
 .. math::
-    q' = \max\Big(0,\, q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}\Big) \\
-    \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}, \qquad \theta = \sum_m \lambda_m \theta_m
+    q' = \max\Big(0,\, q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}\Big), \qquad
+    \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}
 
 Client, each batch: a step of the global model. Nothing personal is trained in the federation, so a round costs what
 FedAvg's does. A patient's answer is made afterwards, from the global model and its own beats: near them a kernel
@@ -36,8 +41,8 @@ class FedGateSettings(FederatedSgdSettings):
     """Settings of FedGate.
 
     Attributes:
-        q0: loss power before the first round.
-        eta_q: how fast q follows the spread of the losses (eta_q).
+        q0: loss power before the first round; 0 gives all clients the same weight.
+        eta_q: how fast q follows the spread of the losses (eta_q); 0 leaves it as it is.
         loss_memory: L_m = memory * old + (1 - memory) * new, kept by the client.
     """
 
@@ -46,13 +51,13 @@ class FedGateSettings(FederatedSgdSettings):
     server_lr: float = 0.01
     server_momentum: float = 0.9
     server_schedule: str = "cosine"
-    q0: float = ranged(1.0, 0, 100)
-    eta_q: float = ranged(0.5, 0, 100)
+    q0: float = ranged(0.0, 0, 100)
+    eta_q: float = ranged(0.0, 0, 100)
     loss_memory: float = ranged(0.5, 0, 0.9999)
 
 
 class FedGate(FedAvg):
-    """One global model, weighted towards the patients it serves worst; a gate to each patient's own beats."""
+    """One global model in which all patients count the same; a gate to each patient's own beats."""
 
     name: ClassVar[str] = "fed-gate"
     card = replace(

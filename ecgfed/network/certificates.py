@@ -14,10 +14,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.gate import read_bounded
+from ecgfed.locks import locked
 from ecgfed.network.private import write_private
 
 #: How long certificates last: a federation's run, and time to plan the next ones.
 DAYS = 825
+#: How long to wait for another process that is making them.
+LOCK_S = 30.0
 CA, CERTIFICATE, KEY = "ca.crt", "server.crt", "server.key"
 _MAX_BYTES = 1 << 16
 
@@ -32,10 +35,21 @@ def make_certificates(folder: Path, names: Sequence[str]) -> None:
         names: host names and addresses that sites reach the server by; this machine's own are added.
 
     Raises:
+        HeldError: another process is making them, and takes long.
         StorageError: the folder cannot be written to.
     """
-    if all((folder / name).is_file() for name in (CA, CERTIFICATE, KEY)):
+    if _all_there(folder):  # a server that runs holds the lock
         return
+    with locked(folder, wait_s=LOCK_S):  # of two first starts the second takes what the first one makes
+        if not _all_there(folder):
+            _make(folder, names)
+
+
+def _all_there(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (CA, CERTIFICATE, KEY))
+
+
+def _make(folder: Path, names: Sequence[str]) -> None:
     authority, key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
     now = datetime.now(UTC) - timedelta(hours=1)  # clocks of two houses differ
     issuer, subject = _name("ecgfed federation"), _name(names[0] if names else "localhost")

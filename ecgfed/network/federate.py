@@ -37,6 +37,7 @@ from ecgfed.network.launch import (
     stopping,
     wait_listening,
 )
+from ecgfed.network.limits import AS_IT_IS, Terms
 from ecgfed.network.listening import Listening
 from ecgfed.network.policy import EVERY_SITE, Policy, write_policy
 from ecgfed.network.private import write_private
@@ -227,27 +228,14 @@ class _Lines:
                 yield line.decode(errors="replace").rstrip("\n")
 
 
-def prepare_site(
-    folder: Path,
-    cohort: Path,
-    *,
-    key: Path | None = None,
-    numbers: str | None = None,
-    most_epsilon: float | None = None,
-    most_runs: int | None = None,
-    most_rounds: int | None = None,
-) -> tuple[Site, Path]:
+def prepare_site(folder: Path, cohort: Path, terms: Terms = AS_IT_IS, *, key: Path | None = None) -> tuple[Site, Path]:
     """Make a site's folder and key, unless they are there.
 
     Args:
         folder: the site's.
         cohort: its cohort.
+        terms: what the operator asks for.
         key: a private key of its own; default ``key`` in the folder, made where there is none.
-        numbers: ``shuffled`` or ``cohort``, the order in which patients are numbered; None leaves what the folder says,
-            which is ``shuffled`` in a new one.
-        most_epsilon: what all runs together may tell of one patient, as in ``Site``; None leaves what the folder says.
-        most_runs: how many runs the site keeps, as in ``Limits``; likewise.
-        most_rounds: of one run; likewise.
 
     Returns:
         The site, and its private key's file.
@@ -256,21 +244,13 @@ def prepare_site(
         EcgfedError: in one line, what cannot be used.
     """
     with locked(folder / KEY):  # what a site is begun with, and its bounds, are not changed under it while it runs
-        return _prepared_site(folder, cohort, key, numbers, most_epsilon, most_runs, most_rounds)
+        return _prepared_site(folder, cohort, terms, key)
 
 
-def _prepared_site(
-    folder: Path,
-    cohort: Path,
-    key: Path | None,
-    numbers: str | None,
-    most_epsilon: float | None,
-    most_runs: int | None,
-    most_rounds: int | None,
-) -> tuple[Site, Path]:
+def _prepared_site(folder: Path, cohort: Path, terms: Terms, key: Path | None) -> tuple[Site, Path]:
     if key is not None:
         read_site_key(key)
-    site = make_site(folder, cohort, numbers, most_epsilon, most_runs=most_runs, most_rounds=most_rounds)
+    site = make_site(folder, cohort, terms)
     place = folder / KEY if key is None else key
     make_site_key(place)
     return site, place
@@ -281,12 +261,9 @@ def run_site(
     cohort: Path,
     server: str,
     ca: Path,
+    terms: Terms = AS_IT_IS,
     *,
     key: Path | None = None,
-    numbers: str | None = None,
-    most_epsilon: float | None = None,
-    most_runs: int | None = None,
-    most_rounds: int | None = None,
     watch: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -297,11 +274,8 @@ def run_site(
         cohort: its cohort.
         server: ``HOST:PORT``.
         ca: the server's ``ca.crt``.
-        key: as in ``prepare_site``.
-        numbers: as there.
-        most_epsilon: as there.
-        most_runs: as there.
-        most_rounds: as there.
+        terms: as in ``prepare_site``.
+        key: as there.
         watch: told of what happens.
         should_stop: asked now and then.
 
@@ -311,7 +285,7 @@ def run_site(
     address = read_address(server)
     check_certificate(ca)
     with locked(folder / KEY):  # one process a site; its answers hold the folder itself
-        _, private = _prepared_site(folder, cohort, key, numbers, most_epsilon, most_runs, most_rounds)
+        _, private = _prepared_site(folder, cohort, terms, key)
         flower = site_flower(folder)
         watch.note(f"Dialling {address}; this site answers it until Ctrl-C. Its log: {folder / LOG}")
         while not should_stop():
@@ -376,7 +350,7 @@ def try_federation(
     ca = prepare_server(server, asked, listening)
     sites = []
     for folder in folders:
-        _, private = prepare_site(folder, folder / "cohort", numbers="cohort")
+        _, private = prepare_site(folder, folder / "cohort", Terms(numbers="cohort"))
         _copy_key(private.with_name(private.name + ".pub"), keys / f"{folder.name}.pub")
         sites.append((folder, private))
     watch.note(f"Made certificates in {server / TLS} and a key for each site.")

@@ -17,7 +17,9 @@ from ecgfed.errors import OptionError, StorageError
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.programs import SERVER, SITE, write_programs
 
-FLOWER, LOG = "flower", "flower.log"
+FLOWER, LOG, OLD_LOG = "flower", "flower.log", "flower-old.log"
+#: Bytes beyond which a start puts the log away; what was put away before goes.
+MOST_LOG = 1 << 24
 #: How long a program may take until it listens.
 START_S = 90.0
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
@@ -103,6 +105,9 @@ class Flower:
             raise StorageError(self.home, f"cannot be made ({problem.strerror})") from problem
         programs = self.home.resolve() / "bin"
         write_programs(programs)
+        with contextlib.suppress(OSError):  # there is none yet
+            if (folder / LOG).stat().st_size > MOST_LOG:
+                (folder / LOG).replace(folder / OLD_LOG)
         self.environment = {
             **os.environ,
             **variables,

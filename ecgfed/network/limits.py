@@ -1,4 +1,4 @@
-"""What a site bounds of the runs that a server may have with it: how many, and of how many rounds.
+"""What a site's operator asks for, and what a site bounds of the runs that a server may have with it.
 
 Each run leaves a folder at a site, and each round a line. A server chooses both, so a site's disk is held by these.
 """
@@ -15,6 +15,28 @@ _HIGHEST = 1_000_000
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What an operator asks of a site at a start; None leaves what the site's folder says.
+
+    Attributes:
+        numbers: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``; in a
+            new folder ``shuffled``.
+        most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); in a new folder, any.
+        most_runs: how many runs the site keeps, as in ``Limits``.
+        most_rounds: of one run, as there.
+    """
+
+    numbers: str | None = None
+    most_epsilon: float | None = None
+    most_runs: int | None = None
+    most_rounds: int | None = None
+
+
+#: Nothing is asked for.
+AS_IT_IS = Terms()
+
+
+@dataclass(frozen=True)
 class Limits:
     """A site's bounds.
 
@@ -25,6 +47,11 @@ class Limits:
 
     runs: int = MOST_RUNS
     rounds: int = MOST_ROUNDS
+
+    def asked(self, terms: Terms) -> "Limits":
+        """Return these bounds with those that were asked for; raises OptionError where one cannot be."""
+        runs, rounds = terms.most_runs, terms.most_rounds
+        return Limits(self.runs if runs is None else runs, self.rounds if rounds is None else rounds)
 
     def __post_init__(self) -> None:
         for option, value in (("--most-runs", self.runs), ("--most-rounds", self.rounds)):

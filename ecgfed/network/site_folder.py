@@ -25,7 +25,7 @@ from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.files import read_json, write_json
 from ecgfed.network.errors import SiteError
-from ecgfed.network.limits import MOST_ROUNDS, MOST_RUNS, Limits
+from ecgfed.network.limits import AS_IT_IS, MOST_ROUNDS, MOST_RUNS, Limits, Terms
 
 FILE_NAME = "site.json"
 SCHEMA_VERSION = 1
@@ -95,31 +95,20 @@ class Site:
         return self.order[number - first]
 
 
-def make_site(
-    path: Path,
-    cohort: Path,
-    order: str | None = None,
-    most_epsilon: float | None = None,
-    *,
-    most_runs: int | None = None,
-    most_rounds: int | None = None,
-) -> Site:
+def make_site(path: Path, cohort: Path, terms: Terms = AS_IT_IS) -> Site:
     """Make a site's folder, or open the one that is there.
 
     Args:
         path: the folder.
         cohort: the site's cohort.
-        order: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``; None
-            leaves what the folder says, which is ``shuffled`` in a new one.
-        most_epsilon: as in ``Site``; None leaves what the folder says.
-        most_runs: as in ``Limits``; likewise.
-        most_rounds: as there; likewise.
+        terms: what the operator asks for.
 
     Raises:
         OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's or order's.
         CohortError: the cohort cannot be opened.
         StorageError: the folder cannot be made.
     """
+    order = terms.numbers
     if order is not None and order not in ORDERS:
         raise OptionError("--numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
     opened = open_cohort(cohort)
@@ -130,29 +119,22 @@ def make_site(
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
         if None not in (order, site.numbers) and order != site.numbers:
             raise OptionError("--numbers", f"{order}", f"{site.numbers}, as {path} was begun with", "or a new folder")
-        said = replace(
-            site,
-            most_epsilon=site.most_epsilon if most_epsilon is None else most_epsilon,
-            limits=_limits(most_runs, most_rounds, site.limits),
-        )
+        epsilon = site.most_epsilon if terms.most_epsilon is None else terms.most_epsilon
+        said = replace(site, most_epsilon=epsilon, limits=site.limits.asked(terms))
         if said != site:
             _write(said)
         return said
-    limits, indices = _limits(most_runs, most_rounds, Limits()), list(range(len(opened.clients)))
+    limits, indices = Limits().asked(terms), list(range(len(opened.clients)))
     order = order or "shuffled"
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
-    site = Site(path, place, tuple(indices), most_epsilon, limits, order)
+    site = Site(path, place, tuple(indices), terms.most_epsilon, limits, order)
     try:
         make_folder(path)
     except OSError as problem:
         raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
     _write(site)
     return site
-
-
-def _limits(runs: int | None, rounds: int | None, before: Limits) -> Limits:
-    return Limits(before.runs if runs is None else runs, before.rounds if rounds is None else rounds)
 
 
 def _write(site: Site) -> None:

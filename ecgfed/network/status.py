@@ -12,6 +12,7 @@ from ecgfed.network.budget import epsilon_spent, spent_by
 from ecgfed.network.leaves import Leaf
 from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
+from ecgfed.network.server_app import ENDED as ENDED_AT_SERVER
 from ecgfed.network.server_app import TOLD
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
 from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked, refused_asked
@@ -25,6 +26,7 @@ from ecgfed.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.runs.document import finished_rounds
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import open_run
+from ecgfed.text import safe_text
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,9 @@ def _server(folder: Path) -> Status:
                 lines.append(f"Site {name} took no part in {many}: it {why}.")
     if (folder / TOLD).is_file() and (said := (folder / TOLD).read_text("utf-8", errors="replace").splitlines()):
         lines.append(f"Last said: {said[-1]}")
+    if not refused and (problem := _why_ended(folder)):
+        values["problem"] = problem
+        lines.append(f"Its last session ended early: {problem}. Start it again to go on.")
     if (folder / RESULT).is_file():
         result = read_json(folder / RESULT, StorageError)
         values["result"] = result
@@ -114,6 +119,15 @@ def _server(folder: Path) -> Status:
         with _reading(folder / LEAVES):
             leaves = [Leaf.from_json(one).as_json() for one in told["leaves"]]
     return Status("server", folder, values, lines, leaves)
+
+
+def _why_ended(folder: Path) -> str:
+    """Return why the last session of a server ended without a result, "" where it did not."""
+    if not (folder / ENDED_AT_SERVER).is_file():
+        return ""
+    told = read_json(folder / ENDED_AT_SERVER, StorageError)
+    with _reading(folder / ENDED_AT_SERVER):
+        return safe_text(told["problem"][:1000]).rstrip(".")
 
 
 @contextmanager

@@ -28,15 +28,17 @@ from ecgfed.device.activations import activations
 from ecgfed.errors import BundleError, OptionError
 
 PEER = Path(__file__).with_name("tflite_peer.py")
-#: What onnx2tf is given: every role of the default net, and the nets whose graphs are made of something else.
-CONVERTED = [
+#: What onnx2tf is given, net and role: every role of the default net, and the nets whose graphs are made otherwise.
+CONVERTED = (
     *(("default", role) for role in ("model", "extractor", "head", "decoupled", "linear", "describer", "kernel")),
     *(("default", role) for role in ("gated", "far")),
     ("version 1", "model"),
     ("batch", "model"),
-    pytest.param("images", "model", marks=pytest.mark.slow),
-    pytest.param("default", "ensemble", marks=pytest.mark.slow),
-]
+)
+#: Those that take long.
+LARGE = (("images", "model"), ("default", "ensemble"))
+#: ``export --batch 1``: the same file, sizes in the graph.
+FIXED = ("default", "model")
 
 
 @pytest.fixture(scope="session")
@@ -167,29 +169,24 @@ def _python_of(name: str) -> Path:
 
 
 @pytest.mark.tflite
-@pytest.mark.parametrize(("spec", "role"), CONVERTED)
-def test_onnx2tf_takes_it_as_it_is(python: Path, spec: str, role: str, tmp_path: Path) -> None:
-    model = model_of(spec, role)
-    feeds = feeds_for(model, 8)
-    onnx.save(model, tmp_path / "graph.onnx")
-    np.savez(tmp_path / "feeds.npz", **feeds)
-    _peer(python, "onnx2tf", tmp_path)
-    (output,) = (entry.name for entry in model.graph.output)
-    (expected,) = activations(model.SerializeToString(), [output], feeds).values()
-    scale = max(1.0, float(np.abs(expected).max()) / 100)
-    np.testing.assert_allclose(np.load(tmp_path / "found.npy"), expected, rtol=0, atol=1e-4 * scale)
-
-
-@pytest.mark.tflite
-def test_a_fixed_batch_of_one_needs_no_sizes_said(python: Path, tmp_path: Path) -> None:
-    """``export --batch 1``: the same file, sizes in the graph."""
-    model = model_of("default", "model")
-    feeds = feeds_for(model, 4)
-    onnx.save(with_batch(model, 1), tmp_path / "graph.onnx")
-    np.savez(tmp_path / "feeds.npz", **feeds)
-    _peer(python, "onnx2tf", tmp_path)
-    (expected,) = activations(model.SerializeToString(), ["logits"], feeds).values()
-    np.testing.assert_allclose(np.load(tmp_path / "found.npy"), expected, rtol=0, atol=1e-4)
+@pytest.mark.parametrize("graphs", [CONVERTED, pytest.param(LARGE, marks=pytest.mark.slow)], ids=["small", "large"])
+def test_onnx2tf_takes_them_as_they_are(python: Path, graphs: tuple[tuple[str, str], ...], tmp_path: Path) -> None:
+    """In one process, for TensorFlow takes longer to start than to convert."""
+    asked = [(f"{spec}, {role}", model_of(spec, role), feeds_for(model_of(spec, role), 8)) for spec, role in graphs]
+    if FIXED in graphs:
+        asked.append(("fixed", with_batch(model_of(*FIXED), 1), feeds_for(model_of(*FIXED), 8)))
+    for name, model, feeds in asked:
+        (tmp_path / name).mkdir()
+        onnx.save(model, tmp_path / name / "graph.onnx")
+        np.savez(tmp_path / name / "feeds.npz", **feeds)
+    _peer(python, "onnx2tf", *(tmp_path / name for name, _, _ in asked))
+    for name, model, feeds in asked:
+        dynamic = model_of(*FIXED) if name == "fixed" else model
+        (output,) = (entry.name for entry in dynamic.graph.output)
+        (expected,) = activations(dynamic.SerializeToString(), [output], feeds).values()
+        scale = max(1.0, float(np.abs(expected).max()) / 100)
+        found = np.load(tmp_path / name / "found.npy")
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * scale, err_msg=name)
 
 
 @pytest.fixture(scope="module")

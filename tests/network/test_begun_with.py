@@ -17,6 +17,7 @@ from ecgfed.locks import HeldError, locked
 from ecgfed.network.budget import SPENT
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.federate import KEY, prepare_site, run_site
+from ecgfed.network.limits import Terms
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
 from ecgfed.network.site_round import COHORT, RUNS
 
@@ -34,7 +35,7 @@ def test_another_cohort_in_its_place_is_refused(
         ecgfed.prepare_demo(cohort, patients=2, minutes=1.0, seed=seed)
     site = made.sites[0]
     shutil.rmtree(site)
-    make_site(site, cohorts[0], "cohort")
+    make_site(site, cohorts[0], Terms(numbers="cohort"))
 
     def swapped(kind: str, node: int, number: int) -> str:
         if (kind, number) == wanted and cohorts[1].exists():
@@ -72,7 +73,7 @@ def test_a_run_refused_for_its_noise_takes_no_room(federation: Callable[..., Any
     """Of a site that keeps one run: two are refused, and the one that it takes part in still fits."""
     first = federation("fedavg", rounds=1, local_steps=1)
     site = first.sites[0]
-    make_site(site, parts[0], most_epsilon=8.0, most_runs=1)
+    make_site(site, parts[0], Terms(most_epsilon=8.0, most_runs=1))
     with pytest.raises(NetworkError, match="tell more of a patient than it allows"):
         first.serve()
     wish: dict[str, Any] = {"rounds": 1, "local_steps": 1, "dp_clip": 1.0, "dp_at": "patient"}
@@ -98,14 +99,14 @@ def test_a_site_that_runs_keeps_its_bounds(running: bool, parts: list[Path], tmp
 
     make_certificates(tmp_path / "tls", [])
     site, ca = tmp_path / "site", tmp_path / "tls" / "ca.crt"
-    prepare_site(site, parts[0], most_epsilon=2.0)
+    prepare_site(site, parts[0], Terms(most_epsilon=2.0))
     before = (site / FILE_NAME).read_bytes()
 
     def second() -> None:
         if running:
-            run_site(site, parts[0], "127.0.0.1:9092", ca, most_epsilon=200.0, should_stop=lambda: True)
+            run_site(site, parts[0], "127.0.0.1:9092", ca, Terms(most_epsilon=200.0), should_stop=lambda: True)
         else:
-            prepare_site(site, parts[0], most_epsilon=200.0)
+            prepare_site(site, parts[0], Terms(most_epsilon=200.0))
 
     with locked(site / KEY):
         with pytest.raises(HeldError, match="is in use by process"):
@@ -119,12 +120,14 @@ def test_an_order_of_numbers_is_kept_or_refused(parts: list[Path], tmp_path: Pat
     """Who asks for shuffled numbers does not get the cohort's order in silence."""
     for order, other in (("cohort", "shuffled"), ("shuffled", "cohort")):
         site = tmp_path / order
-        made, _ = prepare_site(site, parts[2], numbers=order)
+        made, _ = prepare_site(site, parts[2], Terms(numbers=order))
         for again in (order, None):
-            assert prepare_site(site, parts[2], numbers=again)[0] == made
+            assert prepare_site(site, parts[2], Terms(numbers=again))[0] == made
         with pytest.raises(OptionError, match=f"numbers: {other}; expected {order}, as .* was begun with"):
-            prepare_site(site, parts[2], numbers=other)
+            prepare_site(site, parts[2], Terms(numbers=other))
         told = json.loads((site / FILE_NAME).read_text())
         (site / FILE_NAME).write_text(json.dumps({name: told[name] for name in told if name != "numbers"}))
-        assert prepare_site(site, parts[2], numbers=other)[0].order == made.order  # of an older version: nobody knows
+        assert (
+            prepare_site(site, parts[2], Terms(numbers=other))[0].order == made.order
+        )  # of an older version: nobody knows
     assert prepare_site(tmp_path / "new", parts[2])[0].numbers == "shuffled"

@@ -23,6 +23,7 @@ from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
 from ecgfed.network.budget import SPENT, charge, epsilon_spent, noised_numbers
 from ecgfed.network.errors import SiteError
+from ecgfed.network.limits import Terms
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
 from ecgfed.privacy.accountant import epsilon_of
 from ecgfed.privacy.noise import clipped
@@ -88,12 +89,12 @@ def test_a_ledger_that_was_changed_ends_it(tmp_path: Path, text: str) -> None:
 def test_the_folder_remembers(tmp_path: Path, whole: Cohort) -> None:
     site = tmp_path / "site"
     assert make_site(site, whole.path).most_epsilon is None
-    assert make_site(site, whole.path, most_epsilon=8.0).most_epsilon == 8.0
+    assert make_site(site, whole.path, Terms(most_epsilon=8.0)).most_epsilon == 8.0
     assert make_site(site, whole.path).most_epsilon == 8.0
-    assert open_site(site).order == make_site(site, whole.path, most_epsilon=2).order
+    assert open_site(site).order == make_site(site, whole.path, Terms(most_epsilon=2)).order
     for bad in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(OptionError, match="most_epsilon"):
-            make_site(site, whole.path, most_epsilon=bad)
+            make_site(site, whole.path, Terms(most_epsilon=bad))
     told = json.loads((site / FILE_NAME).read_text())
     (site / FILE_NAME).write_text(json.dumps({**told, "most_epsilon": "much"}))
     with pytest.raises(StorageError, match="most_epsilon"):
@@ -170,11 +171,11 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
 
     wish: dict[str, Any] = {"rounds": 3, "local_steps": 1, "dp_clip": 0.05}
     open_one = federation("fedavg", **wish)
-    make_site(open_one.sites[1], parts[1], most_epsilon=20.0)
+    make_site(open_one.sites[1], parts[1], Terms(most_epsilon=20.0))
     with pytest.raises(NetworkError, match="more of a patient than it allows"):
         open_one.serve()
     noised = federation("fedavg", name="noised", **wish, dp_noise=1.0, dp_at="patient")
-    make_site(noised.sites[1], parts[1], most_epsilon=20.0)
+    make_site(noised.sites[1], parts[1], Terms(most_epsilon=20.0))
     noised.serve()
     # nor does it score a model for a run that it takes no part in
     (ends,) = [content for kind, node, content in noised.grid.sent if (kind, node) == ("evaluate", 12)]
@@ -201,7 +202,7 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
 
     wish: dict[str, Any] = {"rounds": 2, "local_steps": 1, "dp_clip": 0.05, "dp_noise": 0.1, "dp_at": "patient"}
     made = federation("grp-fed", end=True, eval_every=1, **wish)
-    make_site(made.sites[1], parts[1], most_epsilon=1e5)
+    make_site(made.sites[1], parts[1], Terms(most_epsilon=1e5))
     made.serve()
     losses = [json.loads(line)["losses"] for line in (made.server / "run" / "history.jsonl").read_text().splitlines()]
     one = alone("grp-fed", **wish)
@@ -222,7 +223,7 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     assert open_run(made.sites[1] / "result").state().round == 2
     assert (made.sites[1] / "bundle" / "manifest.json").is_file()
     assert not any("Not counted" in line for line in status_of(made.sites[1]).sentences())
-    make_site(made.sites[0], parts[0], most_epsilon=1e5)
+    make_site(made.sites[0], parts[0], Terms(most_epsilon=1e5))
     (run,) = (path.name for path in (made.sites[0] / "runs").iterdir())
     assert (
         f"Not counted in it, for they were answered before it was asked for: {run}."

@@ -34,6 +34,15 @@ from ecgfed.network.processes import FleetOnly
 from ecgfed.network.programs import REFUSED, RUN, write_programs
 
 
+def test_two_first_starts_make_one_set_of_certificates(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=make_certificates, args=(tmp_path / "tls", ["a.org"])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shakes_hands(tmp_path / "tls", tmp_path / "tls" / "ca.crt", "a.org")
+
+
 def shakes_hands(folder: Path, ca: Path, name: str) -> None:
     """A TLS handshake with Python's own client and server."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -16,8 +16,9 @@ from test_resume import KilledError, killed_after
 
 from ecgfed.errors import OptionError
 from ecgfed.files import sha256
-from ecgfed.network import client_app
+from ecgfed.network import client_app, launch
 from ecgfed.network.errors import NetworkError, SiteError
+from ecgfed.network.limits import Terms
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_run import order_for
 from ecgfed.network.site_end import places
@@ -147,7 +148,7 @@ def test_runs_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> 
     wish: dict[str, Any] = {"rounds": 2, "local_steps": 1}
     first = federation("fedavg", **wish)
     for site, cohort in zip(first.sites, parts, strict=True):
-        make_site(site, cohort, most_runs=2)
+        make_site(site, cohort, Terms(most_runs=2))
     killed_after(first.grid, 2, 0)
     with pytest.raises(KilledError):
         first.serve()
@@ -174,7 +175,7 @@ def test_an_end_counts_as_a_run(federation: Callable[..., Any], parts: list[Path
     run = made.serve()
     roster = read_roster(made.server)
     assert roster is not None
-    site = make_site(made.sites[0], parts[0], most_runs=3)
+    site = make_site(made.sites[0], parts[0], Terms(most_runs=3))
     from ecgfed.network.site_end import end_run
 
     for number in range(5):
@@ -191,11 +192,11 @@ def test_an_end_counts_as_a_run(federation: Callable[..., Any], parts: list[Path
 
 def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> None:
     made = federation("fedavg", rounds=3, local_steps=1)
-    make_site(made.sites[1], parts[1], most_rounds=2)
+    make_site(made.sites[1], parts[1], Terms(most_rounds=2))
     with pytest.raises(NetworkError, match=r"site 2: refused: the run is more than it takes part in"):
         made.serve()
     assert "has 3 rounds; expected at most 2, this site's --most-rounds" in (made.sites[1] / "log.txt").read_text()
-    make_site(made.sites[1], parts[1], most_rounds=3)
+    make_site(made.sites[1], parts[1], Terms(most_rounds=3))
     run = made.serve()
     roster = read_roster(made.server)
     assert roster is not None
@@ -209,19 +210,19 @@ def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -
 @pytest.mark.parametrize("value", [0, -1, 2_000_000, True, 1.5])
 def test_limits_that_cannot_be(option: str, value: Any, parts: list[Path], tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
-        make_site(tmp_path / "site", parts[0], **{option: value})
+        make_site(tmp_path / "site", parts[0], Terms(**{option: value}))
     assert caught.value.line.startswith(f"--{option.replace('_', '-')}: {value!r}; expected a whole number")
     assert not (tmp_path / "site").exists()
 
 
 def test_limits_stay_until_others_are_given(parts: list[Path], tmp_path: Path) -> None:
-    make_site(tmp_path / "site", parts[0], most_runs=3)
+    make_site(tmp_path / "site", parts[0], Terms(most_runs=3))
     assert make_site(tmp_path / "site", parts[0]).limits.runs == 3
-    assert make_site(tmp_path / "site", parts[0], most_rounds=7).limits.runs == 3
+    assert make_site(tmp_path / "site", parts[0], Terms(most_rounds=7)).limits.runs == 3
     found = open_site(tmp_path / "site").limits
     assert (found.runs, found.rounds) == (3, 7)
     with pytest.raises(OptionError):
-        make_site(tmp_path / "site", parts[0], most_runs=0)
+        make_site(tmp_path / "site", parts[0], Terms(most_runs=0))
 
 
 def test_a_log_of_refusals_has_an_end(federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +235,15 @@ def test_a_log_of_refusals_has_an_end(federation: Callable[..., Any], monkeypatc
     logs = sorted(made.sites[0].glob("log*"))
     assert [path.name for path in logs] == ["log-old.txt", "log.txt"]
     assert all(path.stat().st_size < 1500 for path in logs)
+
+
+def test_flowers_log_is_put_away_at_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "MOST_LOG", 10)
+    for text in ("short", "long enough", "the next one", "x"):
+        (tmp_path / "flower.log").write_text(text)
+        launch.server_flower(tmp_path)
+    assert (tmp_path / "flower-old.log").read_text() == "the next one"
+    assert (tmp_path / "flower.log").read_text() == "x"
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800", "x\udfff"])

@@ -109,6 +109,9 @@ def test_the_four_scores_are_those_of_evaluate() -> None:
     t_r = np.mean([macro(pool, list("".join(answers))) for answers in own])
     found = {"T_g": t_g, "T_p": t_p, "T_r": t_r, "T_l": 2 * t_p * t_r / (t_p + t_r)}
     assert found == pytest.approx(said["scores"])
+    worst = int(np.argmin([macro(pool, list("".join(answers))) for answers in own]))
+    assert said["clients"][worst] == "demo04", "docs/what-is-scored.md names it"
+    assert own[worst][worst] == said["truth"][worst]
     lines = said_in(picture("scored"))
     for name, score in found.items():
         assert lines[lines.index(name) + 1] == f"{score:.2f}"

@@ -4,6 +4,7 @@ The pictures of a folder beside this file are drawn by its ``draw.py``, from wha
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 INK, GREY, LINE = "#1d2730", "#44525e", "#5b6b7a"
@@ -79,7 +80,10 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str = LINE, *, widt
 
 def trace(points: Sequence[tuple[float, float]], colour: str = INK, *, width: float = 1.4, dash: str = "") -> str:
     """Return a line through points (x, y)."""
-    way = "".join(f"{'ML'[number > 0]}{x:.1f} {y:.1f}" for number, (x, y) in enumerate(points))
+    tenths = [(round(10 * x), round(10 * y)) for x, y in points]
+    (x, y), *_ = tenths
+    steps = (f"{(b[0] - a[0]) / 10:g} {(b[1] - a[1]) / 10:g}" for a, b in pairwise(tenths))
+    way = f"M{x / 10:g} {y / 10:g}l{' '.join(steps)}"  # from point to point: half as long as places
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     look = f'stroke="{colour}" stroke-width="{width:g}" stroke-linejoin="round"{dashed}'
     return f'<path d="{way}" fill="none" {look}/>'

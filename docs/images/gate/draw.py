@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from svg import COMMON, GREY, INK, OWN, bar, card, line, text, trace
 
+from ecgfed.personal.gated import WITHIN
+
 HERE = Path(__file__).parent
 #: Left edges of the two panels, and how wide they are.
 PANELS, WIDE = (24, 446), 390
@@ -91,6 +93,7 @@ def ruler(x: float, distance: float) -> list[str]:
     return [
         *shapes,
         f'<path d="{mark}" fill="{INK}"/>',
+        text(x + AT, y + 42, f"up to 1 (τ) lie {100 * WITHIN:.0f}% of its own beats", size=12, colour=OWN),
         text(at(distance), y - 17, f"{distance:.2f}", bold=True, at="middle"),
     ]
 
@@ -104,14 +107,14 @@ def verdict(x: float, beat: dict[str, Any], said: dict[str, Any]) -> list[str]:
     sign = "+" if total > 0 else "−"
     add = f"{slope:g} ln(d / τ) + {trust:g} × {against:.2f} − {threshold:g} = {sign}{abs(total):.2f}"
     return [
-        text(x, 420, "what the global model has against own beats:", bold=True),
-        text(x + 316, 420, f"{against:.2f}", bold=True),
-        text(x, 446, f"gate: {add}", size=13),
-        text(x, 466, f"share of the global model: s = {share:.4f}", size=13),
-        f'<rect x="{x}" y="480" width="{WIDE}" height="40" rx="7" fill="none" stroke="{colour}" stroke-width="2.5"/>',
+        text(x, 436, "what the global model has against own beats:", bold=True),
+        text(x + 316, 436, f"{against:.2f}", bold=True),
+        text(x, 462, f"gate: {add}", size=13),
+        text(x, 482, f"share of the global model: s = {share:.4f}", size=13),
+        f'<rect x="{x}" y="496" width="{WIDE}" height="40" rx="7" fill="none" stroke="{colour}" stroke-width="2.5"/>',
         text(
             x + WIDE / 2,
-            505,
+            521,
             f"{best}, as marked: {who} answer{'s' if share > 0.5 else ''}",
             at="middle",
             size=15,
@@ -146,12 +149,12 @@ def drawn() -> str:
     )
     shapes = [
         *panel(PANELS[0], said["beats"][0], said, "A usual beat"),
-        line(430, 20, 430, 520, "#c3cbd2"),
+        line(430, 20, 430, 536, "#c3cbd2"),
         *panel(PANELS[1], said["beats"][1], said, "Of a kind it never had"),
-        text(PANELS[0], 548, foot, size=12, colour=GREY),
-        text(PANELS[0], 566, right, size=12, colour=GREY),
+        text(PANELS[0], 564, foot, size=12, colour=GREY),
+        text(PANELS[0], 582, right, size=12, colour=GREY),
     ]
-    return card("How the gate decides for two beats of one patient", 582, shapes)
+    return card("How the gate decides for two beats of one patient", 598, shapes)
 
 
 if __name__ == "__main__":

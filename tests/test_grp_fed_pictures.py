@@ -6,10 +6,10 @@ import statistics
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from loaded_scripts import load_script
+from picture_checks import assert_read_without_seeing_it
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "images" / "grp-fed"
@@ -56,21 +56,7 @@ def test_the_round_obeys_the_equations(said: dict[str, Any], draw: ModuleType) -
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.stem)
 def test_a_picture_is_read_without_seeing_it(picture: Path) -> None:
-    """Well-formed, with a title, no script and nothing from elsewhere, on a card; text inside the picture."""
-    root = ElementTree.fromstring(picture.read_text("utf-8"))
-    space = "{http://www.w3.org/2000/svg}"
-    assert root.findtext(f"{space}title")
-    first = root.find(f"{space}rect")
-    assert first is not None
-    assert first.get("fill") == "#ffffff"
-    assert not re.search(r"<script|href|@import|url\(http", picture.read_text("utf-8"))
-    width = float(str(root.get("viewBox")).split()[2])
-    for line in root.iter(f"{space}text"):
-        size, x = float(line.get("font-size", 0)), float(line.get("x", 0))
-        wide = 0.52 * size * len(line.text or "")  # Helvetica is about half as wide as high
-        start = {"start": x, "middle": x - wide / 2, "end": x - wide}[str(line.get("text-anchor"))]
-        assert start >= 0, line.text
-        assert start + wide <= width, line.text
+    assert_read_without_seeing_it(picture)
 
 
 def test_the_page_shows_every_picture_and_says_its_numbers(said: dict[str, Any]) -> None:

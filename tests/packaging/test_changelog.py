@@ -1,5 +1,6 @@
 """The changelog: one fragment a change, which towncrier puts together; and one version everywhere."""
 
+import itertools
 import json
 import re
 import shutil
@@ -94,7 +95,8 @@ def test_fragments_become_a_section(tmp_path: Path) -> None:
     assert [line for line in lines if line.startswith("### ")] == [f"### {kind['name']}" for kind in TOLD["type"]]
     for number, kind in enumerate(KINDS):
         begin = lines.index(f"### {kind.title()}")
-        assert f"- One that is {kind}. (#{number + 7})" in lines[begin : begin + 4]
+        section = itertools.takewhile(lambda line: not line.startswith("### "), lines[begin + 1 :])
+        assert f"- One that is {kind}. (#{number + 7})" in section
     assert "- `ecgfed` does more\n  than before.\n" in made
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TypedDict
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from svg import COMMON, GREY, LINE, OWN, THIRD, arrow, bar, box, card, text
 

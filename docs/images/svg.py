@@ -1,6 +1,10 @@
-"""A few shapes of SVG on a white card, so that text is readable on a light and a dark page alike."""
+"""A few shapes of SVG on a white card, so that text is readable on a light and a dark page alike.
 
-from collections.abc import Iterable
+The pictures of a folder beside this file are drawn by its ``draw.py``, from what its ``look.py`` or ``round.py`` found.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 INK, GREY, LINE = "#1d2730", "#44525e", "#5b6b7a"
@@ -66,3 +70,26 @@ def arrow(x1: float, y1: float, x2: float, y2: float, colour: str = LINE, *, das
         f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}" fill="none" stroke="{colour}" stroke-width="1.8"{dash} '
         f'marker-end="url(#{name})"/>'
     )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, colour: str = LINE, *, width: float = 1, dash: str = "") -> str:
+    """Return a straight line; ``dash`` as SVG has it, "6 4"."""
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{colour}" stroke-width="{width:g}"{dashed}/>'
+
+
+def trace(points: Sequence[tuple[float, float]], colour: str = INK, *, width: float = 1.4, dash: str = "") -> str:
+    """Return a line through points (x, y)."""
+    tenths = [(round(10 * x), round(10 * y)) for x, y in points]
+    (x, y), *_ = tenths
+    steps = (f"{(b[0] - a[0]) / 10:g} {(b[1] - a[1]) / 10:g}" for a, b in pairwise(tenths))
+    way = f"M{x / 10:g} {y / 10:g}l{' '.join(steps)}"  # from point to point: half as long as places
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    look = f'stroke="{colour}" stroke-width="{width:g}" stroke-linejoin="round"{dashed}'
+    return f'<path d="{way}" fill="none" {look}/>'
+
+
+def area(x: float, y: float, width: float, height: float, fill: str, edge: str = "none", *, thick: float = 1) -> str:
+    """Return a rectangle with an edge."""
+    at = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect {at} fill="{fill}" stroke="{edge}" stroke-width="{thick:g}"/>'

@@ -1,0 +1,260 @@
+"""The pictures of single ideas: what is written in them is what was computed, and each is what its script draws."""
+
+import json
+import math
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from browser_driver import chromium_path
+from loaded_scripts import load_script
+from picture_checks import IMAGES, ROOT, assert_read_without_seeing_it, said_in
+from PIL import Image
+from sklearn.metrics import f1_score
+
+from ecgfed.device.stream import LATENCY
+from ecgfed.nets.build import make_net
+from ecgfed.nets.net import NetSpec
+
+#: Each picture and its page.
+SHOWN_ON = {
+    "bundle": "bundle.md",
+    "gate": "personal-or-global.md",
+    "groups": "labels.md",
+    "label-page": "labels.md",
+    "macro-f1": "macro-f1.md",
+    "quality": "quality.md",
+    "round-bytes": "hospitals.md",
+    "scored": "what-is-scored.md",
+    "stream": "stream.md",
+}
+#: A photograph of a page; the others are drawn.
+PHOTOGRAPH = "label-page"
+DRAWN = sorted({*SHOWN_ON} - {PHOTOGRAPH})
+#: A list of more whole numbers than this is a signal.
+LONG = 20
+
+
+def picture(name: str) -> Path:
+    return IMAGES / name / f"{name}.svg"
+
+
+def script(name: str, what: str = "draw") -> ModuleType:
+    return load_script(IMAGES / name / f"{what}.py")
+
+
+def numbers(name: str) -> Any:
+    return json.loads((IMAGES / name / "numbers.json").read_text("utf-8"))
+
+
+def words(name: str) -> str:
+    if name == PHOTOGRAPH:
+        said: dict[str, str] = json.loads((IMAGES / name / f"{name}.json").read_text("utf-8"))
+        return "\n".join(said.values())
+    return "\n".join(said_in(picture(name)))
+
+
+def test_every_folder_of_pictures_has_its_page() -> None:
+    folders = {one.parent.name for one in IMAGES.glob("*/draw.py")}
+    assert folders == {*SHOWN_ON, "grp-fed"}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_what_its_script_draws(name: str) -> None:
+    assert picture(name).read_text("utf-8") == script(name).drawn(), f"python docs/images/{name}/draw.py"
+    assert_read_without_seeing_it(picture(name))
+
+
+@pytest.mark.parametrize("name", SHOWN_ON)
+def test_the_page_describes_the_picture_and_says_what_to_look_at(name: str) -> None:
+    """Every number of the alternative text stands in the picture; a sentence follows it."""
+    page = (ROOT / "docs" / SHOWN_ON[name]).read_text("utf-8")
+    found = re.search(rf"!\[([^\]]+)\]\(images/{name}/{name}\.(?:svg|png)\)\n\n([^\n]+)", page)
+    assert found is not None
+    alt, below = found.groups()
+    assert len(alt) > 80
+    assert below.endswith((".", ")"))
+    assert below[0] not in "#|!`<"
+    written = set(re.findall(r"\d[\d,.:]*\d|\d", words(name)))
+    assert set(re.findall(r"\d[\d,.:]*\d|\d", alt)) <= written
+
+
+def test_macro_f1_is_scikit_learns() -> None:
+    draw = script("macro-f1")
+    truth, answers = list(draw.TRUTH), list(draw.ANSWERS)
+    each = f1_score(truth, answers, labels=list(draw.CLASSES), average=None)
+    any_class = f1_score(truth, answers, average="macro")
+    in_truth = f1_score(truth, answers, labels=sorted(set(truth)), average="macro")
+    text = words("macro-f1")
+    for score in (*each, any_class, in_truth):
+        assert f"{score:.3f}" in text
+    assert f"= {any_class:.3f}" in text
+    assert f"= {in_truth:.3f}" in text
+
+
+def test_the_four_scores_are_those_of_evaluate() -> None:
+    """T_g, T_p, T_r and T_l as ``ecgfed.evaluate`` gave them, from the cells by scikit-learn."""
+    said = numbers("scored")
+    one_for_all, *own = said["answers"]
+    pool = list("".join(said["truth"]))
+
+    def macro(truth: list[str], answers: list[str]) -> float:
+        return float(f1_score(truth, answers, average="macro"))
+
+    t_g = macro(pool, list("".join(one_for_all)))
+    t_p = np.mean([macro(list(said["truth"][i]), list(answers[i])) for i, answers in enumerate(own)])
+    t_r = np.mean([macro(pool, list("".join(answers))) for answers in own])
+    found = {"T_g": t_g, "T_p": t_p, "T_r": t_r, "T_l": 2 * t_p * t_r / (t_p + t_r)}
+    assert found == pytest.approx(said["scores"])
+    worst = int(np.argmin([macro(pool, list("".join(answers))) for answers in own]))
+    assert said["clients"][worst] == "demo04", "docs/what-is-scored.md names it"
+    assert own[worst][worst] == said["truth"][worst]
+    lines = said_in(picture("scored"))
+    for name, score in found.items():
+        assert lines[lines.index(name) + 1] == f"{score:.2f}"
+
+
+def test_the_scored_run_is_that_of_grp_fed_in_pictures() -> None:
+    """One run, whose scores are in both."""
+    said = json.loads((IMAGES / "grp-fed" / "round.json").read_text("utf-8"))
+    own = next(one for one in said["answers"] if one["name"] == "own")
+    scores = numbers("scored")["scores"]
+    assert (scores["T_p"], scores["T_r"]) == pytest.approx((own["T_p"], own["T_r"]))
+
+
+def test_the_gate_decides_as_its_equation_says() -> None:
+    """Each shown beat's mixture from its distance and logits alone: (1 - s) own + s softmax(g - r), and 0.001."""
+    said, draw = numbers("gate"), script("gate")
+    gate = {name: np.array(value) for name, value in said["gate"].items()}
+    for beat in said["beats"]:
+        own, others = np.array(beat["own"]), np.array(beat["global_logits"]) - gate["reserve"]
+        against = others.max() - own @ others
+        assert beat["distance"] > 0.25, "below it the distance counts as 0.25"
+        lean = gate["slope"][0] * math.log(beat["distance"]) + gate["trust"][0] * against - gate["threshold"][0]
+        share = 1 / (1 + math.exp(-lean))
+        softmax = np.exp(others - others.max()) / np.exp(others - others.max()).sum()
+        assert (1 - share) * own + share * softmax + 1e-3 == pytest.approx(np.array(beat["mixture"]), abs=1e-5)
+        assert draw.weighed(beat, said["gate"]) == pytest.approx((beat["distance"], against, lean, share), abs=1e-4)
+        assert said["classes"][int(np.argmax(beat["mixture"]))] == beat["marked"]
+        assert f"share of the global model: s = {share:.4f}" in words("gate")
+
+
+def test_windows_are_flagged_where_they_touch_a_bad_stretch() -> None:
+    """Each fault that was made is found as what it is; the counts in the picture are those of the flags."""
+    said = numbers("quality")
+    assert sorted(reason for reason, *_ in said["found"]) == sorted(said["damage"])
+    for reason, start, stop in said["found"]:
+        made_from, made_to = said["damage"][reason]
+        assert start < made_to
+        assert stop > made_from
+    for one in said["windows"]:
+        touched = {reason for reason, start, stop in said["found"] if start < one["stop_s"] and stop > one["start_s"]}
+        assert one["flagged"] == bool(touched)
+        assert set(one["reasons"]) == touched
+    flagged = sum(one["flagged"] for one in said["windows"])
+    assert f"flag bit 1, {flagged} in all" in words("quality")
+    assert f"window of a beat, {len(said['windows']) - flagged} in all" in words("quality")
+
+
+def test_a_stream_is_as_late_as_its_page_says() -> None:
+    said = numbers("stream")
+    for answers in (said["shipped"], said["without_rr"]):
+        assert [one["stage"] for one in answers] == ["early", "final"]
+        assert answers[0]["late_s"] <= LATENCY["early_at_most_s"]
+    assert said["beats_ahead"] == LATENCY["final_beats_ahead"]["2"]
+    assert said["shipped"][1]["late_s"] > said["ahead_s"]
+    at_most_s = LATENCY["final_after_last_needed_beat_s"]
+    assert said["without_rr"][1]["late_s"] <= at_most_s + max(np.diff(said["r_around_s"]))
+
+
+def test_what_leaves_a_site_is_the_model_and_what_the_page_says() -> None:
+    """The default net's own bytes, and those that docs/hospitals.md and the pictures of GRP-FED have."""
+    said = numbers("round-bytes")
+    model = sum(value.nbytes for value in make_net(NetSpec(12, rr=True, rr_version=2)).initial(0).values())
+    assert said["down"] == said["up"]["model"] == model
+    up = f"{model + said['up']['beside']:,} bytes up and {said['down']:,} down"
+    assert up in (ROOT / "docs" / "hospitals.md").read_text("utf-8")
+    in_pictures = json.loads((IMAGES / "grp-fed" / "round.json").read_text("utf-8"))["bytes"]
+    assert in_pictures["down"] == model
+    headers = said["stays"]["kept"] - said["patients"] * in_pictures["kept"]
+    assert 0 < headers < 0.02 * said["stays"]["kept"], "the same tensors, and the files' own headers"
+    assert f"{said['patients'] * model:,} bytes" in words("round-bytes")
+
+
+def test_the_bundle_in_the_picture_answers_everywhere_alike() -> None:
+    said = numbers("bundle")
+    in_onnx = {said["places"][place] for place in ("python", "node", "chromium")}
+    assert len(in_onnx) == 1
+    assert re.fullmatch(r"all \d+ stages agree with the golden vectors", in_onnx.pop())
+    assert said["places"]["c"] == "golden: 0 beats differ"
+    named = [name for name, *_ in script("bundle").FILES]
+    for file in said["files"]:
+        assert any(file in name or (name.endswith("/") and file.startswith(name)) for name in named), file
+    total = sum(said["files"].values())
+    assert f"{len(said['files'])} files, {total:,} bytes" in words("bundle")
+
+
+def test_an_answer_speaks_for_each_beat_once() -> None:
+    said = numbers("groups")
+    assert sum(group["beats"] for group in said["groups"]) == said["beats"]
+    for number, group in enumerate(said["groups"], 1):
+        assert group["right"] <= group["beats"]
+        assert f"Answer {number}: {group['label']}" in words("groups")
+        assert f"speaks for {group['beats']} beats" in words("groups")
+
+
+def test_the_photograph_is_small_and_as_wide_as_a_screen() -> None:
+    photograph = IMAGES / PHOTOGRAPH / f"{PHOTOGRAPH}.png"
+    assert photograph.stat().st_size < 120_000
+    with Image.open(photograph) as opened:
+        assert opened.width == 1280
+
+
+@pytest.mark.browser
+def test_the_labelling_page_still_says_what_the_photograph_shows(tmp_path: Path) -> None:
+    draw = script(PHOTOGRAPH)
+    chromium_path()
+    assert "\n".join(draw.said(draw.page(tmp_path)).values()) == words(PHOTOGRAPH)
+
+
+def assert_alike(old: object, new: object) -> None:
+    """Words and counts are equal; another machine rounds otherwise, so numbers are nearly."""
+    if isinstance(old, dict):
+        assert isinstance(new, dict)
+        assert list(old) == list(new)
+        for key, value in old.items():
+            assert_alike(value, new[key])
+    elif isinstance(old, list):
+        assert isinstance(new, list)
+        assert len(old) == len(new)
+        if len(old) > LONG and all(isinstance(one, int) for one in old):  # a signal in whole numbers
+            assert new == pytest.approx(old, abs=1)
+            return
+        for one, other in zip(old, new, strict=True):
+            assert_alike(one, other)
+    elif isinstance(old, float):
+        assert new == pytest.approx(old, rel=1e-3, abs=1e-3)
+    else:
+        assert old == new
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["groups", "gate", "quality", "scored", "stream"])
+def test_the_numbers_are_found_again(name: str, tmp_path: Path) -> None:
+    assert_alike(numbers(name), json.loads(json.dumps(script(name, "look").numbers(tmp_path))))
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_bundle_answers_everywhere_again(tmp_path: Path) -> None:
+    """Sizes may change by the few bytes of a time or a name."""
+    chromium_path()
+    old, new = numbers("bundle"), script("bundle", "look").numbers(tmp_path)
+    assert new["places"] == old["places"]
+    assert list(new["files"]) == list(old["files"])
+    for file, size in old["files"].items():
+        assert new["files"][file] == pytest.approx(size, rel=0.02), file
+    assert new["sources"] == pytest.approx(old["sources"], rel=0.02)

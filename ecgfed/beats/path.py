@@ -26,6 +26,7 @@ from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.size import Size, lead_size
+from ecgfed.text import count_of
 
 #: Says whom to tell how many samples of a recording have been looked at.
 Watching = Callable[[AnyRecording], Told | None] | None
@@ -95,7 +96,9 @@ class RecordingBeats:
     rr_version: int = RR_LATEST
 
     def __repr__(self) -> str:
-        return f"RecordingBeats({self.recording.name!r}: {len(self.r_samples):,} beats on {self.recording.lead})"
+        return (
+            f"RecordingBeats({self.recording.name!r}: {count_of(len(self.r_samples), 'beat')} on {self.recording.lead})"
+        )
 
     @cached_property
     def windows(self) -> Windows:

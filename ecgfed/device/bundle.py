@@ -19,7 +19,7 @@ from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
 from ecgfed.record.leads import leads_in
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: The ending of graphs among a bundle's files.
 GRAPH = ".onnx"
@@ -42,7 +42,7 @@ class Bundle:
     container: Container
 
     def __repr__(self) -> str:
-        who = f"{len(self.patients)} patients, {len(self.classes)} classes"
+        who = f"{count_of(len(self.patients), 'patient')}, {count_of(len(self.classes), 'class')}"
         return f"Bundle({str(self.path)!r}: {shortened(str(self.manifest['method']), 60)}, {who})"
 
     @cached_property

@@ -19,6 +19,7 @@ from ecgfed.record.checks import MILLIVOLT
 from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
+from ecgfed.text import count_of
 
 #: An hour of twelve leads at 500 Hz, written as text.
 MAX_BYTES = 128 << 20
@@ -68,7 +69,7 @@ def _group(sequences: Element, path: Path) -> Group:
     times, channels, lengths = [], [], []
     held = sequences.all("component/sequence")
     if len(held) > MAX_CHANNELS:
-        raise RecordError(path, f"a set of {len(held)} sequences", f"at most {MAX_CHANNELS}", "check it")
+        raise RecordError(path, f"a set of {count_of(len(held), 'sequence')}", f"at most {MAX_CHANNELS}", "check it")
     for sequence in held:
         code, value = sequence.first("code", "code"), next(iter(sequence.all("value")), None)
         if value is None:
@@ -80,7 +81,7 @@ def _group(sequences: Element, path: Path) -> Group:
         channels.append(_channel(code, value, digits, path))
         lengths.append(len(digits))
     if len(times) != 1 or not channels:
-        found = f"a set of {len(times)} sequences of time and {len(channels)} of leads"
+        found = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
         raise RecordError(path, found, "one of time, and leads", "restore the file from its source")
     if len(set(lengths)) != 1:
         raise RecordError(path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "restore it")

@@ -12,6 +12,7 @@ from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, chec
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import ReadOptions, Recording
 from ecgfed.record.tables import Table, clock_s, read_table
+from ecgfed.text import count_of
 
 #: Names of a column of times, without their unit; of one that only counts samples.
 _TIME = {"time", "t", "times", "elapsed time", "seconds", "second", "sec", "s"}
@@ -65,7 +66,7 @@ def _bare(unit: str) -> str:
 def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     """Return what each column is, from the header or ``--columns``; raises RecordError where neither says."""
     if how.columns and len(how.columns) != table.columns:
-        raise RecordError(table.path, f"{table.columns} columns", f"{len(how.columns)}, as --columns names")
+        raise RecordError(table.path, count_of(table.columns, "column"), f"{len(how.columns)}, as --columns names")
     if not table.header and not how.columns:
         raise RecordError(
             table.path, "has no line with the columns' names", action="name them in order with --columns time,MLII"
@@ -157,7 +158,9 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", "correct --fs")
         return how.fs_hz
     if len(times) > 1:
-        raise RecordError(table.path, f"has {len(times)} columns of times", "one", "name the columns with --columns")
+        raise RecordError(
+            table.path, f"has {count_of(len(times), 'column')} of times", "one", "name the columns with --columns"
+        )
     fs_hz = _fs_of_times(table, _time_s(table, times[0]))
     check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:

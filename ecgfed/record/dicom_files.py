@@ -28,6 +28,7 @@ from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
+from ecgfed.text import count_of
 
 #: Two days of three leads at 1000 Hz; deflated, samples shrink to a quarter at best.
 MAX_BYTES, FREE_BYTES, MAX_TIMES = 2 << 30, 16 << 20, 20
@@ -150,15 +151,19 @@ def _group(group: Any, path: Path) -> Group:
     if kind not in _TYPES:
         raise RecordError(path, f"samples of {kind[0]} bits, {kind[1]!r:.20}", "8, 16 or 32 bits, whole", "convert it")
     if not (1 <= channels <= MAX_CHANNELS and 1 <= samples <= MAX_SAMPLES):
-        raise RecordError(path, f"claims {samples} samples of {channels} channels", "at least one", "check it")
+        raise RecordError(
+            path, f"claims {count_of(samples, 'sample')} of {count_of(channels, 'channel')}", "at least one", "check it"
+        )
     form, data = np.dtype(_TYPES[kind]), group.WaveformData
     size = channels * samples * form.itemsize
     if not isinstance(data, bytes) or len(data) not in (size, size + size % 2):
         found = f"{len(data) if isinstance(data, bytes) else 0} bytes of samples"
-        raise RecordError(path, found, f"{size} for {samples} of {channels} channels", "fetch or copy it again")
+        raise RecordError(
+            path, found, f"{size} for {samples} of {count_of(channels, 'channel')}", "fetch or copy it again"
+        )
     defined = list(group.ChannelDefinitionSequence)
     if len(defined) != channels:
-        raise RecordError(path, f"defines {len(defined)} channels", f"{channels}", "restore it")
+        raise RecordError(path, f"defines {count_of(len(defined), 'channel')}", f"{channels}", "restore it")
     fs_hz = float(group.SamplingFrequency)
     if not (math.isfinite(fs_hz) and fs_hz > 0):
         raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "restore it")

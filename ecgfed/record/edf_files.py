@@ -25,6 +25,7 @@ from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
+from ecgfed.text import count_of
 
 #: The label of a channel of annotations.
 ANNOTATIONS = "EDF Annotations"
@@ -113,10 +114,15 @@ def _layout(path: Path) -> _Layout:
         raise RecordError(path, "holds no samples", action="leave the record out")
     whole, left = divmod(size - header_bytes, 2 * sum(samples))
     if whole < records:
-        raise RecordError(path, f"is cut short at {whole} of {records} data records", action="fetch or copy it again")
+        raise RecordError(
+            path, f"is cut short at {whole} of {count_of(records, 'data record')}", action="fetch or copy it again"
+        )
     if (whole, left) != (records, 0):
         raise RecordError(
-            path, f"holds {whole} data records and {left} bytes", f"{records} as its header says", "restore the header"
+            path,
+            f"holds {count_of(whole, 'data record')} and {left} bytes",
+            f"{records} as its header says",
+            "restore the header",
         )
     duration_s = _number(main[244:252], path, "length of a data record", 0)
     gaps = _text(main[192:236]).startswith("EDF+D")

@@ -21,6 +21,7 @@ from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said
 from ecgfed.record.recording import Recording
+from ecgfed.text import count_of
 
 MAGIC = b"ISHNE1.0"
 _FIXED = 522
@@ -73,7 +74,7 @@ def _header(path: Path) -> _Header:
     if fs_hz <= 0:
         raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", "restore the file from its source")
     if not 1 <= leads <= 12:
-        raise RecordError(path, f"{leads} leads", "1 to 12", "restore the file from its source")
+        raise RecordError(path, count_of(leads, "lead"), "1 to 12", "restore the file from its source")
     return _Header(
         fs_hz,
         _names(_shorts(fixed, 158, leads), path),
@@ -116,7 +117,7 @@ def _samples(claimed: int, size: int, leads: int, path: Path) -> int:
     frames, left = divmod(size, 2 * leads)
     if left == 0 and frames <= MAX_SAMPLES and claimed in (frames, frames * leads):
         return frames
-    found = f"holds {frames} samples of {leads} leads" + (f" and {left} bytes" if left else "")
+    found = f"holds {count_of(frames, 'sample')} of {count_of(leads, 'lead')}" + (f" and {left} bytes" if left else "")
     raise RecordError(path, found, f"{claimed} as its header says", "fetch or copy it again")
 
 
@@ -156,7 +157,7 @@ def read_ishne(path: Path, wanted: Wanted) -> Recording:
         stream.seek(header.start)
         raw = stream.read(2 * leads * header.samples)
     if len(raw) != 2 * leads * header.samples:
-        raise RecordError(path, "ends early", f"{header.samples} samples a lead", "fetch or copy it again")
+        raise RecordError(path, "ends early", f"{count_of(header.samples, 'sample')} a lead", "fetch or copy it again")
     frames = np.frombuffer(raw, "<i2").reshape(header.samples, leads)
 
     def signal(lead: int) -> NDArray[np.float64]:

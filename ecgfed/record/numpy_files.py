@@ -26,6 +26,7 @@ from ecgfed.record.checks import (
 )
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
+from ecgfed.text import count_of
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.
 MAX_LEADS = 64
@@ -208,11 +209,13 @@ def _asked_for(
     names = how.columns or held.leads
     if not names:
         raise RecordError(
-            path, f"does not name its {len(held.signals)} leads", action="name them in order with --columns MLII,V1"
+            path,
+            f"does not name its {count_of(len(held.signals), 'lead')}",
+            action="name them in order with --columns MLII,V1",
         )
     if len(names) != len(held.signals):
         said = "as --columns names" if how.columns else "as it names"
-        raise RecordError(path, f"holds {len(held.signals)} leads", f"{len(names)}, {said}")
+        raise RecordError(path, f"holds {count_of(len(held.signals), 'lead')}", f"{len(names)}, {said}")
     fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:

@@ -22,6 +22,7 @@ from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of,
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.record.scp_huffman import Code, decode, table_of
+from ecgfed.text import count_of
 
 #: A section of signals holds at most 65,535 bytes for each of at most 255 leads.
 MAX_BYTES = 64 << 20
@@ -83,7 +84,9 @@ def _leads(body: bytes, path: Path) -> list[_Lead]:
     """Read section 3: which leads there are and from which sample to which; raises RecordError."""
     if len(body) < 2 or not body[0] or len(body) < 2 + 9 * body[0]:
         count = body[0] if body else 0
-        raise RecordError(path, f"section 3 of {len(body)} bytes for {count} leads", "9 bytes for each", "restore it")
+        raise RecordError(
+            path, f"section 3 of {len(body)} bytes for {count_of(count, 'lead')}", "9 bytes for each", "restore it"
+        )
     if body[1] & 1:
         found = "the mean beat was taken out of its signal (reference beat subtraction)"
         raise RecordError(path, found, "a signal as it was recorded", "export it without compression of beats")
@@ -104,7 +107,9 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
     leads, body = _leads(sections[3], path), sections[6]
     data_at = 6 + 2 * len(leads)
     if len(body) < data_at:
-        raise RecordError(path, f"section 6 of {len(body)} bytes for {len(leads)} leads", "their sizes", "restore it")
+        raise RecordError(
+            path, f"section 6 of {len(body)} bytes for {count_of(len(leads), 'lead')}", "their sizes", "restore it"
+        )
     step_nv, step_us, differences, bimodal = struct.unpack_from("<HHBB", body)
     if bimodal:
         found = "its signal was sampled more coarsely between the beats (bimodal compression)"
@@ -151,7 +156,9 @@ class _Part(NamedTuple):
         if self.codes is None:
             if len(self.data) not in (2 * samples, 2 * samples + 1):
                 found = f"lead {self.lead.name} of {len(self.data)} bytes"
-                raise RecordError(self.path, found, f"{2 * samples} for {samples} samples", "fetch or copy it again")
+                raise RecordError(
+                    self.path, found, f"{2 * samples} for {count_of(samples, 'sample')}", "fetch or copy it again"
+                )
             values = np.frombuffer(self.data, "<i2", samples).astype(np.int64)
         else:
             try:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
+from ecgfed.text import count_of
 
 #: What stands for a value that was not recorded.
 GAPS = ("", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "null", "-", "--")
@@ -196,7 +197,7 @@ def read_table(path: Path) -> Table:
         if found != width:
             expected = f"{width} as the lines before it have"
             action = "delete what is not of the table, such as lines above it, or fill the row"
-            raise RecordError(path, f"line {number} has {found} columns", expected, action)
+            raise RecordError(path, f"line {number} has {count_of(found, 'column')}", expected, action)
     if width == 1 and blank_inside:
         raise RecordError(path, f"line {blank_inside} is blank", "a number, or NaN for a gap", "delete or fill it")
     head: list[tuple[str, ...]] = []

@@ -21,6 +21,7 @@ from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, units_of, voltages
 from ecgfed.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
+from ecgfed.text import count_of
 
 #: Four million marks: a month of beats.
 MAX_ANNOTATION_BYTES = 16 << 20
@@ -90,7 +91,7 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
     if own.fs != header.fs or own.sig_len not in (None, samples):
         raise RecordError(
             header_path(path),
-            f"{own.sig_len} samples at {own.fs:g} Hz",
+            f"{count_of(own.sig_len, 'sample')} at {own.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore it",
         )
@@ -104,7 +105,9 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
         return _Leads([], np.empty((0, samples)), (header_path(path),))
     read = _read_channels(own, path, channels)
     if read.signals_mv.shape[1] != samples:
-        raise RecordError(path, f"holds {read.signals_mv.shape[1]} samples", f"{samples} as {base.name}.hea says")
+        raise RecordError(
+            path, f"holds {count_of(read.signals_mv.shape[1], 'sample')}", f"{samples} as {base.name}.hea says"
+        )
     return read
 
 
@@ -126,7 +129,9 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     total = sum(header.seg_len)
     check_samples(total, header_path(base))
     if header.sig_len not in (None, total):
-        raise RecordError(header_path(base), f"segments of {total} samples", f"{header.sig_len} as its first line says")
+        raise RecordError(
+            header_path(base), f"segments of {count_of(total, 'sample')}", f"{header.sig_len} as its first line says"
+        )
     names = signal_names(header)
     wanted = [names[chosen]]
     if extra.every_lead:

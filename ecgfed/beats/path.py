@@ -202,4 +202,4 @@ def require_marks(beats: RecordingBeats, options: BeatOptions) -> None:
     """Raise RecordError where an annotation that was to give the R peaks marks no beat."""
     if not beats.detected and not len(beats.r_samples):
         marks = annotation_file(beats.recording.path, options.annotator)
-        raise RecordError(marks, "marks no beat", "beat annotations", "use --peaks detected")
+        raise RecordError(marks, "marks no beat", "beat annotations", "or use --peaks detected")

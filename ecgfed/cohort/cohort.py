@@ -19,7 +19,7 @@ from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
 from ecgfed.gate import check_labels, check_links, check_name, open_regular
 from ecgfed.record.leads import leads_in
-from ecgfed.text import count_of
+from ecgfed.text import count_of, listed
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
@@ -221,7 +221,8 @@ class Cohort:
         for client in self.clients:
             if client.id == client_id:
                 return client
-        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {', '.join(c.id for c in self.clients)}")
+        ids = listed([client.id for client in self.clients], 12)
+        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}")
 
 
 def modality_of(meta: dict[str, Any]) -> str:

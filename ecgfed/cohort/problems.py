@@ -21,7 +21,7 @@ class UnusableError(CohortError):
         found = (
             f"{len(self.problems)} of {count_of(total, 'recording')} cannot be used, the first is {self.problems[0][1]}"
         )
-        super().__init__(folder, found, "", "mend them, or go on without them by --skip-unusable")
+        super().__init__(folder, found, "", "mend them, or go on without them with --skip-unusable")
 
     def __reduce__(self) -> tuple[type, tuple[str, tuple[tuple[str, str], ...], int]]:  # type: ignore[override]
         """Survive the trip home from a worker process."""

@@ -147,8 +147,8 @@ class Scores:
         worst, name = min(served)
         below = sum(value < WEAK_F1 for value, _ in served)
         return (
-            f"Served worst is {name}, with {worst:.2f}; below {WEAK_F1:g} with their own model: {below} of "
-            f"{count_of(len(served), 'client')}."
+            f"Served worst is {name}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
+            f"{WEAK_F1:g} with their own model."
         )
 
     def _repr_html_(self) -> str:

@@ -68,12 +68,12 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
         raise RecordError(path, found, "sample or time_s, and symbol", "name the columns in its first line")
     short = next((line for line, row in rows if len(row) != len(names)), None)
     if short is not None:
-        raise RecordError(path, f"line {short} has another number of columns", f"{len(names)}, as its first line")
+        raise RecordError(path, f"line {short} has another number of columns", f"{len(names)}, as in its first line")
     decimal = "." if delimiter == "," else ","
     where = [_sample(row, at, time, fs_hz, decimal) for _, row in rows]
     for (line, row), sample in zip(rows, where, strict=True):
         if sample is None:
-            raise RecordError(path, f"line {line} has no whole sample number or time", "one mark a line")
+            raise RecordError(path, f"line {line} has no valid sample number or time", "one mark in each line")
         if row[of].strip() not in BEAT_SYMBOLS | OTHER_SYMBOLS:
             raise RecordError(path, f"line {line} has symbol {row[of]!r}", "a WFDB symbol such as N, V, A or +")
     notes = [row[note].strip() for _, row in rows] if note is not None else [""]

@@ -107,7 +107,7 @@ def _fs_of_times(table: Table, times_s: NDArray[np.float64]) -> float:
     if bad.any():
         raise RecordError(table.path, f"line {table.lines[int(np.argmax(bad))]} has no time", "a time for each sample")
     if len(times_s) < 2 or not times_s[-1] > times_s[0]:
-        raise RecordError(table.path, "times that do not rise", "two samples at least, in order of time")
+        raise RecordError(table.path, "its times do not rise", "at least two samples, in order of time")
     grid = np.arange(len(times_s))
     fs_hz = (len(times_s) - 1) / float(times_s[-1] - times_s[0])
 
@@ -164,9 +164,7 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     fs_hz = _fs_of_times(table, _time_s(table, times[0]))
     check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
-        raise RecordError(
-            table.path, f"its times step at {fs_hz:.6g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out"
-        )
+        raise RecordError(table.path, f"its times say {fs_hz:.6g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
     return fs_hz
 
 
@@ -184,7 +182,7 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
     own = Scale(MILLIVOLT[column.unit])
     if stated is not None and stated != own:
         raise RecordError(
-            path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave it out"
+            path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave --units out"
         )
     return own
 

@@ -59,22 +59,29 @@ def _header(path: Path) -> _Header:
             size = os.fstat(stream.fileno()).st_size
             fixed = stream.read(_FIXED)
             if len(fixed) < _FIXED or not fixed.startswith(MAGIC):
-                raise RecordError(path, "is not ISHNE 1.0", f"a file that begins with {MAGIC.decode()}", "check it")
+                raise RecordError(
+                    path,
+                    "is not ISHNE 1.0",
+                    f"a file that begins with {MAGIC.decode()}",
+                    "check that it is the right file",
+                )
             text_bytes, samples, text_at, start = struct.unpack_from("<4i", fixed, 10)
             if not 0 <= text_bytes <= min(_MAX_TEXT, size - _FIXED) or start != _FIXED + text_bytes:
-                found = f"a text of {text_bytes} bytes and samples at byte {start}"
-                raise RecordError(path, found, "a text of its size, and the samples behind it", "fetch it again")
+                found = f"says that its text has {text_bytes} bytes and its samples begin at byte {start}"
+                raise RecordError(
+                    path, found, "a text within the file, and the samples right behind it", "fetch or copy it again"
+                )
             if text_bytes and text_at != _FIXED:
-                raise RecordError(path, f"its text lies at byte {text_at}", f"byte {_FIXED}", "fetch it again")
+                raise RecordError(path, f"its text lies at byte {text_at}", f"byte {_FIXED}", "fetch or copy it again")
             text = stream.read(text_bytes)
     except FileNotFoundError:
         raise RecordError(path, "does not exist", "an ISHNE file", "check the path") from None
     _check_crc(fixed, text, path)
     leads, fs_hz = _shorts(fixed, 156)[0], float(_shorts(fixed, 272)[0])
     if fs_hz <= 0:
-        raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", "restore the file from its source")
+        raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", "fetch or export it again")
     if not 1 <= leads <= 12:
-        raise RecordError(path, count_of(leads, "lead"), "1 to 12", "restore the file from its source")
+        raise RecordError(path, count_of(leads, "lead"), "1 to 12", "fetch or export it again")
     return _Header(
         fs_hz,
         _names(_shorts(fixed, 158, leads), path),
@@ -100,7 +107,7 @@ def _swapped(number: int) -> int:
 def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
     if _ABSENT in codes:
         place = codes.index(_ABSENT) + 1
-        raise RecordError(path, f"lead {place} of {len(codes)} is marked as absent", "leads that are there")
+        raise RecordError(path, f"lead {place} of {len(codes)} is marked as absent", "leads that were recorded")
     known = [_LEADS[code] if 0 <= code < len(_LEADS) else "" for code in codes]
     return tuple(name or f"channel {number}" for number, name in enumerate(known, 1))
 
@@ -108,7 +115,9 @@ def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
 def _resolutions(steps_nv: tuple[int, ...], path: Path) -> tuple[int, ...]:
     for number, step in enumerate(steps_nv, 1):
         if step <= 0:
-            raise RecordError(path, f"lead {number} has a step of {step} nV", "a size", "restore the header")
+            raise RecordError(
+                path, f"lead {number} has a step of {step} nV", "a step above 0", "fetch or export it again"
+            )
     return steps_nv
 
 

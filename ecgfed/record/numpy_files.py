@@ -64,7 +64,7 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
         raise RecordError(
-            where, f"is not an array of numpy ({problem!s:.160})", "a .npy array", "write it again"
+            where, f"is not a NumPy array ({problem!s:.160})", "a .npy array", "write it again"
         ) from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
@@ -348,7 +348,7 @@ def read_numpy(
             that says names, units or sampling frequency, a missing lead.
     """
     if not path.is_file():
-        raise RecordError(path, "does not exist", "an array of numpy", "check the path")
+        raise RecordError(path, "does not exist", "a NumPy array", "check the path")
     held = _read_npz(path) if path.suffix.casefold() == ".npz" else _read_npy(path)
     asked = _asked_for(held, path, leads, every_lead=every_lead, others=others, how=how)
     scale = asked.scale

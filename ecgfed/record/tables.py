@@ -187,11 +187,13 @@ def read_table(path: Path) -> Table:
             rows.append(line.replace('"', "").replace("'", ""))
             lines.append(number)
     if not rows:
-        raise RecordError(path, "is empty", "a table of numbers", "leave it out")
+        raise RecordError(path, "is empty", "a table of numbers", "leave the record out")
     separator = _separator(rows)
     width = len(rows[0].split(separator, MAX_COLUMNS))
     if width > MAX_COLUMNS:
-        raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "turn the table")
+        raise RecordError(
+            path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "swap rows and columns"
+        )
     for number, row in zip(lines, rows, strict=True):
         found = len(row.split()) if separator is None else row.count(separator) + 1
         if found != width:
@@ -208,7 +210,7 @@ def read_table(path: Path) -> Table:
         head.append(tuple(cells))
         rows, lines = rows[1:], lines[1:]
     if not rows:
-        raise RecordError(path, "holds no row of numbers", "numbers below the columns' names", "leave it out")
+        raise RecordError(path, "holds no row of numbers", "numbers below the columns' names", "leave the record out")
     header, units = [*head, (), ()][:2]
     return Table(
         path, header, units, rows, lines, separator, _decimal(rows, separator), width, tuple(filter(None, comments))

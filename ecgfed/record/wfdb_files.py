@@ -87,20 +87,27 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
     path = base.parent / name
     own = read_header(path)
     if is_multi_segment(own):
-        raise RecordError(header_path(path), "has segments itself", "a record of one segment", "restore it")
+        raise RecordError(
+            header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
+        )
     if own.fs != header.fs or own.sig_len not in (None, samples):
         raise RecordError(
             header_path(path),
             f"{count_of(own.sig_len, 'sample')} at {own.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
-            "restore it",
+            "restore the header from its source",
         )
     present, volts = signal_names(own), voltages(own, path)
     there = [present.index(lead) for lead in wanted if lead in present]
     channels = [at for at in there if at in volts or present[at] == chosen]  # a chosen one is refused for its unit
     if header.seg_len[0] and len(there) < len(wanted):  # a fixed layout: every segment has every lead
         missing = next(lead for lead in wanted if lead not in present)
-        raise RecordError(header_path(path), f"has no lead {missing}", f"the leads of {base.name}", "restore it")
+        raise RecordError(
+            header_path(path),
+            f"has no lead {missing}",
+            f"the leads of {base.name}",
+            "restore the header from its source",
+        )
     if not channels:
         return _Leads([], np.empty((0, samples)), (header_path(path),))
     read = _read_channels(own, path, channels)
@@ -130,7 +137,9 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     check_samples(total, header_path(base))
     if header.sig_len not in (None, total):
         raise RecordError(
-            header_path(base), f"segments of {count_of(total, 'sample')}", f"{header.sig_len} as its first line says"
+            header_path(base),
+            f"its segments have {count_of(total, 'sample')}",
+            f"{header.sig_len} as its first line says",
         )
     names = signal_names(header)
     wanted = [names[chosen]]
@@ -237,7 +246,7 @@ def read_annotation_file(
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
         raise RecordError(
-            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch it again"
+            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch or copy it again"
         ) from problem
 
 

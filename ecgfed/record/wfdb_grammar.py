@@ -122,7 +122,12 @@ def read_lines(path: Path) -> HeaderLines:
     """
     lines = list(content(header_text(path)))
     if not lines:
-        raise RecordError(path, "is empty", "a WFDB header: a record line and one for each signal", "restore it")
+        raise RecordError(
+            path,
+            "is empty",
+            "a WFDB header: a record line and one for each signal",
+            "restore the header from its source",
+        )
     (number, first), rest = lines[0], lines[1:]
     fields = first.split()
     record = _RECORD.fullmatch(fields[0])
@@ -148,7 +153,9 @@ def _check_count(path: Path, found: int, said: int, what: str) -> None:
     if not said:
         raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
     if found != said:
-        raise RecordError(path, f"{found} {what} lines", f"{said} as its record line says", "restore the header")
+        raise RecordError(
+            path, f"{found} {what} lines", f"{said} as its record line says", "restore the header from its source"
+        )
 
 
 def _rate(path: Path, line: int, field: str) -> tuple[float, str]:

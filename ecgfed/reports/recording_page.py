@@ -76,7 +76,7 @@ def _header(parts: RecordingParts) -> str:
 
 def _warnings(parts: RecordingParts) -> str:
     if not parts.warnings:
-        return section("warnings", "Warnings", paragraph("None of what is checked was found amiss."))
+        return section("warnings", "Warnings", paragraph("Nothing that is checked was found amiss."))
     items = "".join(
         f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
         for code, text in parts.warnings

@@ -65,7 +65,7 @@ def _header(parts: RunParts) -> str:
 def notes_section(notes: tuple[tuple[str, str], ...]) -> str:
     """Return what to keep in mind, as a recording's warnings are shown."""
     if not notes:
-        return section("notes", "To keep in mind", paragraph("Nothing of what is checked was found amiss."))
+        return section("notes", "To keep in mind", paragraph("Nothing that is checked was found amiss."))
     items = "".join(
         f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
         for code, text in notes

@@ -191,7 +191,7 @@ def missing_lead(recording: AnyRecording, wanted: tuple[str, ...]) -> list[Findi
     if recording.lead in wanted or most_alike(wanted, recording.lead)[1] or any(by_place(name) for name in wanted):
         return []
     has = ", ".join(recording.leads)
-    text = f"There is no lead {' or '.join(wanted)}; it has {has}, and {recording.lead} was looked at."
+    text = f"There is no lead {' or '.join(wanted)}; the recording has {has}; {recording.lead} was looked at."
     return [Finding("missing-lead", None, text, {"wanted": list(wanted), "present": list(recording.leads)})]
 
 
@@ -315,7 +315,7 @@ def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
         elif min(up, down) >= BIPHASIC_SHARE * max(up, down):
             text = (
                 f"{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
-                "now the R wave, now the S wave."
+                "the R wave in one beat and the S wave in the next."
             )
             findings.append(Finding("biphasic", lead, text, evidence))
     return findings

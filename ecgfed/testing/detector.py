@@ -90,10 +90,10 @@ def _answers_the_same(detector: Detector) -> None:
     ecg, other = _usual(detector), _usual(detector, rr_s=0.6, seed=1)
     once = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
     again = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
-    expect(np.array_equal(once, again), "find answers otherwise when it is asked the same again")
+    expect(np.array_equal(once, again), "find gives another answer when it is asked the same again")
     _direct(detector, other.signals_mv, other.fs_hz)
     again = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
-    expect(np.array_equal(once, again), "find answers otherwise after another recording: it remembers something")
+    expect(np.array_equal(once, again), "find gives another answer after another recording: it remembers something")
 
 
 def _finds_the_beats(detector: Detector) -> None:

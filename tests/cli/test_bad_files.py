@@ -91,7 +91,7 @@ BAD: list[tuple[str, str, Spoil, tuple[str, ...]]] = [
     ("edf", "no EDF", lambda d: put(d / "r.edf", 0, "BIOSEMI"), ("r.edf", "is not EDF")),
     ("edf", "missing lead", lambda d: put(d / "r.edf", 256, "ECG V5", 16), ("r.edf", "no lead MLII", "it has V5")),
     ("csv", "text", lambda d: line(d / "r.csv", 9, "0.019444,oops"), ("r.csv", "line 9", "column MLII", "'oops'")),
-    ("csv", "ragged", lambda d: line(d / "r.csv", 9, "0.019444"), ("r.csv", "line 9 has 1 columns; expected 2")),
+    ("csv", "ragged", lambda d: line(d / "r.csv", 9, "0.019444"), ("r.csv", "line 9 has 1 column; expected 2")),
     ("csv", "lost row", lambda d: line(d / "r.csv", 9, None), ("r.csv", "times are not even", "line 9 is")),
     ("csv", "missing column", lambda d: line(d / "r.csv", 1, "time,V5 (mV)"), ("r.csv", "no lead MLII", "it has V5")),
     ("csv", "no units", lambda d: line(d / "r.csv", 1, "time,MLII"), ("r.csv", "units of lead MLII", "--units")),

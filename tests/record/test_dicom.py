@@ -85,7 +85,7 @@ def test_a_deflated_file_is_weighed(tmp_path: Path) -> None:
     more = made.element(9, 0x1001, "OB", bytes(64 << 20))
     raw = made.dicom_bytes(made.dicom_group(STEPS), syntax="1.2.840.10008.1.2.1.99", more=more)
     assert len(raw) < 200_000
-    assert "deflated bytes that become more than" in fails(written(tmp_path, "r.dcm", raw))
+    assert "deflated bytes that inflate to more than" in fails(written(tmp_path, "r.dcm", raw))
     whole = made.dicom_bytes(made.dicom_group(STEPS), syntax="1.2.840.10008.1.2.1.99")
     np.testing.assert_allclose(read_recording(written(tmp_path, "r.dcm", whole), every_lead=True).signals_mv, MV)
 
@@ -108,7 +108,7 @@ def test_a_deflated_file_is_weighed(tmp_path: Path) -> None:
         (lambda: dicom(channels=[made.dicom_channel()]), "defines 1 channels; expected 2"),
         (lambda: dicom(channels=[made.dicom_channel(sensitivity=None)] * 2), "is in 'steps of no unit'"),
         (lambda: dicom(channels=[made.dicom_channel(unit="mm[Hg]")] * 2), "is in 'mm[Hg]'"),
-        (lambda: dicom(channels=[made.dicom_channel(skew="2")] * 2), "lies 2 samples beside the others"),
+        (lambda: dicom(channels=[made.dicom_channel(skew="2")] * 2), "is 2 samples out of step with the others"),
         (lambda: dicom(channels=[made.dicom_channel(factor="nan")] * 2), "has sensitivity nan"),
         (lambda: dicom(channels=[made.dicom_channel(sensitivity="0")] * 2), "has sensitivity 0"),
         (lambda: made.dicom_bytes(more=made.sequence(0x40, 0x555, *[b""] * 10)), "holds 0 waveforms"),

@@ -148,7 +148,7 @@ def _groups(read: Any, path: Path) -> list[Group]:
     if not original:
         raise RecordError(
             path,
-            f"holds {len(groups)} waveforms, none of them as it was recorded",
+            f"holds {count_of(len(groups), 'waveform')}, none as it was recorded",
             "one at least",
             "leave the record out",
         )

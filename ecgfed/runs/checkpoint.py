@@ -128,7 +128,7 @@ class CheckpointStore:
         if file.bytes not in (-1, found):
             raise RunError(
                 path,
-                f"has {found:,} bytes, not those that were saved",
+                f"has {found:,} bytes and is not the file that was saved",
                 f"{file.bytes:,}",
                 "train again into a new folder",
             )

@@ -205,7 +205,16 @@ def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Span
 
 
 def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
-    """Median heart rate in beats a minute over the intervals without a bad sample; None where there is none."""
+    """Return the median heart rate in beats a minute over the intervals without a bad sample.
+
+    Args:
+        peaks: (beats,) int64 increasing, R peaks in samples.
+        fs_hz: sampling frequency in Hz.
+        bad: (samples,) bool, or stretches, where the lead is bad.
+
+    Returns:
+        None where no interval is without a bad sample.
+    """
     if len(peaks) < 2:
         return None
     before = _spans(bad).before(peaks)

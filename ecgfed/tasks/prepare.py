@@ -124,7 +124,8 @@ def prepare_mitbih(
     read = cohort.meta["records"] if not anonymize else digests(path for one in sources for path in one.records)
     if altered := wrong_files(read):
         which = listed(altered, 5)
-        watch.warn(f"{count_of(len(altered), 'file')} in {source} not as published: {which}; fetch the database again")
+        differ = count_of(len(altered), "file differs", "files differ")
+        watch.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
     return _packed(cohort, pack, watch)
 
 

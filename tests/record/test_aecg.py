@@ -83,7 +83,10 @@ def digits(text: str, **how: str) -> str:
     ("text", "words"),
     [
         (lambda: digits("1 2 x"), "holds what is no number"),
-        (lambda: digits("1,2"), "holds what is no number; expected digits; write blanks between the numbers"),
+        (
+            lambda: digits("1,2"),
+            "holds what is no number; expected numbers between blanks; separate the numbers by blanks",
+        ),
         (lambda: digits("1,5 2,5"), "separate the numbers by blanks, and use a decimal point"),
         (lambda: digits(""), "holds no samples"),
         (lambda: digits("1 inf 3"), "lead II is infinite at sample 1"),
@@ -97,8 +100,8 @@ def digits(text: str, **how: str) -> str:
         (lambda: digits("1 2 3", scale="inf"), "scale of MDC_ECG_LEAD_II 'inf'"),
         (lambda: digits("1 2 3", unit=""), "lead II is in ''"),
         (lambda: aecg(series="REPRESENTATIVE_BEAT"), "holds no series of rhythm"),
-        (lambda: aecg().replace("AnnotatedECG", "ClinicalDocument"), "is XML of 'ClinicalDocument'"),
-        (lambda: aecg().replace("urn:hl7-org:v3", "urn:other"), "is XML of 'AnnotatedECG'"),
+        (lambda: aecg().replace("AnnotatedECG", "ClinicalDocument"), "is XML whose root is 'ClinicalDocument'"),
+        (lambda: aecg().replace("urn:hl7-org:v3", "urn:other"), "is XML whose root is 'AnnotatedECG'"),
         (lambda: aecg().replace('"0.002"', '"0"'), "time increment '0' 's'"),
         (lambda: aecg().replace('"0.002"', '"-1"'), "time increment '-1'"),
         (lambda: aecg().replace('"0.002"', '"1e-320"'), "time increment '1e-320'"),

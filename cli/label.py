@@ -116,10 +116,11 @@ def _serve(made: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
 def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Path, reading: str) -> None:
     """Print what was made, and what comes next; ``reading`` is how the recording was told to be read."""
     found = made.to_dict()
-    part = "" if found["minutes"] is None else f" of the first {found['minutes']:g} minutes"
+    part = "" if found["minutes"] is None else f" of the first {count_of(found['minutes'], 'minute')}"
     beats, groups = count_of(found["beats"], "beat"), count_of(found["groups"], "group")
     many = f"{beats}{part} in {groups} on {', '.join(found['leads'])}"
-    note(f"{found['record']}: {many}; {found['count']} are worth a label first.", quiet=False)
+    worth = count_of(found["count"], "is worth", "are worth")
+    note(f"{found['record']}: {many}; {worth} a label first.", quiet=False)
     for notice in found["notices"]:
         note(f"- {notice}", quiet=False)
     one, labels, out = (shlex.quote(str(name)) for name in (record, made.labels_file, f"{found['record']}-own"))

@@ -215,7 +215,8 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
         )
     else:
         counts = ", ".join(f"{name} {n:,}" for name, n in learned["classes"].items())
-        source = f"{count_of(learned['beats'], 'beat')} of the first {learned['minutes']:g} minutes ({counts})"
+        early = count_of(learned["minutes"], "minute")
+        source = f"{count_of(learned['beats'], 'beat')} of the first {early} ({counts})"
     note(f"{model.patient}: a personal model ({model.method}) from {source}.", quiet=False)
     if scores["beats"]:
         columns = [

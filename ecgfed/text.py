@@ -60,8 +60,8 @@ def cell_text(cell: str) -> str:
     return cell[1:] if len(cell) > 2 and cell[0] == "'" and cell[1] in _FORMULA else cell
 
 
-def count_of(many: int, one: str, more: str = "") -> str:
-    """Write a number of things: ``1 run``, ``2 runs``, ``1,234 classes``.
+def count_of(many: float, one: str, more: str = "") -> str:
+    """Write a number of things: ``1 run``, ``2 runs``, ``1,234 classes``, ``2.5 minutes``.
 
     Args:
         many: how many there are.
@@ -69,7 +69,8 @@ def count_of(many: int, one: str, more: str = "") -> str:
         more: the word for several; default ``one`` with an s, or with es where it ends in one.
     """
     several = more or (f"{one}es" if one.endswith("s") else f"{one}s")
-    return f"{many:,} {one if many == 1 else several}"
+    number = f"{many:g}" if isinstance(many, float) else f"{many:,}"
+    return f"{number} {one if many == 1 else several}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

@@ -66,7 +66,8 @@ def _bare(unit: str) -> str:
 def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     """Return what each column is, from the header or ``--columns``; raises RecordError where neither says."""
     if how.columns and len(how.columns) != table.columns:
-        raise RecordError(table.path, count_of(table.columns, "column"), f"{len(how.columns)}, as --columns names")
+        expected = f"{len(how.columns)}, as --columns names"
+        raise RecordError(table.path, f"has {count_of(table.columns, 'column')}", expected, "correct --columns")
     if not table.header and not how.columns:
         raise RecordError(
             table.path, "has no line with the columns' names", action="name them in order with --columns time,MLII"
@@ -93,7 +94,8 @@ def _time_s(table: Table, column: _Column) -> NDArray[np.float64]:
     times = [clock_s(cell) for cell in table.text(column.number)]
     for line, at in zip(table.lines, times, strict=True):
         if at is None:
-            raise RecordError(table.path, f"line {line} of column {column.name} is no clock time", "mm:ss.mmm")
+            found = f"line {line} of column {column.name} is no clock time"
+            raise RecordError(table.path, found, "mm:ss.mmm", "correct that line")
     return np.array(times, dtype=np.float64)
 
 
@@ -105,9 +107,10 @@ def _fs_of_times(table: Table, times_s: NDArray[np.float64]) -> float:
     """
     bad = ~np.isfinite(times_s)
     if bad.any():
-        raise RecordError(table.path, f"line {table.lines[int(np.argmax(bad))]} has no time", "a time for each sample")
+        found = f"line {table.lines[int(np.argmax(bad))]} has no time"
+        raise RecordError(table.path, found, "a time for each sample", "correct or delete that line")
     if len(times_s) < 2 or not times_s[-1] > times_s[0]:
-        raise RecordError(table.path, "its times do not rise", "at least two samples, in order of time")
+        raise RecordError(table.path, "its times do not rise", "at least two samples, in order of time", "sort it")
     grid = np.arange(len(times_s))
     fs_hz = (len(times_s) - 1) / float(times_s[-1] - times_s[0])
 
@@ -178,7 +181,8 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
             )
         return stated
     if column.unit not in MILLIVOLT:
-        raise RecordError(path, f"lead {column.name} is in {column.unit!r}", "one of mV, uV, µV, V, nV")
+        found = f"lead {column.name} is in {column.unit!r}"
+        raise RecordError(path, found, "one of mV, uV, µV, V, nV", "correct the column's name")
     own = Scale(MILLIVOLT[column.unit])
     if stated is not None and stated != own:
         raise RecordError(

@@ -96,7 +96,7 @@ def _layout(path: Path) -> _Layout:
         header_bytes = int(_number(main[184:192], path, "size of the header", 256))
         if header_bytes != 256 * (channels + 1):
             raise RecordError(
-                path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals"
+                path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals", _RESTORE
             )
         rest = stream.read(256 * channels)
     if len(rest) < 256 * channels:
@@ -139,7 +139,7 @@ def _onsets_s(path: Path, layout: _Layout) -> NDArray[np.float64]:
     The first annotation of a data record's first annotation channel is empty and says it; edfio reads past it.
     """
     if ANNOTATIONS not in layout.labels:
-        raise RecordError(path, "is EDF+D without an annotation channel", "the times of its data records")
+        raise RecordError(path, "is EDF+D without an annotation channel", "the times of its data records", _FETCH)
     channel = layout.labels.index(ANNOTATIONS)
     data = np.memmap(path, np.uint8, "r", offset=layout.header_bytes).reshape(layout.records, -1)
     first = 2 * sum(layout.samples[:channel])
@@ -147,7 +147,7 @@ def _onsets_s(path: Path, layout: _Layout) -> NDArray[np.float64]:
     for number, record in enumerate(data[:, first : first + 2 * layout.samples[channel]]):
         match = _ONSET.match(record[:40].tobytes())
         if match is None:
-            raise RecordError(path, f"data record {number + 1} does not say when it begins", "its time, as in EDF+")
+            raise RecordError(path, f"data record {number + 1} does not say when it begins", "its time", _FETCH)
         onsets[number] = float(match[1])
     after_first: NDArray[np.float64] = onsets - onsets[0]
     return after_first
@@ -169,7 +169,7 @@ def _starts(path: Path, layout: _Layout, fs_hz: float, samples: int) -> NDArray[
     end = 0
     for number, start in enumerate(starts):
         if start < end - 1:
-            raise RecordError(path, f"data record {number + 1} begins before the one ahead of it ends", "them in order")
+            raise RecordError(path, f"data record {number + 1} begins before the last one ends", "an order", _FETCH)
         starts[number] = end if abs(start - end) <= 1 else start
         end = int(starts[number]) + samples
     return starts
@@ -371,9 +371,8 @@ def _annotations(path: Path) -> list[Any]:
     try:
         return list(_open(path).annotations)
     except Exception as problem:  # what edfio and Python's decoders raise
-        raise RecordError(
-            path, f"its annotations cannot be read ({type(problem).__name__}: {problem})", "EDF+ annotations"
-        ) from problem
+        found = f"its annotations cannot be read ({type(problem).__name__}: {problem})"
+        raise RecordError(path, found, "EDF+ annotations", _FETCH) from problem
 
 
 def has_edf_annotations(path: Path) -> bool:

@@ -158,9 +158,8 @@ def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64
     with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
         values = channel.read()
     if values.shape != (samples,):
-        raise RecordError(
-            path, f"lead {channel.name} holds {count_of(len(values), 'sample')}", f"{samples} as the others hold"
-        )
+        found = f"lead {channel.name} holds {count_of(len(values), 'sample')}"
+        raise RecordError(path, found, f"{samples}, as the others hold", "fetch or export it again")
     values *= MILLIVOLT[channel.unit]
     return values
 

@@ -59,7 +59,9 @@ def read_key(key: Path) -> list[KeyRow]:
             reader = csv.reader(stream, strict=True)
             head, rows = next(reader, None), [row for row in reader if row]
     except (OSError, ValueError, csv.Error) as problem:
-        raise OptionError("--key", f"{key} cannot be read ({problem})", "a table that --key wrote") from None
+        raise OptionError(
+            "--key", f"{key} cannot be read ({problem})", "a table that --key wrote", "choose another file"
+        ) from None
     if head != list(COLUMNS) or any(len(row) != len(COLUMNS) or not id_number(row[0]) for row in rows):
         raise OptionError(
             "--key", f"{key} exists and is no key table", "a table that --key wrote", "choose another file"

@@ -112,9 +112,8 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
         return _Leads([], np.empty((0, samples)), (header_path(path),))
     read = _read_channels(own, path, channels)
     if read.signals_mv.shape[1] != samples:
-        raise RecordError(
-            path, f"holds {count_of(read.signals_mv.shape[1], 'sample')}", f"{samples} as {base.name}.hea says"
-        )
+        found = f"holds {count_of(read.signals_mv.shape[1], 'sample')}"
+        raise RecordError(path, found, f"{samples}, as {base.name}.hea says", "fetch or copy the record again")
     return read
 
 

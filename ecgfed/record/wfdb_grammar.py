@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import MAX_DIGITS, path_fault, read_bounded
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: The header of a record of 100,000 segments has 4 MB.
 MAX_HEADER_BYTES = 16 << 20
@@ -154,7 +154,10 @@ def _check_count(path: Path, found: int, said: int, what: str) -> None:
         raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
     if found != said:
         raise RecordError(
-            path, f"{found} {what} lines", f"{said} as its record line says", "restore the header from its source"
+            path,
+            f"has {count_of(found, f'{what} line')}",
+            f"{said} as its record line says",
+            "restore the header from its source",
         )
 
 

@@ -81,7 +81,7 @@ BAD: list[tuple[str, str, Spoil, tuple[str, ...]]] = [
     ("wfdb", "missing lead", lambda d: edit(d / "r.hea", "MLII", "V5"), ("no lead MLII", "it has V5", "--lead")),
     ("wfdb", "empty", lambda d: edit(d / "r.hea", f" {WHOLE}", " 0"), ("r", "holds no samples")),
     ("wfdb", "huge", lambda d: edit(d / "r.hea", f" {WHOLE}", " 1000000000000"), ("r.hea", "claims 1000000000000")),
-    ("wfdb", "channels", lambda d: edit(d / "r.hea", "r 1 ", "r 1000000 "), ("r.hea", "1 signal lines")),
+    ("wfdb", "channels", lambda d: edit(d / "r.hea", "r 1 ", "r 1000000 "), ("r.hea", "has 1 signal line;")),
     ("edf", "truncated", lambda d: cut(d / "r.edf", 5000), ("r.edf", f"cut short at 6 of {WHOLE // 360} data records")),
     ("edf", "record count", lambda d: put(d / "r.edf", 236, "3"), ("r.edf", "expected 3 as its header says")),
     ("edf", "unclosed", lambda d: put(d / "r.edf", 236, "-1"), ("r.edf", "was never closed")),

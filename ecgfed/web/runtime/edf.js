@@ -35,7 +35,7 @@ function layoutOf(where, bytes) {
   }
   const count = Math.trunc(numberIn(bytes.subarray(252, 256), where, "number of signals", 1));
   const headerBytes = Math.trunc(numberIn(bytes.subarray(184, 192), where, "size of the header", 256));
-  if (headerBytes !== 256 * (count + 1)) throw new RecordError(where, `a header of ${headerBytes} bytes`, `${256 * (count + 1)} for ${count} signals`);
+  if (headerBytes !== 256 * (count + 1)) throw new RecordError(where, `a header of ${headerBytes} bytes`, `${256 * (count + 1)} for ${count} signals`, "restore the header from its source");
   if (bytes.length < headerBytes) throw new RecordError(where, "is cut short inside its header", `${headerBytes} bytes`, FETCH);
   if (plain(bytes.subarray(236, 244)) === "-1") throw new RecordError(where, "was never closed (-1 data records)", "their number", "finish it with the recorder's own software");
   const records = Math.trunc(numberIn(bytes.subarray(236, 244), where, "number of data records", 0));
@@ -76,7 +76,7 @@ function channelsOf(where, rest, count) {
 function startsOf(where, bytes, layout, fsHz, samples) {
   if (!layout.gaps) return Array.from({ length: layout.records }, (_, i) => i * samples);
   const times = layout.channels.find((one) => one.name === ANNOTATIONS);
-  if (!times) throw new RecordError(where, "is EDF+D without an annotation channel", "the times of its data records");
+  if (!times) throw new RecordError(where, "is EDF+D without an annotation channel", "the times of its data records", FETCH);
   let [begin, end] = [0, 0];
   return Array.from({ length: layout.records }, (_, number) => {
     const at = layout.headerBytes + 2 * (number * layout.perRecord + times.first);

@@ -64,7 +64,7 @@ export function readHeader(where, text) {
   if (fields[3] !== undefined && !COUNT.test(fields[3])) throw refuse(where, first.number, "number of samples", fields[3], "a whole number");
   if (!Number(fields[1])) throw new RecordError(where, "holds no signal", "at least one lead", "leave the record out");
   if (rest.length !== Number(fields[1])) {
-    throw new RecordError(where, `${rest.length} signal lines`, `${fields[1]} as its record line says`, RESTORE);
+    throw new RecordError(where, `has ${rest.length} signal line${rest.length === 1 ? "" : "s"}`, `${fields[1]} as its record line says`, RESTORE);
   }
   const signals = rest.map((line) => signalLine(where, line.number, line.text));
   const names = distinct(signals.map((one, i) => one.name || `signal ${i}`));

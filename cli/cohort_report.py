@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ecgfed.text import count_of, listed
+
 from . import tables
 from .output import console, note, print_json, seconds, stderr, table, warn, without_zero_rows
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from ecgfed.cohort.cohort import Cohort
     from ecgfed.cohort.summary import BeatSummary, ImageSummary
 
+#: How many names a line gives; what is beyond is counted.
+NAMED = 6
 SYNTHETIC = "These patients are synthetic: it proves that the software runs, never that a method is good"
 
 
@@ -70,21 +74,21 @@ def _print_other_names(cohort: "Cohort") -> None:
     pairs = [(record["lead"], other_name(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
     counts = Counter(f"{lead} for {asked}" for lead, asked in pairs if asked)
     if counts:
-        told = ", ".join(f"{name} ({number})" for name, number in counts.items())
+        told = listed([f"{name} ({number})" for name, number in counts.most_common()], NAMED)
         note(f"Leads under another name, with the number of records: {told}.", quiet=False)
 
 
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     note(
-        f"{summary['clients']} clients, {len(cohort.classes)} classes, {summary['beats']:,} beats "
+        f"{_clients(summary)}, {len(cohort.classes)} classes, {count_of(summary['beats'], 'beat')} "
         f"({', '.join(f'{n:,} {name}' for name, n in summary['splits'].items())}); "
-        f"{summary['classes_per_client']} classes a client; {summary['padded']} beats padded at an edge, "
+        f"{summary['classes_per_client']} classes a client; {count_of(summary['padded'], 'beat')} padded at an edge, "
         f"{summary['poor_quality']:,} in stretches of poor quality.",
         quiet=False,
     )
     meta = cohort.meta
     if meta.get("without_lead"):
-        leads, records = " or ".join(cohort.leads), ", ".join(meta["without_lead"])
+        leads, records = " or ".join(cohort.leads), listed(meta["without_lead"], NAMED)
         note(f"Left out, since they have no lead {leads}: {records}.", quiet=False)
     _print_other_names(cohort)
     if meta.get("counts_checked"):
@@ -93,23 +97,30 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         note(f"{SYNTHETIC} ({meta['synthetic']}).", quiet=False)
     missing = summary["cells_without_test"]
     if missing:
-        pairs = ", ".join(f"{client}:{name}" for client, name in missing)
-        warn(f"{len(missing)} of {summary['cells']} (client, class) pairs have no test beat: {pairs}")
+        pairs = listed([f"{client}:{name}" for client, name in missing], NAMED)
+        rest = " (--json has them all)" if len(missing) > NAMED else ""
+        warn(f"{len(missing)} of {summary['cells']} (client, class) pairs have no test beat: {pairs}{rest}")
     if summary["one_class"]:
-        warn(f"clients with one class only: {', '.join(summary['one_class'])}")
+        warn(f"clients with one class only: {listed(summary['one_class'], NAMED)}")
     if summary["no_test"]:
-        warn(f"clients without any test beat, not scored on their own: {', '.join(summary['no_test'])}")
+        warn(f"clients without any test beat, not scored on their own: {listed(summary['no_test'], NAMED)}")
     if told := meta.get("anonymised"):
         fields = ", ".join(f"{name} ({count})" for name, count in told["removed"].items())
         note(f"Not in the cohort, with the number of records that have it: {fields}.", quiet=False)
     if meta["without_beats"]:
-        warn(f"left out, no beat of any class: {', '.join(meta['without_beats'])}")
+        warn(f"left out, no beat of any class: {listed(meta['without_beats'], NAMED)}")
+
+
+def _clients(summary: "BeatSummary") -> str:
+    """Count the clients, and those among them that ``train`` will not see."""
+    held_out = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""
+    return f"{count_of(summary['clients'], 'client')}{held_out}"
 
 
 def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:
     sizes = sorted(client["images"] for client in cohort.meta["clients"])
     note(
-        f"{summary['clients']} clients of {sizes[0]:,} to {sizes[-1]:,} images, "
+        f"{count_of(summary['clients'], 'client')} of {sizes[0]:,} to {sizes[-1]:,} images, "
         f"{summary['classes_per_client']} classes a client; {summary['splits']['train']:,} to train on, "
         f"{summary['splits']['valid']:,} valid, {summary['splits']['test']:,} to test in common; "
         f"{cohort.meta['left_over']:,} images not used.",

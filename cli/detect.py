@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ecgfed.text import count_of
+
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .reading import (
     ColumnsOption,
@@ -57,6 +59,5 @@ def detect_command(
         print_json(found.to_dict())
         return
     for one in found.records:
-        note(f"{one.record}: {len(one.sample):,} beats on {one.lead}, {one.file}", quiet=quiet)
-    count = len(found.records)
-    note(f"{count} record{'s' * (count != 1)} in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+        note(f"{one.record}: {count_of(len(one.sample), 'beat')} on {one.lead}, {one.file}", quiet=quiet)
+    note(f"{count_of(len(found.records), 'record')} in {seconds(time.perf_counter() - started)}.", quiet=quiet)

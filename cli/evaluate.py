@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.text import count_of
+
 from .options import LeaveOutOption, MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, ScoredSplitOption
 from .output import (
     JsonOption,
@@ -91,7 +93,7 @@ def _print(scores: "Scores") -> None:
         note(sentence, quiet=False)
     left_out = scores.results[0]["left_out"]
     if left_out:
-        note(f"Not scored, because of {scores.results[0]['leave_out']}: {left_out:,} beats.", quiet=False)
+        note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(left_out, 'beat')}.", quiet=False)
     rows = [
         [name, scores.written("scores", name), scores.written("scores_truth", name), QUESTIONS[name]]
         for name in SCENARIOS

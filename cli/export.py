@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.text import count_of
+
 from .export_mcu import McuOptions, export_for_target
 from .options import MethodOption, MovedCohortOption, PersonalOption, ProtocolOption, RunArgument, SignOption
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
@@ -132,9 +134,10 @@ def _tell_quality(bundle: Bundle, *, quiet: bool) -> None:
     """Say what the bundle holds, and how close its graphs and its probabilities come."""
     manifest = bundle.manifest
     note(
-        f"{len(bundle.patients)} patients, {len(manifest['files'])} files, {_bytes_of(bundle) / 1e6:.2f} MB; "
+        f"{count_of(len(bundle.patients), 'patient')}, {count_of(len(manifest['files']), 'file')}, "
+        f"{_bytes_of(bundle) / 1e6:.2f} MB; "
         f"logits differ by at most {manifest['parity']['max_logit_difference']:.1e} from the trained model on "
-        f"{manifest['parity']['beats']:,} beats.",
+        f"{count_of(manifest['parity']['beats'], 'beat')}.",
         quiet=quiet,
     )
     if (after := manifest["certainty"]["ece_after"]) is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.errors import OptionError
+from ecgfed.text import count_of
 
 from .output import note, print_json, seconds
 from .watch import watching
@@ -78,7 +79,7 @@ def export_for_target(
         )
         return
     note(
-        f"{made.model.about['model'].capitalize()}: {len(made.model.classes)} classes, "
+        f"{made.model.about['model'].capitalize()}: {count_of(len(made.model.classes), 'class')}, "
         f"{made.model.multiplications:,} multiplications a beat.",
         quiet=quiet,
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.text import count_of
+
 from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
 from .reading import (
     ColumnsOption,
@@ -114,9 +116,11 @@ def _serve(made: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
 def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Path, reading: str) -> None:
     """Print what was made, and what comes next; ``reading`` is how the recording was told to be read."""
     found = made.to_dict()
-    part = "" if found["minutes"] is None else f" of the first {found['minutes']:g} minutes"
-    many = f"{found['beats']:,} beats{part} in {found['groups']} groups on {', '.join(found['leads'])}"
-    note(f"{found['record']}: {many}; {found['count']} are worth a label first.", quiet=False)
+    part = "" if found["minutes"] is None else f" of the first {count_of(found['minutes'], 'minute')}"
+    beats, groups = count_of(found["beats"], "beat"), count_of(found["groups"], "group")
+    many = f"{beats}{part} in {groups} on {', '.join(found['leads'])}"
+    worth = count_of(found["count"], "is worth", "are worth")
+    note(f"{found['record']}: {many}; {worth} a label first.", quiet=False)
     for notice in found["notices"]:
         note(f"- {notice}", quiet=False)
     one, labels, out = (shlex.quote(str(name)) for name in (record, made.labels_file, f"{found['record']}-own"))
@@ -128,6 +132,7 @@ def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Pa
         )
         note(f"The browser saves them among its downloads: move them there. Next: {then}", quiet=False)
     elif ended.labels:
-        note(f"{ended.labels} labels are in {ended.file}. Next: {then}", quiet=False)
+        lie = count_of(ended.labels, "label is", "labels are")
+        note(f"{lie} in {ended.file}. Next: {then}", quiet=False)
     else:
         note("Nothing was answered, and nothing written.", quiet=False)

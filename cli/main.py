@@ -130,8 +130,9 @@ def _refuse(error: Exception) -> NoReturn:
         _stop(2, error.line)
     if isinstance(error, _UsageError):
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
-            typer.echo(str(error), err=True)
-            raise SystemExit(2) from None
+            alone = getattr(getattr(error, "ctx", None), "parent", None) is None
+            typer.echo(str(error), err=not alone)  # `ecgfed` asks what there is; `ecgfed runs` is half a command
+            raise SystemExit(0 if alone else 2) from None
         _stop(2, _usage_line(error))
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: `ecgfed ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

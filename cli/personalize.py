@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ecgfed.errors import OptionError
+from ecgfed.text import count_of
 
 from .complete import detector_names
 from .options import MethodOption, MovedCohortOption, PersonalOption, SignOption
@@ -189,7 +190,7 @@ def _print_own(own: "OwnModel", elapsed: float, reading: str) -> None:
     """Print what was made, what it is worth, and where to label next; ``reading`` is how the recording is read."""
     said = ", ".join(f"{symbol} {count:,}" for symbol, count in own.answered.counts.items())
     given = len(own.answered.label)
-    note(f"{own.patient}: {given:,} label{'s' * (given != 1)} ({said}).", quiet=False)
+    note(f"{own.patient}: {count_of(given, 'label')} ({said}).", quiet=False)
     sources = own.labels.by_source()
     rows: list[list[Cell]] = [[name, count, *_by_source(own, name)] for name, count in own.labels.by_symbol().items()]
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
@@ -214,10 +215,16 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
         )
     else:
         counts = ", ".join(f"{name} {n:,}" for name, n in learned["classes"].items())
-        source = f"{learned['beats']:,} beats of the first {learned['minutes']:g} minutes ({counts})"
+        early = count_of(learned["minutes"], "minute")
+        source = f"{count_of(learned['beats'], 'beat')} of the first {early} ({counts})"
     note(f"{model.patient}: a personal model ({model.method}) from {source}.", quiet=False)
     if scores["beats"]:
-        columns = [f"on {scores['beats']:,} beats it has not seen", "macro-F1", "classes in truth", "accuracy"]
+        columns = [
+            f"on {count_of(scores['beats'], 'beat')} it has not seen",
+            "macro-F1",
+            "classes in truth",
+            "accuracy",
+        ]
         rows = [
             [f"{name} model", *(scores[name][key] for key in ("macro_f1", "macro_f1_truth", "accuracy"))]
             for name in ("global", "personal")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ecgfed.errors import OptionError
+from ecgfed.text import count_of
 
 from .output import JsonOption, OverwriteOption, QuietOption, console, note, print_json, seconds, table, warn
 from .reading import (
@@ -123,7 +124,9 @@ def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bo
         warn(f"failed: {one['problem']}")
     if not (quiet or json_output):
         done, failed = len(batch.done), len(batch.failed)
-        note(f"{done} recordings done, {failed} failed, in {seconds(elapsed)}: {batch.summary}", quiet=False)
+        note(
+            f"{count_of(done, 'recording')} done, {failed} failed, in {seconds(elapsed)}: {batch.summary}", quiet=False
+        )
 
 
 def _print_tables(batch: "Batch") -> None:
@@ -172,4 +175,4 @@ def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> 
     if card := card_of(about["bundle"]):
         note(f"By the model in the package: what it learned from, and what it gets wrong, is in {card}.", quiet=False)
     note(f"{about['intended_use']}", quiet=False)
-    note(f"{len(found):,} beats in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)
+    note(f"{count_of(len(found), 'beat')} in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)

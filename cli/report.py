@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.text import count_of
+
 from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, seconds, table
 from .reading import (
     RECORD_HELP,
@@ -198,6 +200,6 @@ def _print(found: "RecordingReport", elapsed: float) -> None:
 def _ectopic(found: "Ectopy | None") -> str:
     if found is None:
         return NOT_ASSESSED
-    runs = f", {len(found.runs):,} run{'s' * (len(found.runs) != 1)}" if found.runs else ""
+    runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
     doubtful = f"; {found.uncertain:,} uncertain" if found.uncertain else ""
     return f"{found.total:,} ({found.percent:.2f}%){runs}{doubtful}"

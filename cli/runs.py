@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ecgfed.text import count_of
+
 from .options import LeaveOutOption, RunArgument, ScoredSplitOption
 from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, table, warn
 
@@ -104,8 +106,8 @@ def _lines(about: "RunDescription") -> list[tuple[str, str]]:
         ("net", _pairs(document.net)),
         (
             "cohort",
-            f"{document.cohort_path}: {len(document.clients)} clients, {len(document.classes)} classes, "
-            f"fingerprint {document.fingerprint[:12]}",
+            f"{document.cohort_path}: {count_of(len(document.clients), 'client')}, "
+            f"{count_of(len(document.classes), 'class')}, fingerprint {document.fingerprint[:12]}",
         ),
         ("versions", _pairs(document.versions)),
         ("rounds", f"{progress.rounds_done} of {progress.rounds}, {passes} passes, {progress.state}"),

@@ -29,9 +29,14 @@ _OPTION = re.compile(
 
 
 def in_python(line: str) -> str:
-    """Return a line about options as one about parameters: ``leads`` for ``--lead``, ``resume=True`` for a flag."""
+    """Return a line about options as one about parameters: ``leads`` for ``--lead``, ``resume=True`` for a flag.
+
+    Args:
+        line: what the command line says. A whole command in it (``ecgfed train ...``) stays a command.
+    """
 
     def parameter(found: re.Match[str]) -> str:
+        """Return what stands in place of an option with its value; a command to copy as it is."""
         if found["command"]:
             return found["command"]
         name = _PARAMETERS.get(found["name"], found["name"].replace("-", "_"))

@@ -1,8 +1,8 @@
-"""Text that came from a file, a folder or a person, made fit to be printed; and the words somebody may have meant."""
+"""Text that came from others, made fit to be printed; counts and lists in words; the words somebody may have meant."""
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 #: What a terminal acts on, or what a reader cannot see: control characters (C0, DEL, C1), marks and overrides of the
 #: writing direction, invisible and tag characters, and halves of surrogate pairs, which no encoding can write. The
@@ -58,6 +58,25 @@ def safe_row(row: Mapping[str, object]) -> dict[str, object]:
 def cell_text(cell: str) -> str:
     """Return the text that ``safe_cell`` wrote into a cell."""
     return cell[1:] if len(cell) > 2 and cell[0] == "'" and cell[1] in _FORMULA else cell
+
+
+def count_of(many: float, one: str, more: str = "") -> str:
+    """Write a number of things: ``1 run``, ``2 runs``, ``1,234 classes``, ``2.5 minutes``.
+
+    Args:
+        many: how many there are.
+        one: the word for one of them.
+        more: the word for several; default ``one`` with an s, or with es where it ends in one.
+    """
+    several = more or (f"{one}es" if one.endswith("s") else f"{one}s")
+    number = f"{many:g}" if isinstance(many, float) else f"{many:,}"
+    return f"{number} {one if many == 1 else several}"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Write names one after the other, at most ``most`` of them: ``a, b, c and 25 more``."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def closest(word: str, known: Iterable[str], count: int = 2) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text from files and people, made fit to be printed; and words somebody may have meant."""
+"""Text from files and people, made fit to be printed; counts in words; and words somebody may have meant."""
 
 import json
 import unicodedata
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ecgfed.text import closest, safe_json, safe_text
+from ecgfed.text import closest, count_of, listed, safe_json, safe_text
 
 #: Python's own tables of Unicode, not ours: what turns the writing direction.
 TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -74,3 +74,32 @@ def test_json_means_the_same_and_is_safe(value: dict[str, object]) -> None:
 def test_the_word_that_was_meant(word: str, meant: list[str]) -> None:
     known = ["train", "evaluate", "grp-fed", "fedavg", "--local-epochs", "--local-steps", "--seed", "--set"]
     assert closest(word, known) == meant
+
+
+@pytest.mark.parametrize(
+    ("many", "one", "written"),
+    [
+        (0, "beat", "0 beats"),
+        (1, "beat", "1 beat"),
+        (2, "beat", "2 beats"),
+        (1234, "finished round", "1,234 finished rounds"),
+        (1, "class", "1 class"),
+        (12, "class", "12 classes"),
+        (2.5, "minute", "2.5 minutes"),
+        (1.0, "minute", "1 minute"),
+    ],
+)
+def test_a_number_of_things(many: float, one: str, written: str) -> None:
+    assert count_of(many, one) == written
+
+
+def test_a_number_of_things_with_a_word_of_their_own() -> None:
+    assert [count_of(many, "beat lies", "beats lie") for many in (1, 2)] == ["1 beat lies", "2 beats lie"]
+
+
+@pytest.mark.parametrize(
+    ("many", "written"),
+    [(0, ""), (1, "n0"), (3, "n0, n1, n2"), (4, "n0, n1, n2 and 1 more"), (28, "n0, n1, n2 and 25 more")],
+)
+def test_some_names_and_how_many_more(many: int, written: str) -> None:
+    assert listed([f"n{i}" for i in range(many)], 3) == written

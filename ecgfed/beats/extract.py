@@ -41,7 +41,15 @@ class Windows:
 
 
 def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each beat's window starts and stops (not included) in a recording's own samples, (beats,) each."""
+    """Return where each beat's window lies in a recording's own samples.
+
+    Args:
+        fs_hz: the recording's sampling frequency in Hz.
+        r_samples: (beats,) int64 R peaks in the recording.
+
+    Returns:
+        Start and stop (not included), (beats,) int64 each; they may lie outside the recording.
+    """
     before, after = round(R_INDEX * fs_hz / FS_HZ), round((WINDOW_SAMPLES - R_INDEX) * fs_hz / FS_HZ)
     return r_samples - before, r_samples + after
 
@@ -87,12 +95,32 @@ def windows_around(
 def hides_signal(
     padded: NDArray[np.bool_], fs_hz: float, r_samples: NDArray[np.int64], lost: Spans
 ) -> NDArray[np.bool_]:
-    """Return which windows (beats,) are padded or show no signal somewhere, and so make no reference."""
+    """Return which windows are padded or show no signal somewhere, and so make no reference.
+
+    Args:
+        padded: (beats,) bool, of ``cut_windows``.
+        fs_hz: the recording's sampling frequency in Hz.
+        r_samples: (beats,) int64 R peaks in the recording.
+        lost: stretches of the recording's samples without signal.
+
+    Returns:
+        (beats,) bool.
+    """
     return padded | lost.overlap(*window_spans(fs_hz, r_samples))
 
 
 def beat_flags(padded: NDArray[np.bool_], fs_hz: float, r_samples: NDArray[np.int64], bad: Spans) -> NDArray[np.uint8]:
-    """Return the flags of beats (beats,) uint8, from which windows were padded and where the lead is bad."""
+    """Return the flags of beats: ``FLAG_PADDED``, ``FLAG_POOR_QUALITY``, both or 0.
+
+    Args:
+        padded: (beats,) bool, of ``cut_windows``.
+        fs_hz: the recording's sampling frequency in Hz.
+        r_samples: (beats,) int64 R peaks in the recording.
+        bad: stretches of the recording's samples where the lead is bad.
+
+    Returns:
+        (beats,) uint8.
+    """
     flags = np.where(padded, FLAG_PADDED, 0).astype(np.uint8)
     flags[bad.overlap(*window_spans(fs_hz, r_samples))] |= FLAG_POOR_QUALITY
     return flags

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import OptionError
 from ecgfed.gate import MAX_TOML_BYTES, check_labels, parse_json, parse_toml, read_bounded
 from ecgfed.record.recording import BEAT_SYMBOLS
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: The classes with more than 17 beats on the 46 MIT-BIH records that have MLII, by falling count.
 _MITBIH12 = ("N", "L", "R", "V", "/", "A", "F", "f", "j", "a", "E", "J")
@@ -36,7 +36,7 @@ class LabelMap:
 
     def __repr__(self) -> str:
         name, classes = shortened(self.name, 60), shortened(", ".join(self.classes))
-        return f"LabelMap({name!r}: {len(self.classes)} classes: {classes})"
+        return f"LabelMap({name!r}: {count_of(len(self.classes), 'class')}: {classes})"
 
     def encode(self, symbol: NDArray[np.str_]) -> NDArray[np.int16]:
         """Return the class number of each symbol, -1 where a symbol has none; (marks,) int16."""
@@ -115,5 +115,5 @@ def load_label_map(name_or_file: str) -> LabelMap:
                 raise OptionError(f"--classes {path}", f"symbol {symbol!r} is in {seen[symbol]!r} and {cls!r}", "one")
             seen[symbol] = cls
     if len(items) < 2:
-        raise OptionError(f"--classes {path}", f"{len(items)} classes", "two or more")
+        raise OptionError(f"--classes {path}", count_of(len(items), "class"), "two or more")
     return LabelMap(path.name, tuple(cls for cls, _ in items), seen)

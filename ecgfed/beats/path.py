@@ -26,6 +26,7 @@ from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.size import Size, lead_size
+from ecgfed.text import count_of
 
 #: Says whom to tell how many samples of a recording have been looked at.
 Watching = Callable[[AnyRecording], Told | None] | None
@@ -95,7 +96,9 @@ class RecordingBeats:
     rr_version: int = RR_LATEST
 
     def __repr__(self) -> str:
-        return f"RecordingBeats({self.recording.name!r}: {len(self.r_samples):,} beats on {self.recording.lead})"
+        return (
+            f"RecordingBeats({self.recording.name!r}: {count_of(len(self.r_samples), 'beat')} on {self.recording.lead})"
+        )
 
     @cached_property
     def windows(self) -> Windows:
@@ -199,4 +202,4 @@ def require_marks(beats: RecordingBeats, options: BeatOptions) -> None:
     """Raise RecordError where an annotation that was to give the R peaks marks no beat."""
     if not beats.detected and not len(beats.r_samples):
         marks = annotation_file(beats.recording.path, options.annotator)
-        raise RecordError(marks, "marks no beat", "beat annotations", "use --peaks detected")
+        raise RecordError(marks, "marks no beat", "beat annotations", "or use --peaks detected")

@@ -26,7 +26,17 @@ def resampling(fs_hz: float, to_hz: float = FS_HZ) -> Fraction:
 
 
 def resample(signal_mv: NDArray[np.float64], fs_hz: float, to_hz: float = FS_HZ) -> NDArray[np.float64]:
-    """Resample a band-passed signal (samples,) with a linear-phase polyphase filter; itself where fs agrees."""
+    """Resample a band-passed signal with a linear-phase polyphase filter.
+
+    Args:
+        signal_mv: (samples,) finite, of any unit.
+        fs_hz: its sampling frequency in Hz.
+        to_hz: the one that is wanted in Hz.
+
+    Returns:
+        (ceil(samples * ratio),) float64 in the same unit, its first sample at the time of the signal's; the signal
+        itself where the frequencies agree.
+    """
     if fs_hz == to_hz:
         return signal_mv
     ratio = resampling(fs_hz, to_hz)

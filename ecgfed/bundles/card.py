@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ecgfed.text import safe_text
+from ecgfed.text import count_of, safe_text
 
 MIT_BIH = {
     "name": "MIT-BIH Arrhythmia Database 1.0.0",
@@ -115,7 +115,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     """Return the card for a person; made of its facts alone."""
     data, recipe = card["data"], card["recipe"]
     made_up = "Every patient was made up. " if data["synthetic"] else ""
-    whom = "" if data["clients"] is None else f" of {_count(data['clients'])} clients"
+    whom = "" if data["clients"] is None else f" of {count_of(data['clients'], 'client')}"
     settings = ", ".join(f"{plain(name)} {plain(value)}" for name, value in recipe["settings"].items())
     parts = [
         f"# {card['name']}",
@@ -123,7 +123,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         "## Not for",
         listed(card["not_for"]),
         "## What it was trained on",
-        f"{made_up}{data['training_examples']:,} examples{whom}"
+        f"{made_up}{count_of(data['training_examples'], 'example')}{whom}"
         f"{', lead ' + ' or '.join(map(plain, data['leads'])) if data['leads'] else ''}; "
         f"split {plain(data['split'])}. {data_line(data)}",
         "## Recipe",

@@ -15,6 +15,7 @@ from ecgfed.files import sha256, write_bytes
 from ecgfed.methods.answers import Answer, Chain, Ensemble, Part
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
+from ecgfed.text import count_of
 
 #: An ensemble of this many bytes is said to be large: more than the flash of most microcontrollers.
 LARGE_ENSEMBLE_BYTES = 1_000_000
@@ -103,8 +104,8 @@ def large_ensemble(files: Mapping[str, Mapping[str, Any]]) -> str | None:
         if about.get("role") == "ensemble" and about["bytes"] >= LARGE_ENSEMBLE_BYTES:
             count, size = about["members"], about["bytes"] / 1e6
             return (
-                f"{name} is an ensemble of {count} models, {size:.1f} MB, and takes {count} times as long as one: "
-                "--global average writes the mean of their weights in its place (evaluate it first), "
+                f"{name} is an ensemble of {count_of(count, 'model')}, {size:.1f} MB, and takes {count} times as "
+                "long as one: --global average writes the mean of their weights in its place (evaluate it first), "
                 "and a method with a global model of its own, as grp-fed, has one model here."
             )
     return None

@@ -320,7 +320,10 @@ def _weights(found: _Found, most: int, tensors: dict[str, onnx.TensorProto]) -> 
     largest = int(np.abs(weight.astype(np.int64)).sum(axis=others).max()) * (MOST_INT8 - LEAST_INT8)
     if largest >= EXACT_IN_FLOAT:
         raise BundleError(
-            found.name, f"sums up to {largest:,} in int8", f"less than {EXACT_IN_FLOAT:,}", "a lower width"
+            found.name,
+            f"sums up to {largest:,} in int8",
+            f"less than {EXACT_IN_FLOAT:,}",
+            "train a net of a smaller --width",
         )
     tensors[found.name] = numpy_helper.from_array(weight, found.name)
     tensors[f"{found.name}.scale"] = numpy_helper.from_array(scale, f"{found.name}.scale")

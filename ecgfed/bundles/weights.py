@@ -107,7 +107,9 @@ def _in_file(bundle: Bundle, name: str) -> dict[str, torch.Tensor]:
 def _checked(where: Path, found: dict[str, torch.Tensor], net: Params, *, exactly: bool) -> Params:
     """Return the net's parameters among what was found; a file of weights holds them and nothing else."""
     if exactly and (strange := sorted(set(found) - set(net))):
-        raise BundleError(where, f"holds {strange[0]!r:.80}, which its net has not", "its net's weights alone", _OTHER)
+        raise BundleError(
+            where, f"holds {strange[0]!r:.80}, which its net does not have", "its net's weights alone", _OTHER
+        )
     params = {}
     for name, value in net.items():
         if name not in found:

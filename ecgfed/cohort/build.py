@@ -30,6 +30,7 @@ from ecgfed.record.recording import LongRecording, is_made_up, spans
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.signal.size import too_large
+from ecgfed.text import listed
 
 Progress = Callable[[str, int, int], None]
 #: Beats of a long recording that are written at once.
@@ -204,7 +205,7 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
     unknown = sorted(set(options.holdout) - set(ids))
     if unknown:
-        raise OptionError("--holdout", f"no client {', '.join(unknown)}", f"ids among {', '.join(ids)}")
+        raise OptionError("--holdout", f"no client {', '.join(unknown)}", f"ids among {listed(ids, 12)}")
     if len(set(options.holdout)) == len(ids):
         raise OptionError("--holdout", "every client is held out", "at least one client left to train on")
 

@@ -22,6 +22,7 @@ from ecgfed.cohort.split import TEST, split_beats
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import OptionError
 from ecgfed.files import replacing_folder
+from ecgfed.text import count_of
 
 Partition = Literal["longtail", "dirichlet"]
 #: partition -> clients in the paper that has it
@@ -240,7 +241,7 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
     counts = long_tailed_counts(stock, clients, options.rho, options.tau, rng)
     if not counts.sum(1).all():
         empty = int((counts.sum(1) == 0).sum())
-        found = f"{clients} leave {empty} without any of {int(stock.sum()):,} images"
+        found = f"{clients} leave {empty} without any of {count_of(int(stock.sum()), 'image')}"
         raise OptionError("--clients", found, "fewer clients", "or take a smaller --rho or a larger --limit")
     return counts
 

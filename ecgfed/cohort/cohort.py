@@ -19,6 +19,7 @@ from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
 from ecgfed.gate import check_labels, check_links, check_name, open_regular
 from ecgfed.record.leads import leads_in
+from ecgfed.text import count_of, listed
 
 SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
@@ -92,8 +93,8 @@ class Cohort:
     arrays: dict[str, NDArray[Any]]
 
     def __repr__(self) -> str:
-        what = "images" if self.modality == "image" else "beats"
-        size = f"{len(self.clients)} clients, {len(self.classes)} classes, {len(self.label):,} {what}"
+        examples = count_of(len(self.label), "image" if self.modality == "image" else "beat")
+        size = f"{count_of(len(self.clients), 'client')}, {count_of(len(self.classes), 'class')}, {examples}"
         return f"Cohort({str(self.path)!r}: {size})"
 
     @property
@@ -220,7 +221,8 @@ class Cohort:
         for client in self.clients:
             if client.id == client_id:
                 return client
-        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {', '.join(c.id for c in self.clients)}")
+        ids = listed([client.id for client in self.clients], 12)
+        raise CohortError(self.path, f"has no client {client_id!r}", f"one of {ids}")
 
 
 def modality_of(meta: dict[str, Any]) -> str:

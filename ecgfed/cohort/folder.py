@@ -87,7 +87,7 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
     if not found:
         wanted = ", ".join(suffix for kind in formats or FORMATS for suffix in FORMATS[kind] if suffix != ".txt")
         raise CohortError(
-            folder, f"holds no WFDB record (*.hea), nor any other recording ({wanted})", action="check it"
+            folder, f"holds no WFDB record (*.hea), nor any other recording ({wanted})", action="check the path"
         )
     return sorted(found)
 
@@ -98,7 +98,7 @@ def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:
     wrong = {}
     for path in records:
         if (other := seen.setdefault(record_path(path), path)) != path:
-            found = f"is there as {other.name} too"
+            found = f"is also there as {other.name}"
             wrong[path] = CohortError(path, found, "one file a recording", "choose with --format")
     return wrong
 

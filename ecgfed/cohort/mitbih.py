@@ -123,7 +123,15 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
 def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dict[str, int]], None] | None:
     """Return a check of the class counts against the database's published ones, where they apply.
 
-    They apply to annotated peaks on the full set of 46 records with MLII; ``None`` otherwise.
+    They apply to annotated peaks on the full set of 46 records with MLII.
+
+    Args:
+        sources: the clients with their records, of ``mitbih_sources``.
+        options: how the cohort is made; its classes decide which symbols are counted together.
+
+    Returns:
+        A function of the beats found of each class, which raises CohortError where they are other numbers; None where
+        there are no published numbers to compare with.
     """
     records = [path for source in sources for path in source.records]
     full = {path.name for path in records} == set(record_names()) - {"102", "104"}
@@ -135,6 +143,7 @@ def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dic
             expected[options.labels.symbols[symbol]] += count
 
     def check(found: dict[str, int]) -> None:
+        """Raise CohortError where the beats of a class are not as many as published."""
         if found != expected:
             differing = [f"{c} {found[c]} (not {expected[c]})" for c in expected if found[c] != expected[c]]
             raise CohortError(

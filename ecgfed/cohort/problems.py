@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ecgfed.errors import CohortError, EcgfedError
+from ecgfed.text import count_of
 
 
 class UnusableError(CohortError):
@@ -17,8 +18,10 @@ class UnusableError(CohortError):
 
     def __init__(self, folder: object, problems: Sequence[tuple[str, str]], total: int) -> None:
         self.problems, self.total = tuple(problems), total
-        found = f"{len(self.problems)} of {total} recordings cannot be used, the first is {self.problems[0][1]}"
-        super().__init__(folder, found, "", "mend them, or go on without them by --skip-unusable")
+        found = (
+            f"{len(self.problems)} of {count_of(total, 'recording')} cannot be used, the first is {self.problems[0][1]}"
+        )
+        super().__init__(folder, found, "", "mend them, or go on without them with --skip-unusable")
 
     def __reduce__(self) -> tuple[type, tuple[str, tuple[tuple[str, str], ...], int]]:  # type: ignore[override]
         """Survive the trip home from a worker process."""

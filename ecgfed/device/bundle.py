@@ -19,7 +19,7 @@ from ecgfed.device.manifest import MANIFEST, Binding, modality_of, read_manifest
 from ecgfed.device.signatures import Signature, check_signature
 from ecgfed.errors import BundleError
 from ecgfed.record.leads import leads_in
-from ecgfed.text import shortened
+from ecgfed.text import count_of, listed, shortened
 
 #: The ending of graphs among a bundle's files.
 GRAPH = ".onnx"
@@ -42,7 +42,7 @@ class Bundle:
     container: Container
 
     def __repr__(self) -> str:
-        who = f"{len(self.patients)} patients, {len(self.classes)} classes"
+        who = f"{count_of(len(self.patients), 'patient')}, {count_of(len(self.classes), 'class')}"
         return f"Bundle({str(self.path)!r}: {shortened(str(self.manifest['method']), 60)}, {who})"
 
     @cached_property
@@ -95,7 +95,7 @@ class Bundle:
         Its graphs are read once more, compared with the manifest, and these bytes are what runs.
 
         Raises:
-            BundleError: a patient the bundle does not know (the line lists those it knows), or who has no int8 form;
+            BundleError: a patient the bundle does not know (the line names some it has), or who has no int8 form;
                 a graph that was changed, that is not the manifest's, or that holds what export never writes.
         """
         if patient is None:
@@ -103,7 +103,11 @@ class Bundle:
         elif patient in self.manifest["patients"]:
             chain = self.manifest["patients"][patient]["chain"]
         else:
-            known = f"one of {', '.join(self.patients)}" if self.patients else "none: it holds the global model alone"
+            known = (
+                f"one of {listed(list(self.patients), 12)}"
+                if self.patients
+                else "none: it holds the global model alone"
+            )
             raise BundleError(
                 self.path, f"has no patient {patient!r}", known, "leave --patient out for the global model"
             )

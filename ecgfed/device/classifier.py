@@ -19,6 +19,7 @@ from ecgfed.device.graph_shapes import shown
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import RecordError
 from ecgfed.signal.quality import LeadQuality
+from ecgfed.text import count_of
 
 #: So many beats are shared out among threads: another one cuts the windows of a long recording meanwhile, and is done
 #: before the graph where both have one core each.
@@ -81,7 +82,9 @@ def check_chain(graphs: Sequence[Graph], classes: int, rr: int) -> None:
         if takes_all != [(before.output.name, before.output.dtype, before.output.shape)]:
             raise graph_fault(graph.path, f"does not take what {before.path.name} gives, {shown(before.output)}")
     if (last.output.name, last.output.shape[1]) != ("logits", classes):
-        raise graph_fault(last.path, f"gives {last.output.name} {shown(last.output)}, not logits of {classes} classes")
+        raise graph_fault(
+            last.path, f"gives {last.output.name} {shown(last.output)}, not logits of {count_of(classes, 'class')}"
+        )
 
 
 def _whole_batches(blocks: Iterable[Windows]) -> Iterator[Windows]:
@@ -260,4 +263,4 @@ class Classifier:
 
     def __repr__(self) -> str:
         rr = f", with RR features {self.rr}" if self.rr else ""
-        return f"Classifier({len(self.sessions)} graphs, {len(self.classes)} classes{rr})"
+        return f"Classifier({count_of(len(self.sessions), 'graph')}, {count_of(len(self.classes), 'class')}{rr})"

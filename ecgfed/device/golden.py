@@ -27,6 +27,7 @@ from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.filters import band_pass, fill_gaps
 from ecgfed.signal.quality import NO_SIGNAL, lead_quality
 from ecgfed.signal.spans import Spans
+from ecgfed.text import count_of
 
 #: Of the form of ``golden.json``.
 VERSION = 1
@@ -177,7 +178,7 @@ def context_of(said: Mapping[str, Any]) -> NDArray[np.float32]:
 def _of_beats(said: Sequence[Any]) -> Sequence[Any]:
     """Return a list that has an entry for each beat; raises ValueError where it has more than anybody's."""
     if len(said) > MOST_BEATS:
-        raise ValueError(f"{len(said):,} beats")
+        raise ValueError(count_of(len(said), "beat"))
     return said
 
 

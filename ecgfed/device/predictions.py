@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: Beats that are turned into Python's numbers at once: a fortnight has more than a million.
 _AT_ONCE = 1 << 14
@@ -49,7 +49,7 @@ class Predictions:
         return len(self.label)
 
     def __repr__(self) -> str:
-        return f"Predictions({len(self):,} beats: {self._counted() or 'none'})"
+        return f"Predictions({count_of(len(self), 'beat')}: {self._counted() or 'none'})"
 
     def _counted(self) -> str:
         counts = shortened(", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count))

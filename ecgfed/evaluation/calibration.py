@@ -24,7 +24,15 @@ Logits = NDArray[np.floating]
 
 
 def log_probabilities(logits: Logits, temperature: float = 1.0) -> NDArray[np.float64]:
-    """Return the logarithms (beats, classes) of the probabilities of logits divided by a temperature."""
+    """Return the logarithms of the probabilities of logits divided by a temperature.
+
+    Args:
+        logits: (beats, classes).
+        temperature: above 0.
+
+    Returns:
+        (beats, classes) float64, natural logarithms.
+    """
     scaled = logits.astype(np.float64) / temperature
     shifted = scaled - scaled.max(axis=1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
@@ -33,7 +41,16 @@ def log_probabilities(logits: Logits, temperature: float = 1.0) -> NDArray[np.fl
 def answered(
     logits: Logits, label: NDArray[np.integer], temperature: float
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return each beat's probability of the class that is answered, and whether that is right; (beats,) each."""
+    """Return each beat's probability of the class that is answered, and whether that is right.
+
+    Args:
+        logits: (beats, classes).
+        label: (beats,) the truth, as numbers of classes.
+        temperature: above 0; it changes the probability and never the answer.
+
+    Returns:
+        (beats,) float64 from 0 to 1, and (beats,) bool.
+    """
     found = log_probabilities(logits, temperature)
     return np.exp(found.max(axis=1)), np.asarray(found.argmax(axis=1) == label)
 
@@ -54,6 +71,7 @@ def fit_temperature(
     rows = np.arange(len(label))
 
     def cost(logarithm: float) -> float:
+        """Return the negative logarithm of the likelihood at a temperature, with the price of straying."""
         loss = -float(log_probabilities(logits, float(np.exp(logarithm)))[rows, label].sum())
         return loss if towards is None else loss + (logarithm - np.log(towards)) ** 2 / (2 * spread**2)
 
@@ -68,12 +86,16 @@ def fit_temperatures(told: Sequence[tuple[Logits, NDArray[np.integer]]]) -> tupl
     round; the one of the highest likelihood is taken.
 
     Args:
-        told: each patient's logits (beats, classes) and labels (beats,).
+        told: each patient's logits (beats, classes) and labels (beats,); of one patient at least.
+
+    Returns:
+        A temperature for each, in their order and in ``TEMPERATURES``, and the spread that was taken, of ``SPREADS``.
     """
     halves = [[(logits[half::2], label[half::2]) for logits, label in told] for half in (0, 1)]
     shared = [fit_temperature(*_joined(half)) for half in halves]
 
     def cost(spread: float) -> float:
+        """Return the negative logarithm of the likelihood of each half under what the other half gave."""
         lost = 0.0
         for fitted_on, at, judged_on in ((halves[0], shared[0], halves[1]), (halves[1], shared[1], halves[0])):
             for one, (logits, label) in zip(fitted_on, judged_on, strict=True):
@@ -91,7 +113,12 @@ def _joined(told: Sequence[tuple[Logits, NDArray[np.integer]]]) -> tuple[Logits,
 
 
 def calibration_error(probability: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
-    """Return the expected calibration error over ``ECE_BINS`` bins; NaN without a beat."""
+    """Return the expected calibration error over ``ECE_BINS`` bins, 0 to 1; NaN without a beat.
+
+    Args:
+        probability: (beats,) of the answered class, 0 to 1.
+        right: (beats,) whether the answer is right.
+    """
     if not len(right):
         return float("nan")
     place = np.clip(np.ceil(probability * ECE_BINS).astype(np.int64) - 1, 0, ECE_BINS - 1)
@@ -103,6 +130,11 @@ def threshold_for(probability: NDArray[np.floating], right: NDArray[np.bool_], a
     """Return the lowest of the probabilities such that, of the beats at it and above, so many are right.
 
     1, which no beat is at, where there is none: then all are uncertain.
+
+    Args:
+        probability: (beats,) of the answered class, 0 to 1.
+        right: (beats,) whether the answer is right.
+        accuracy: the share that shall be right, 0 to 1.
     """
     order = np.argsort(-probability, kind="stable")
     falling, hits = probability[order], right[order]

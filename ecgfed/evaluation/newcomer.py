@@ -27,6 +27,7 @@ from ecgfed.nets.net import Inputs
 from ecgfed.personal.apply import PersonalAnswers
 from ecgfed.personal.base import Personal
 from ecgfed.runs.run import Run
+from ecgfed.text import count_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def first_beats(
     if minutes and not learned.any():
         raise RecordError(
             name,
-            f"no beat of the run's classes in the first {minutes:g} minutes",
+            f"no beat of the run's classes in the first {count_of(minutes, 'minute')}",
             "some to learn from",
             "pass more with --minutes",
         )

@@ -20,7 +20,16 @@ REMEMBERED = 128 << 20
 
 
 def chain_logits(net: Net, chain: Chain, inputs: Inputs) -> torch.Tensor:
-    """Logits (B, classes) of a chain: its parts applied one after the other."""
+    """Return the logits of a chain: its parts applied one after the other.
+
+    Args:
+        net: the net whose roles the parts have.
+        chain: of one part at least, else a ValueError.
+        inputs: the beats (B, 1, 256) millivolt or images (B, 3, 32, 32), with RR features where the net takes some.
+
+    Returns:
+        (B, classes) float32.
+    """
     value: Inputs | torch.Tensor = inputs
     for part in chain.parts:
         value = net.roles[part.role](part.params, value)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ecgfed.text import count_of
+
 #: The four scenarios of the GRP-FED paper, section 4.1.
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
 #: What each scenario asks, for a table's reader.
@@ -114,11 +116,11 @@ class Scores:
         first = self.results[0]
         what = "test" if self.split == "test" else "validation"
         seeds = f" (mean of {len(self.results)} seeds)" if len(self.results) > 1 else ""
-        images = "images" if first.get("modality") == "image" else "beats"
+        image = "image" if first.get("modality") == "image" else "beat"
         return (
-            f"On {first['beats']:,} {what} {images} of {first['patients']} clients, one model for everybody reaches a "
-            f"macro-F1 of {self.T_g:.2f}{seeds}{self._weak_classes()}.",
-            f"Each client's own model reaches {self.T_p:.2f} on that client's {images} ({self._gain()}) and "
+            f"On {count_of(first['beats'], f'{what} {image}')} of {count_of(first['patients'], 'client')}, one model "
+            f"for everybody reaches a macro-F1 of {self.T_g:.2f}{seeds}{self._weak_classes()}.",
+            f"Each client's own model reaches {self.T_p:.2f} on that client's {image}s ({self._gain()}) and "
             f"{self.T_r:.2f} on everybody's.",
             self._worst(),
         )
@@ -145,8 +147,8 @@ class Scores:
         worst, name = min(served)
         below = sum(value < WEAK_F1 for value, _ in served)
         return (
-            f"Served worst is {name}, with {worst:.2f}; {below} of {len(served)} clients are below {WEAK_F1:g} with "
-            "their own model."
+            f"Served worst is {name}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
+            f"{WEAK_F1:g} with their own model."
         )
 
     def _repr_html_(self) -> str:

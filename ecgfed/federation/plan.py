@@ -12,6 +12,7 @@ from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
 from ecgfed.privacy.noise import SERVER, Privacy
 from ecgfed.privacy.robust import MEAN, Aggregation
+from ecgfed.text import count_of
 
 #: A training of more passes would not end.
 MOST_PASSES = 1e6
@@ -128,7 +129,7 @@ def check_needs(needs: Needs, plan: TrainPlan, clients: int) -> None:
         clients: clients of the federation.
     """
     if needs.one_step and plan.local_steps != 1:
-        asked = f"{plan.local_epochs} local epochs" if plan.local_steps is None else f"{plan.local_steps}"
+        asked = count_of(plan.local_epochs or 0, "local epoch") if plan.local_steps is None else f"{plan.local_steps}"
         raise OptionError("--local-steps", asked, "1 with this method", "see 'ecgfed methods' for its form with more")
     if needs.all_clients and plan.clients_per_round not in (None, clients):
         raise OptionError(

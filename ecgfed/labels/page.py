@@ -12,6 +12,7 @@ from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.labels.choose import Rule
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.likeness import KINDS
+from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("paper.css", "report.css", "label.css")
@@ -157,7 +158,7 @@ def _header(page: LabelPage) -> str:
     minutes, seconds = divmod(round(page.duration_s), 60)
     first = "" if page.minutes is None else f"the first {page.minutes:g} of "
     about = (
-        f"{len(page.groups.leaf):,} beats in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
+        f"{count_of(len(page.groups.leaf), 'beat')} in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
         f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
     )
     return (

@@ -27,7 +27,7 @@ def check_rate(fs_hz: int) -> tuple[int, int]:
     taps = 2 * REACH * max(up, down) + 1
     if taps > MOST_TAPS:
         raise OptionError(
-            "--fs", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MOST_TAPS:,}", "125, 250 or 500"
+            "--fs", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MOST_TAPS:,}", "use 125, 250 or 500"
         )
     return up, down
 

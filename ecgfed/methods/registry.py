@@ -76,8 +76,8 @@ def stored_method(
     if own and passed is None:
         raise RunError(
             where,
-            f"its method {name!r:.200} is somebody's own code, which a file does not get to run",
-            "its file, named by you",
+            f"its method {name!r:.200} is somebody's own code, which is not run because a file names it",
+            "you to name its file",
             "read it, then pass it with --method FILE.py:CLASS",
         )
     if given is not None and (

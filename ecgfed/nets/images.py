@@ -72,6 +72,7 @@ class ResNet30(ImageNet):
         super().__init__(spec, widths[-1], spec.scaled(self.HIDDEN))
 
     def draw_extractor(self, draw: Initialiser) -> None:
+        """Draw the entries ``extractor.*`` into ``draw``, float32, in the order that its seed's bits depend on."""
         kind = self.spec.norm
         draw.conv("extractor.stem", 3, self.blocks[0][0], 3, axes=2)
         draw.norm("extractor.stem_norm", self.blocks[0][0], kind)
@@ -85,6 +86,14 @@ class ResNet30(ImageNet):
                 draw.conv(f"{block}.skip", into, out, 1, axes=2)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Return features (B, features) float32 of a batch of images.
+
+        Args:
+            params: the net's parameters; ``extractor.*`` is read.
+            inputs: a batch; images (B, 3, 32, 32) uint8, not normalised.
+            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.nets.layers.norm``; None for
+                answers.
+        """
         kind, rows = self.spec.norm, inputs.weight
         x = conv2d(params, "extractor.stem", self.pixels(inputs, params["extractor.stem.weight"]))
         x = F.relu(norm(params, "extractor.stem_norm", x, kind, stats, rows))
@@ -130,6 +139,7 @@ class ConvNet(ImageNet):
         super().__init__(spec, spec.scaled(self.architecture.linear), spec.scaled(hidden) if hidden else 0)
 
     def draw_extractor(self, draw: Initialiser) -> None:
+        """Draw the entries ``extractor.*`` into ``draw``, float32, in the order that its seed's bits depend on."""
         into, side = self.input_shape[0], self.input_shape[1]
         for i, out in enumerate(self.channels):
             draw.conv(f"extractor.conv{i}", into, out, CONV_KERNEL, axes=2, bias=True)
@@ -138,6 +148,14 @@ class ConvNet(ImageNet):
         draw.linear("extractor.linear", into * side * side, self.features)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Return features (B, features) float32 of a batch of images.
+
+        Args:
+            params: the net's parameters; ``extractor.*`` is read.
+            inputs: a batch; images (B, 3, 32, 32) uint8, not normalised.
+            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.nets.layers.norm``; None for
+                answers.
+        """
         x = self.pixels(inputs, params["extractor.linear.weight"])
         for i in range(len(self.channels)):
             x = conv2d(params, f"extractor.conv{i}", x)

@@ -63,6 +63,7 @@ class ResNet1d(Net):
         super().__init__(spec, self.blocks[-1][0], spec.scaled(architecture.hidden))
 
     def draw_extractor(self, draw: Initialiser) -> None:
+        """Draw the entries ``extractor.*`` into ``draw``, float32, in the order that its seed's bits depend on."""
         channels, kernel, _ = self.stem
         draw.conv("extractor.stem", 1, channels, kernel)
         draw.norm("extractor.stem_norm", channels, self.spec.norm)
@@ -78,6 +79,18 @@ class ResNet1d(Net):
             draw.linear("extractor.rr", self.spec.rr_count, self.features, gain=1.0)
 
     def extract(self, params: Params, inputs: Inputs, stats: Params | None = None) -> Tensor:
+        """Return features (B, features) float32 of a batch of windows.
+
+        Args:
+            params: the net's parameters; ``extractor.*`` is read.
+            inputs: a batch; windows (B, 1, 256) millivolt, and RR features (B, features) where the net was built with
+                them.
+            stats: where BatchNorm's new statistics are put in training, see ``ecgfed.nets.layers.norm``; None for
+                answers.
+
+        Raises:
+            ValueError: the net was built with RR features, and ``inputs`` has none.
+        """
         kind, rows = self.spec.norm, inputs.weight
         window = self._standardised(inputs.examples)
         window = window if is_exported() else channels_last(window)

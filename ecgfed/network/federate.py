@@ -46,6 +46,7 @@ from ecgfed.network.server_app import ENDED, NODES, TOLD
 from ecgfed.network.server_folder import RESULT, Asked, make_server
 from ecgfed.network.site_folder import Site, make_site
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import count_of
 
 TLS, KEY = "tls", "key"
 #: Flower starts a process for every message, so a site that is there answers within minutes.
@@ -152,7 +153,7 @@ def _serve(
             names = control.register(public)
             write_json(folder / NODES, {str(node): name for node, name in names.items()})
             watch.note(
-                f"Listening at {Address(listening.host, listening.port)} for {len(names)} sites: "
+                f"Listening at {Address(listening.host, listening.port)} for {count_of(len(names), 'site')}: "
                 f"{', '.join(names.values())}."
             )
             when_listening()
@@ -344,7 +345,7 @@ def try_federation(
     if out.exists():
         remove(out)
     divide_cohort(opened, [folder / "cohort" for folder in folders])
-    watch.note(f"Divided {len(opened.clients)} patients among {asked.sites} sites in {out}.")
+    watch.note(f"Divided {count_of(len(opened.clients), 'patient')} among {count_of(asked.sites, 'site')} in {out}.")
     server, keys, port = out / "server", out / "keys", free_port()
     listening = Listening("127.0.0.1", port, ())
     ca = prepare_server(server, asked, listening)

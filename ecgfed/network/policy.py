@@ -15,6 +15,7 @@ from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import read_json, write_json
 from ecgfed.methods.base import Needs
 from ecgfed.network.errors import NetworkError
+from ecgfed.text import count_of
 
 FILE_NAME = "policy.json"
 #: What a site may claim: training beats of a patient (ten days of a heart), which weigh it against the others, and
@@ -82,7 +83,7 @@ class Policy:
         action = "a higher bound where that is true"
         if hello["patients"] > self.most_patients:
             found, expected = (
-                f"claims {hello['patients']:,} patients",
+                f"claims {count_of(hello['patients'], 'patient')}",
                 f"at most {self.most_patients:,}, --most-patients",
             )
             raise NetworkError("a site's hello", found, expected, action)

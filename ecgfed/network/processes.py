@@ -99,6 +99,7 @@ def _answer_warm() -> None:
     warm = Warm()
 
     def launch(self: Any, spec: ExecutionSpec) -> LaunchResult:
+        """Answer a message of a site without TLS by a warm child; start anything else as Flower does."""
         if spec.task_type is not TaskType.CLIENT_APP or not spec.insecure:
             return cold(self, spec)
         arguments = ["--runtime-api-address", spec.runtime_api_address, "--token", spec.token, "--insecure"]
@@ -167,7 +168,12 @@ def _end_with_the_parent() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run one of Flower's programs; returns the exit code where it comes back."""
+    """Run one of Flower's programs; returns the exit code where it comes back.
+
+    Args:
+        arguments: the program's name, one of ``PROGRAMS``, and what it is called with. Another name is one line on
+            stderr and an exit code.
+    """
     program = PROGRAMS.get(arguments[0]) if arguments else None
     if program is None:
         print(f"ecgfed: {' '.join(arguments[:1])}: is not run here", file=sys.stderr)

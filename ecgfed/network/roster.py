@@ -18,6 +18,7 @@ from ecgfed.errors import StorageError
 from ecgfed.federation.data import TrainingData
 from ecgfed.files import read_json, write_json
 from ecgfed.network.errors import NetworkError
+from ecgfed.text import count_of
 
 FILE_NAME = "roster.json"
 
@@ -86,7 +87,7 @@ class Roster:
     def in_words(self) -> str:
         """Return who the sites are: patients, training beats and the share of all of these."""
         return ", ".join(
-            f"{one.name}: {len(one.clients)} with {sum(one.train_examples):,} beats, {100 * share:.0f}%"
+            f"{one.name}: {len(one.clients)} with {count_of(sum(one.train_examples), 'beat')}, {100 * share:.0f}%"
             for one, share in zip(self.sites, self.shares(), strict=True)
         )
 

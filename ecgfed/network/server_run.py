@@ -30,6 +30,7 @@ from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
+from ecgfed.text import count_of
 
 #: A server that was killed may hold its folder a moment longer than it lives.
 HELD_S = 30.0
@@ -124,8 +125,9 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[st
         run, roster = _begun(folder, asked, names, post)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
-        about = f"{run.method.name}, {run.plan.rounds} rounds"
-        say(f"{about}, {len(data.clients)} patients at {len(roster.sites)} sites ({roster.in_words()})")
+        about = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
+        where = count_of(len(roster.sites), "site")
+        say(f"{about}, {count_of(len(data.clients), 'patient')} at {where} ({roster.in_words()})")
         for line in (*roster.warnings(), *in_words(run.plan)):
             say(line)
         if state.round:
@@ -169,7 +171,7 @@ def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post, befor
     policy that is the end, with one it is left out of this session.
     """
     if before is None and len(names) != asked.sites:
-        raise NetworkError("the sites", f"are {len(names)} keys", f"{asked.sites}", "one key a site")
+        raise NetworkError("the sites", f"are {count_of(len(names), 'key')}", f"{asked.sites}", "one key a site")
     rr = asked.rr is not False
     request = messages.hello_request(rr=rr, leave_out=asked.leave_out)
     roster = None if before is None else before.with_nodes(names)
@@ -220,7 +222,9 @@ def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
     """
     lines = read_lines(run.path / HISTORY, state.round)
     if len(lines) < state.round:
-        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
+        raise RunError(
+            run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
+        )
     last: dict[int, int] = {}
     for line in lines:
         last |= {roster.site_of(int(client)): int(line["round"]) for client in line["clients"]}
@@ -236,7 +240,7 @@ def _end(
     scores = _scores_before(folder)
     for node, one in answers.replies.items():
         scores[names[node]] = one.as_json()
-        say(f"site {names[node]}: {one.patients} patients, {scores_in_words(one.as_json())}")
+        say(f"site {names[node]}: {count_of(one.patients, 'patient')}, {scores_in_words(one.as_json())}")
     for node, why in answers.missing.items():
         say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
     for line in spent_in_words(run.plan, run.last_record().get("epsilon")):

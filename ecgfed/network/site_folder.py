@@ -26,6 +26,7 @@ from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.files import read_json, write_json
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import AS_IT_IS, MOST_ROUNDS, MOST_RUNS, Limits, Terms
+from ecgfed.text import count_of
 
 FILE_NAME = "site.json"
 SCHEMA_VERSION = 1
@@ -64,7 +65,7 @@ class Site:
             raise SiteError(
                 "cohort",
                 self.path / FILE_NAME,
-                f"was made for {len(self.order)} patients, {cohort.path} has {len(cohort.clients)}",
+                f"was made for {count_of(len(self.order), 'patient')}, {cohort.path} has {len(cohort.clients)}",
                 action="make a new site folder",
             )
         return cohort

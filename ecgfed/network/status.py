@@ -26,7 +26,7 @@ from ecgfed.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.runs.document import finished_rounds
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import open_run
-from ecgfed.text import safe_text
+from ecgfed.text import count_of, safe_text
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ def _server(folder: Path) -> Status:
     values["min_sites"], values["wait_s"] = policy.min_sites, policy.longest_s if policy.min_sites else None
     values["transport"] = asked.transport
     enough = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.longest_s:g} s"
-    lines = [f"Server of {asked.sites} sites, method {asked.method}; a round needs {enough}."]
+    lines = [f"Server of {count_of(asked.sites, 'site')}, method {asked.method}; a round needs {enough}."]
     if refused := refused_asked(folder):
         values["refused"] = refused
         lines.append(f"It could not begin: {refused}. Another start may ask for something else.")
     if roster is not None:
         values["patients"] = [len(site.clients) for site in roster.sites]
-        lines.append("; ".join(f"{site.name}: {len(site.clients)} patients" for site in roster.sites) + ".")
+        lines.append("; ".join(f"{site.name}: {count_of(len(site.clients), 'patient')}" for site in roster.sites) + ".")
     if (folder / RUN / RUN_FILE).is_file():
         run = open_run(folder / RUN)
         done, last = run.store.rounds(), {}
@@ -95,7 +95,7 @@ def _server(folder: Path) -> Status:
             lines.append(f"Round {done} of {run.plan.rounds}{about}.")
             values["left_out"] = missed = _left_out(history)
             for name, rounds in missed.items():
-                last_of = f"{len(rounds)} rounds, the last of them {rounds[-1]}"
+                last_of = f"{count_of(len(rounds), 'round')}, the last of them {rounds[-1]}"
                 many = last_of if len(rounds) > 1 else f"round {rounds[0]}"
                 why = history[rounds[-1] - 1]["left_out"][name]
                 lines.append(f"Site {name} took no part in {many}: it {why}.")
@@ -163,14 +163,17 @@ def _site(folder: Path) -> Status:
     site = open_site(folder)
     runs = sorted(path for path in (folder / RUNS).glob("*") if path.is_dir())
     values: dict[str, Any] = {"cohort": str(site.cohort_path), "patients": len(site.order), "runs": {}}
-    lines = [f"Site with {len(site.order)} patients, cohort {site.cohort_path}."]
+    lines = [f"Site with {count_of(len(site.order), 'patient')}, cohort {site.cohort_path}."]
     for path in runs:
         done = finished_rounds(path, "")
         values["runs"][path.name] = done
         over = "" if (path / ENDED).is_file() else ", has not ended here"
         lines.append(f"Run {path.name}: took part up to round {done}{over}; what its patients keep is in {path}.")
     values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
-    lines.append(f"It takes part in {site.limits.runs} runs at most, each of {site.limits.rounds:,} rounds at most.")
+    lines.append(
+        f"It takes part in at most {count_of(site.limits.runs, 'run')}, each of at most "
+        f"{count_of(site.limits.rounds, 'round')}."
+    )
     if site.most_epsilon is not None:
         values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")

@@ -64,8 +64,13 @@ class Personal(ABC):
 
         Args:
             net: the net's functions.
-            model: the global model; its tensors are shared, never copied or changed.
-            own: the patient's beats.
+            model: the global model, ``extractor.*`` and ``head.*``, float32; its tensors are shared, never copied or
+                changed.
+            own: the patient's beats, one training beat at least.
+
+        Returns:
+            Parts that make logits (B, classes) of a batch, one after the other. What is the global model's own is
+            marked as shared, and so is stored once.
         """
 
 

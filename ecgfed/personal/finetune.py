@@ -99,6 +99,7 @@ class FineTune(Personal):
     title: ClassVar[str] = "global model trained on, stopped early"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Train the whole net on; returns one part ``model`` of the patient's own (see ``Personal.fit``)."""
         return Chain((Part("model", train_on(net, model, own, Stopping(), dict), shared=False),))
 
 
@@ -110,6 +111,7 @@ class Probe(Personal):
     reference: ClassVar[str] = "Kumar et al., ICLR 2022"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Train the head on, then the whole net; returns one part ``model`` of the patient's own (``Personal.fit``)."""
         probed = train_on(net, model, own, Stopping(lr=0.05), head_of)
         if probed is model:  # the head did not get better: nor is there one of its own to go on with
             probed = {**extractor_of(model), **head_of(model)}

@@ -39,6 +39,7 @@ class Gated(Personal):
     title: ClassVar[str] = "own kernel machine near own beats, global model elsewhere"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Fit kernel machine and gate; returns the shared extractor and a part ``gated`` (see ``Personal.fit``)."""
         described = descriptions_of(net, model, own.train)
         params, square = fit_kernel(net, described, own.train.label, own.classes)
         nearest = square.amin(1)

@@ -21,6 +21,7 @@ class Head(Personal):
     title: ClassVar[str] = "frozen features, own linear head"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Fit a linear head; returns the shared extractor and a part ``linear`` (see ``Personal.fit``)."""
         features = features_of(net, model, own.train)
         mean = features.mean(0)
         scale = (features.var(0, correction=0) + FLOOR).rsqrt()

@@ -99,6 +99,7 @@ class Kernel(Personal):
     title: ClassVar[str] = "frozen features and shape, own kernel machine"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Fit the kernel machine; returns the shared extractor and a part ``kernel`` (see ``Personal.fit``)."""
         described = descriptions_of(net, model, own.train)
         params, _ = fit_kernel(net, described, own.train.label, own.classes)
         return Chain((Part("describer", extractor_of(model), shared=True), Part("kernel", params, shared=False)))

@@ -35,6 +35,7 @@ class Masked(Personal):
     title: ClassVar[str] = "global model, masked to the patient's classes"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Return the global model with classes ruled out that the patient has no beat of (see ``Personal.fit``)."""
         return with_bias(model, torch.where(own.known, 0.0, -NEVER))
 
 
@@ -46,6 +47,7 @@ class PriorAdjusted(Personal):
     reference: ClassVar[str] = "Saerens et al. 2002"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Return the global model with its logits moved by the logarithms of the shares (see ``Personal.fit``)."""
         patient, everyone = own.counts.double() + 1.0, own.everyone.double()
         shift = (patient / patient.sum()).log() - everyone.clamp_min(1e-12).log()
         return with_bias(model, torch.where(everyone > 0, shift, torch.zeros_like(shift)))

@@ -26,6 +26,7 @@ class Partway(Personal):
     reference: ClassVar[str] = "Wortsman et al., CVPR 2022"
 
     def fit(self, net: Net, model: Params, own: OwnBeats) -> Chain:
+        """Train the whole net on and go back a part of the way; returns one part ``model`` (see ``Personal.fit``)."""
         alone = OwnBeats(own.train, None, own.everyone, own.seed)
         trained = train_on(net, model, alone, Stopping(LR, STEPS, STEPS), dict)
         with torch.no_grad():

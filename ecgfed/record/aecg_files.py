@@ -19,6 +19,7 @@ from ecgfed.record.checks import MILLIVOLT
 from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
+from ecgfed.text import count_of
 
 #: An hour of twelve leads at 500 Hz, written as text.
 MAX_BYTES = 128 << 20
@@ -37,9 +38,16 @@ def _document(path: Path) -> Element:
     try:
         root = parse(data, frozenset({"digits"}))
     except ValueError as problem:
-        raise RecordError(path, f"cannot be read as XML ({problem})", "an HL7 aECG", "check it") from None
+        raise RecordError(
+            path, f"cannot be read as XML ({problem})", "an HL7 aECG", "check that it is the right file"
+        ) from None
     if root.name != "AnnotatedECG" or root.space not in (SPACE, ""):
-        raise RecordError(path, f"is XML of {root.name!r:.60}", "AnnotatedECG, an HL7 aECG", "check it")
+        raise RecordError(
+            path,
+            f"is XML whose root is {root.name!r:.60}",
+            "AnnotatedECG, as in an HL7 aECG",
+            "check that it is the right file",
+        )
     return root
 
 
@@ -49,7 +57,7 @@ def _number(text: str, path: Path, what: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise RecordError(path, f"{what} {text!r:.60}", "a number", "restore the file from its source")
+        raise RecordError(path, f"{what} {text!r:.60}", "a number", "fetch or export it again")
     return value
 
 
@@ -59,7 +67,7 @@ def _groups(root: Element, path: Path) -> list[Group]:
         if series.first("code", "code") != "REPRESENTATIVE_BEAT":
             groups += [_group(one, path) for one in series.all("component/sequenceSet")]
     if not groups:
-        raise RecordError(path, "holds no series of rhythm", "sequences of leads", "leave the record out")
+        raise RecordError(path, "holds no series of rhythm", "one at least", "leave the record out")
     return groups
 
 
@@ -68,11 +76,16 @@ def _group(sequences: Element, path: Path) -> Group:
     times, channels, lengths = [], [], []
     held = sequences.all("component/sequence")
     if len(held) > MAX_CHANNELS:
-        raise RecordError(path, f"a set of {len(held)} sequences", f"at most {MAX_CHANNELS}", "check it")
+        raise RecordError(
+            path,
+            f"a set of {count_of(len(held), 'sequence')}",
+            f"at most {MAX_CHANNELS}",
+            "check that it is the right file",
+        )
     for sequence in held:
         code, value = sequence.first("code", "code"), next(iter(sequence.all("value")), None)
         if value is None:
-            raise RecordError(path, f"sequence {code!r:.60} has no value", "numbers", "restore it")
+            raise RecordError(path, f"sequence {code!r:.60} has no value", "numbers", "fetch or export it again")
         if code in _TIMES:
             times.append(value)
             continue
@@ -80,14 +93,18 @@ def _group(sequences: Element, path: Path) -> Group:
         channels.append(_channel(code, value, digits, path))
         lengths.append(len(digits))
     if len(times) != 1 or not channels:
-        found = f"a set of {len(times)} sequences of time and {len(channels)} of leads"
-        raise RecordError(path, found, "one of time, and leads", "restore the file from its source")
+        found = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
+        raise RecordError(path, found, "one of time and at least one of a lead", "fetch or export it again")
     if len(set(lengths)) != 1:
-        raise RecordError(path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "restore it")
+        raise RecordError(
+            path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "fetch or export it again"
+        )
     step, unit = times[0].first("increment", "value"), times[0].first("increment", "unit")
-    step_s = _number(step, path, "increment of time") * _SECONDS.get(unit, math.nan)
+    step_s = _number(step, path, "time increment") * _SECONDS.get(unit, math.nan)
     if not step_s > 0 or not math.isfinite(1 / step_s):
-        raise RecordError(path, f"increment of time {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "restore it")
+        raise RecordError(
+            path, f"time increment {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "fetch or export it again"
+        )
     return Group(whole_hz(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
 
 
@@ -100,8 +117,12 @@ def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
             return np.fromstring(text, np.float64, sep=" ") if text.strip() else np.empty(0)
     except (ValueError, DeprecationWarning):
         # a comma may divide two numbers or be a decimal one, and nothing says which
-        action = "write blanks between the numbers, a point in each" if "," in text else "restore it"
-        raise RecordError(path, f"sequence {code!r:.60} holds what is no number", "digits", action) from None
+        action = (
+            "separate the numbers by blanks, and use a decimal point" if "," in text else "fetch or export it again"
+        )
+        raise RecordError(
+            path, f"sequence {code!r:.60} holds what is no number", "numbers between blanks", action
+        ) from None
 
 
 def _channel(code: str, value: Element, digits: NDArray[np.float64], path: Path) -> Channel:
@@ -111,7 +132,9 @@ def _channel(code: str, value: Element, digits: NDArray[np.float64], path: Path)
     zero = _number(value.first("origin", "value") or "0", path, f"origin of {code:.60}")
     if zero and zero_unit != unit:
         if not {unit, zero_unit} <= set(MILLIVOLT):
-            raise RecordError(path, f"origin of {code:.60} in {zero_unit!r:.20}", f"{unit!r:.20}", "restore it")
+            raise RecordError(
+                path, f"origin of {code:.60} in {zero_unit!r:.20}", f"{unit!r:.20}", "fetch or export it again"
+            )
         zero *= MILLIVOLT[zero_unit] / MILLIVOLT[unit]
     return Channel(lead_of(code), unit, lambda: zero + scale * digits)
 

@@ -13,6 +13,7 @@ from ecgfed.record.tables import MAX_COLUMNS, as_number, read_text
 
 #: Every symbol of annot(5) that is no beat: rhythm, noise, flutter, waves, notes.
 OTHER_SYMBOLS = frozenset("~|+\"!*Ds=pt@()^u[]x'`")
+_RIGHT_FILE = "check that it is the right file"
 SAMPLE_COLUMNS, TIME_COLUMNS = ("sample", "sample #", "sample number"), ("time_s", "time (s)", "seconds", "time")
 SYMBOL_COLUMNS, NOTE_COLUMNS = ("symbol", "type", "annotation"), ("note", "aux", "aux_note")
 
@@ -57,10 +58,11 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     try:
         names = next(reader, [])
         if len(names) > MAX_COLUMNS:
-            raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "columns of marks")
+            raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "columns of marks", _RIGHT_FILE)
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as problem:
-        raise RecordError(path, f"line {reader.line_num} cannot be read ({problem})", "columns of marks") from problem
+        found = f"line {reader.line_num} cannot be read ({problem})"
+        raise RecordError(path, found, "columns of marks", _RIGHT_FILE) from problem
     at, time = _column(names, SAMPLE_COLUMNS), _column(names, TIME_COLUMNS)
     of, note = _column(names, SYMBOL_COLUMNS), _column(names, NOTE_COLUMNS)
     if (at is None and time is None) or of is None:
@@ -68,14 +70,17 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
         raise RecordError(path, found, "sample or time_s, and symbol", "name the columns in its first line")
     short = next((line for line, row in rows if len(row) != len(names)), None)
     if short is not None:
-        raise RecordError(path, f"line {short} has another number of columns", f"{len(names)}, as its first line")
+        expected = f"{len(names)}, as in its first line"
+        raise RecordError(path, f"line {short} has another number of columns", expected, "correct that line")
     decimal = "." if delimiter == "," else ","
     where = [_sample(row, at, time, fs_hz, decimal) for _, row in rows]
     for (line, row), sample in zip(rows, where, strict=True):
         if sample is None:
-            raise RecordError(path, f"line {line} has no whole sample number or time", "one mark a line")
+            found = f"line {line} has no valid sample number or time"
+            raise RecordError(path, found, "one mark in each line", "correct or delete that line")
         if row[of].strip() not in BEAT_SYMBOLS | OTHER_SYMBOLS:
-            raise RecordError(path, f"line {line} has symbol {row[of]!r}", "a WFDB symbol such as N, V, A or +")
+            found = f"line {line} has symbol {row[of]!r}"
+            raise RecordError(path, found, "a WFDB symbol such as N, V, A or +", "correct that line")
     notes = [row[note].strip() for _, row in rows] if note is not None else [""]
     return make_annotation(where, [row[of].strip() for _, row in rows], notes, path, samples)
 

@@ -50,8 +50,8 @@ def check_millivolt(signal_mv: NDArray[np.generic], where: object) -> None:
         raise RecordError(
             where,
             f"values of type {signal_mv.dtype}",
-            "millivolt in floating point",
-            "turn the amplifier's steps into millivolt first: (steps - zero) / gain",
+            "millivolts in floating point",
+            "convert the amplifier's steps to millivolts first: (steps - zero) / gain",
         )
 
 
@@ -95,7 +95,7 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
                 path, f"half of lead {lead} is more than {spread:.3g} mV from its median", "millivolts", "check --units"
             )
         if len(held) >= _FEW and np.ptp(held) >= STEPS_MV and (held == np.rint(held)).all():
-            found = f"lead {lead} is of whole numbers from {held.min():g} to {held.max():g}"
+            found = f"lead {lead} holds whole numbers from {held.min():g} to {held.max():g}"
             action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
             raise RecordError(path, found, "millivolts", action)
 

@@ -12,6 +12,7 @@ from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, chec
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import ReadOptions, Recording
 from ecgfed.record.tables import Table, clock_s, read_table
+from ecgfed.text import count_of
 
 #: Names of a column of times, without their unit; of one that only counts samples.
 _TIME = {"time", "t", "times", "elapsed time", "seconds", "second", "sec", "s"}
@@ -65,7 +66,8 @@ def _bare(unit: str) -> str:
 def _columns(table: Table, how: ReadOptions) -> list[_Column]:
     """Return what each column is, from the header or ``--columns``; raises RecordError where neither says."""
     if how.columns and len(how.columns) != table.columns:
-        raise RecordError(table.path, f"{table.columns} columns", f"{len(how.columns)}, as --columns names")
+        expected = f"{len(how.columns)}, as --columns names"
+        raise RecordError(table.path, f"has {count_of(table.columns, 'column')}", expected, "correct --columns")
     if not table.header and not how.columns:
         raise RecordError(
             table.path, "has no line with the columns' names", action="name them in order with --columns time,MLII"
@@ -92,7 +94,8 @@ def _time_s(table: Table, column: _Column) -> NDArray[np.float64]:
     times = [clock_s(cell) for cell in table.text(column.number)]
     for line, at in zip(table.lines, times, strict=True):
         if at is None:
-            raise RecordError(table.path, f"line {line} of column {column.name} is no clock time", "mm:ss.mmm")
+            found = f"line {line} of column {column.name} is no clock time"
+            raise RecordError(table.path, found, "mm:ss.mmm", "correct that line")
     return np.array(times, dtype=np.float64)
 
 
@@ -104,9 +107,10 @@ def _fs_of_times(table: Table, times_s: NDArray[np.float64]) -> float:
     """
     bad = ~np.isfinite(times_s)
     if bad.any():
-        raise RecordError(table.path, f"line {table.lines[int(np.argmax(bad))]} has no time", "a time for each sample")
+        found = f"line {table.lines[int(np.argmax(bad))]} has no time"
+        raise RecordError(table.path, found, "a time for each sample", "correct or delete that line")
     if len(times_s) < 2 or not times_s[-1] > times_s[0]:
-        raise RecordError(table.path, "times that do not rise", "two samples at least, in order of time")
+        raise RecordError(table.path, "its times do not rise", "at least two samples, in order of time", "sort it")
     grid = np.arange(len(times_s))
     fs_hz = (len(times_s) - 1) / float(times_s[-1] - times_s[0])
 
@@ -157,13 +161,13 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", "correct --fs")
         return how.fs_hz
     if len(times) > 1:
-        raise RecordError(table.path, f"has {len(times)} columns of times", "one", "name the columns with --columns")
+        raise RecordError(
+            table.path, f"has {count_of(len(times), 'column')} of times", "one", "name the columns with --columns"
+        )
     fs_hz = _fs_of_times(table, _time_s(table, times[0]))
     check_fs(fs_hz, table.path, f"{fs_hz:.6g}", f"check the unit of column {times[0].name}")
     if how.fs_hz is not None and abs(how.fs_hz / fs_hz - 1) > 0.01:
-        raise RecordError(
-            table.path, f"its times step at {fs_hz:.6g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out"
-        )
+        raise RecordError(table.path, f"its times say {fs_hz:.6g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
     return fs_hz
 
 
@@ -177,11 +181,12 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
             )
         return stated
     if column.unit not in MILLIVOLT:
-        raise RecordError(path, f"lead {column.name} is in {column.unit!r}", "one of mV, uV, µV, V, nV")
+        found = f"lead {column.name} is in {column.unit!r}"
+        raise RecordError(path, found, "one of mV, uV, µV, V, nV", "correct the column's name")
     own = Scale(MILLIVOLT[column.unit])
     if stated is not None and stated != own:
         raise RecordError(
-            path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave it out"
+            path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave --units out"
         )
     return own
 

@@ -28,6 +28,7 @@ from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
+from ecgfed.text import count_of
 
 #: Two days of three leads at 1000 Hz; deflated, samples shrink to a quarter at best.
 MAX_BYTES, FREE_BYTES, MAX_TIMES = 2 << 30, 16 << 20, 20
@@ -69,7 +70,9 @@ def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
         if size > MAX_BYTES:
             raise RecordError(path, f"has {size:,} bytes", f"at most {MAX_BYTES:,}", "cut it into parts")
         if stream.read(132)[128:] != b"DICM":
-            raise RecordError(path, "is not DICOM", "a file that has DICM at byte 129", "check it")
+            raise RecordError(
+                path, "is not DICOM", "a file that has DICM at byte 129", "check that it is the right file"
+            )
         require("pydicom", "reading a DICOM file")
         try:
             with warnings.catch_warnings():
@@ -80,7 +83,7 @@ def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
             raise
         except Exception as problem:  # pydicom raises what it comes upon, RecursionError among it
             found = f"cannot be read as DICOM ({type(problem).__name__}: {problem!s:.160})"
-            raise RecordError(path, found, "DICOM", "fetch it again") from problem
+            raise RecordError(path, found, "DICOM", "fetch or copy it again") from problem
 
 
 @contextlib.contextmanager
@@ -125,8 +128,8 @@ def _inflated(deflated: bytes, path: Path) -> bytes:
     machine = zlib.decompressobj(-zlib.MAX_WBITS)
     plain = machine.decompress(deflated, most)
     if machine.unconsumed_tail or not machine.eof:
-        found = f"{len(deflated):,} deflated bytes that become more than {most:,}, or are cut short"
-        raise RecordError(path, found, "no more", "write it again without deflating it")
+        found = f"{len(deflated):,} deflated bytes that inflate to more than {most:,}, or are cut short"
+        raise RecordError(path, found, action="write it again without deflating it")
     return plain
 
 
@@ -135,12 +138,20 @@ def _groups(read: Any, path: Path) -> list[Group]:
     kind = str(read.get("SOPClassUID", ""))
     if kind not in _CLASSES:
         raise RecordError(
-            path, f"is DICOM of class {kind!r:.80}", f"an ECG: {', '.join(_CLASSES.values())}", "check it"
+            path,
+            f"is DICOM of class {kind!r:.80}",
+            f"an ECG: {', '.join(_CLASSES.values())}",
+            "check that it is the right file",
         )
     groups = list(read.get("WaveformSequence", ()))
     original = [group for group in groups if str(group.get("WaveformOriginality", "ORIGINAL")) != "DERIVED"]
     if not original:
-        raise RecordError(path, f"holds {len(groups)} waveforms, none as recorded", "one at least", "leave it out")
+        raise RecordError(
+            path,
+            f"holds {count_of(len(groups), 'waveform')}, none as it was recorded",
+            "one at least",
+            "leave the record out",
+        )
     return [_group(group, path) for group in original]
 
 
@@ -148,20 +159,34 @@ def _group(group: Any, path: Path) -> Group:
     channels, samples = int(group.NumberOfWaveformChannels), int(group.NumberOfWaveformSamples)
     kind = (int(group.WaveformBitsAllocated), str(group.WaveformSampleInterpretation))
     if kind not in _TYPES:
-        raise RecordError(path, f"samples of {kind[0]} bits, {kind[1]!r:.20}", "8, 16 or 32 bits, whole", "convert it")
+        raise RecordError(
+            path,
+            f"samples of {kind[0]} bits, {kind[1]!r:.20}",
+            "whole numbers of 8, 16 or 32 bits",
+            "convert it with a DICOM tool",
+        )
     if not (1 <= channels <= MAX_CHANNELS and 1 <= samples <= MAX_SAMPLES):
-        raise RecordError(path, f"claims {samples} samples of {channels} channels", "at least one", "check it")
+        raise RecordError(
+            path,
+            f"claims {count_of(samples, 'sample')} of {count_of(channels, 'channel')}",
+            "at least one",
+            "check that it is the right file",
+        )
     form, data = np.dtype(_TYPES[kind]), group.WaveformData
     size = channels * samples * form.itemsize
     if not isinstance(data, bytes) or len(data) not in (size, size + size % 2):
         found = f"{len(data) if isinstance(data, bytes) else 0} bytes of samples"
-        raise RecordError(path, found, f"{size} for {samples} of {channels} channels", "fetch or copy it again")
+        raise RecordError(
+            path, found, f"{size} for {samples} of {count_of(channels, 'channel')}", "fetch or copy it again"
+        )
     defined = list(group.ChannelDefinitionSequence)
     if len(defined) != channels:
-        raise RecordError(path, f"defines {len(defined)} channels", f"{channels}", "restore it")
+        raise RecordError(
+            path, f"defines {count_of(len(defined), 'channel')}", f"{channels}", "fetch or export it again"
+        )
     fs_hz = float(group.SamplingFrequency)
     if not (math.isfinite(fs_hz) and fs_hz > 0):
-        raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "restore it")
+        raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "fetch or export it again")
     frames = np.frombuffer(data, form, channels * samples).reshape(samples, channels)
     gap = _padding(group.get("WaveformPaddingValue"), form, path)
     made = tuple(_channel(one, frames[:, row], gap, fs_hz, path) for row, one in enumerate(defined))
@@ -181,7 +206,7 @@ def _padding(value: Any, form: np.dtype[Any], path: Path) -> Any:
             return None  # no sample can be it
         value = (value % (1 << bits)).to_bytes(form.itemsize, "little")
     if not isinstance(value, bytes):
-        raise RecordError(path, f"has the padding {str(value)!r:.40}", "one number", "restore it")
+        raise RecordError(path, f"has the padding value {str(value)!r:.40}", "one number", "fetch or export it again")
     return np.frombuffer(value, form, 1)[0]
 
 
@@ -190,13 +215,20 @@ def _channel(defined: Any, steps: NDArray[Any], gap: Any, fs_hz: float, path: Pa
     name = _name(defined)
     skew = abs(float(defined.get("ChannelSampleSkew") or 0)) + abs(float(defined.get("ChannelTimeSkew") or 0)) * fs_hz
     if not skew < 1:
-        raise RecordError(path, f"lead {name} lies {skew:.3g} samples beside the others", "less than one", "convert it")
+        raise RecordError(
+            path,
+            f"lead {name} is {skew:.3g} samples out of step with the others",
+            "less than one",
+            "export it with its leads in step",
+        )
     unit, sensitivity = _unit(defined), defined.get("ChannelSensitivity")
     factor = float(1 if sensitivity is None else sensitivity)
     factor *= float(defined.get("ChannelSensitivityCorrectionFactor") or 1)
     zero = float(defined.get("ChannelBaseline") or 0)
     if not (math.isfinite(factor) and math.isfinite(zero)) or factor == 0:
-        raise RecordError(path, f"lead {name} has sensitivity {factor} and baseline {zero}", "numbers", "restore it")
+        raise RecordError(
+            path, f"lead {name} has sensitivity {factor} and baseline {zero}", "numbers", "fetch or export it again"
+        )
 
     def signal() -> NDArray[np.float64]:
         values: NDArray[np.float64] = steps.astype(np.float64) * factor + zero

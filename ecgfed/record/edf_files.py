@@ -25,11 +25,14 @@ from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
+from ecgfed.text import count_of
 
 #: The label of a channel of annotations.
 ANNOTATIONS = "EDF Annotations"
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)
+#: What to do about a file that is not whole, and about a header that cannot be right.
+_FETCH, _RESTORE = "fetch or copy it again", "restore the header from its source"
 _ONSET = re.compile(rb"([+-]\d{1,15}(?:\.\d{0,15})?)[\x14\x15]")
 
 
@@ -76,7 +79,7 @@ def _number(raw: bytes, path: Path, field: str, low: float) -> float:
     except ValueError:
         value = math.nan
     if not low <= value < math.inf:
-        raise RecordError(path, f"{field} {text!r}", "a number that makes sense", "restore the file from its source")
+        raise RecordError(path, f"{field} {text!r}", "a valid number", _RESTORE)
     return value
 
 
@@ -93,11 +96,11 @@ def _layout(path: Path) -> _Layout:
         header_bytes = int(_number(main[184:192], path, "size of the header", 256))
         if header_bytes != 256 * (channels + 1):
             raise RecordError(
-                path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals"
+                path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals", _RESTORE
             )
         rest = stream.read(256 * channels)
     if len(rest) < 256 * channels:
-        raise RecordError(path, "is cut short inside its header", f"{header_bytes} bytes", "fetch or copy it again")
+        raise RecordError(path, "is cut short inside its header", f"{header_bytes} bytes", _FETCH)
     labels = tuple(_text(rest[16 * i : 16 * i + 16]) for i in range(channels))
     at = 216 * channels  # samples a data record: behind labels, transducers, units, four ranges and filters
     samples = tuple(
@@ -106,18 +109,17 @@ def _layout(path: Path) -> _Layout:
     )
     if _text(main[236:244]) == "-1":
         raise RecordError(
-            path, "was never closed (-1 data records)", "their number", "close it with the recorder's tool"
+            path, "was never closed (-1 data records)", "their number", "finish it with the recorder's own software"
         )
     records = int(_number(main[236:244], path, "number of data records", 0))
     if not records:
         raise RecordError(path, "holds no samples", action="leave the record out")
     whole, left = divmod(size - header_bytes, 2 * sum(samples))
     if whole < records:
-        raise RecordError(path, f"is cut short at {whole} of {records} data records", action="fetch or copy it again")
+        raise RecordError(path, f"is cut short at {whole} of {count_of(records, 'data record')}", action=_FETCH)
     if (whole, left) != (records, 0):
-        raise RecordError(
-            path, f"holds {whole} data records and {left} bytes", f"{records} as its header says", "restore the header"
-        )
+        found = f"holds {count_of(whole, 'data record')} and {left} bytes"
+        raise RecordError(path, found, f"{records} as its header says", _RESTORE)
     duration_s = _number(main[244:252], path, "length of a data record", 0)
     gaps = _text(main[192:236]).startswith("EDF+D")
     return _Layout(header_bytes, records, duration_s, labels, samples, gaps)
@@ -137,7 +139,7 @@ def _onsets_s(path: Path, layout: _Layout) -> NDArray[np.float64]:
     The first annotation of a data record's first annotation channel is empty and says it; edfio reads past it.
     """
     if ANNOTATIONS not in layout.labels:
-        raise RecordError(path, "is EDF+D without an annotation channel", "the times of its data records")
+        raise RecordError(path, "is EDF+D without an annotation channel", "the times of its data records", _FETCH)
     channel = layout.labels.index(ANNOTATIONS)
     data = np.memmap(path, np.uint8, "r", offset=layout.header_bytes).reshape(layout.records, -1)
     first = 2 * sum(layout.samples[:channel])
@@ -145,7 +147,7 @@ def _onsets_s(path: Path, layout: _Layout) -> NDArray[np.float64]:
     for number, record in enumerate(data[:, first : first + 2 * layout.samples[channel]]):
         match = _ONSET.match(record[:40].tobytes())
         if match is None:
-            raise RecordError(path, f"data record {number + 1} does not say when it begins", "EDF+ time-keeping")
+            raise RecordError(path, f"data record {number + 1} does not say when it begins", "its time", _FETCH)
         onsets[number] = float(match[1])
     after_first: NDArray[np.float64] = onsets - onsets[0]
     return after_first
@@ -167,7 +169,7 @@ def _starts(path: Path, layout: _Layout, fs_hz: float, samples: int) -> NDArray[
     end = 0
     for number, start in enumerate(starts):
         if start < end - 1:
-            raise RecordError(path, f"data record {number + 1} begins before the one ahead of it ends", "order of time")
+            raise RecordError(path, f"data record {number + 1} begins before the last one ends", "an order", _FETCH)
         starts[number] = end if abs(start - end) <= 1 else start
         end = int(starts[number]) + samples
     return starts
@@ -209,7 +211,8 @@ def _per_mv(signal: Any, path: Path, how: ReadOptions) -> float:
     unit, name = _unit(signal), signal.label
     (low, high), (least, most) = signal.digital_range, signal.physical_range
     if not (low < high and math.isfinite(most - least) and least != most):
-        raise RecordError(path, f"lead {name} maps {low}..{high} to {least:g}..{most:g}", "two ranges", "restore it")
+        found = f"lead {name} maps {low}..{high} to {least:g}..{most:g}"
+        raise RecordError(path, found, "two ranges, neither of them empty", _RESTORE)
     if unit in MILLIVOLT:
         return MILLIVOLT[unit]
     if not unit and how.units in MILLIVOLT:
@@ -268,7 +271,7 @@ def open_edf(
     if all(label == ANNOTATIONS for label in layout.labels):
         raise RecordError(path, "holds annotations only", "at least one lead", "leave the record out")
     if not layout.duration_s:
-        raise RecordError(path, "data records of 0 s", "their length", "restore the header")
+        raise RecordError(path, "data records of 0 s", "their length", _RESTORE)
     require("edfio", "reading an EDF file")
     with _edfio_errors(path):
         edf = _open(path)
@@ -286,9 +289,8 @@ def _edfio_errors(path: Path) -> Iterator[None]:
     except RecordError:
         raise
     except Exception as problem:
-        raise RecordError(
-            path, f"cannot be read as EDF ({type(problem).__name__}: {problem})", "EDF or EDF+", "fetch it again"
-        ) from problem
+        found = f"cannot be read as EDF ({type(problem).__name__}: {problem})"
+        raise RecordError(path, found, "EDF or EDF+", _FETCH) from problem
 
 
 def read_edf(
@@ -369,9 +371,8 @@ def _annotations(path: Path) -> list[Any]:
     try:
         return list(_open(path).annotations)
     except Exception as problem:  # what edfio and Python's decoders raise
-        raise RecordError(
-            path, f"its annotations cannot be read ({type(problem).__name__}: {problem})", "EDF+ annotations"
-        ) from problem
+        found = f"its annotations cannot be read ({type(problem).__name__}: {problem})"
+        raise RecordError(path, found, "EDF+ annotations", _FETCH) from problem
 
 
 def has_edf_annotations(path: Path) -> bool:

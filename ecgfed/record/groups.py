@@ -18,6 +18,7 @@ from ecgfed.errors import RecordError
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, check_size
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import Recording
+from ecgfed.text import count_of
 
 #: More channels than any recorder of ECGs has.
 MAX_CHANNELS = 256
@@ -157,7 +158,8 @@ def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64
     with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
         values = channel.read()
     if values.shape != (samples,):
-        raise RecordError(path, f"lead {channel.name} holds {len(values)} samples", f"{samples} as the others hold")
+        found = f"lead {channel.name} holds {count_of(len(values), 'sample')}"
+        raise RecordError(path, found, f"{samples}, as the others hold", "fetch or export it again")
     values *= MILLIVOLT[channel.unit]
     return values
 

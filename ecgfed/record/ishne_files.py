@@ -21,6 +21,7 @@ from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said
 from ecgfed.record.recording import Recording
+from ecgfed.text import count_of
 
 MAGIC = b"ISHNE1.0"
 _FIXED = 522
@@ -58,22 +59,29 @@ def _header(path: Path) -> _Header:
             size = os.fstat(stream.fileno()).st_size
             fixed = stream.read(_FIXED)
             if len(fixed) < _FIXED or not fixed.startswith(MAGIC):
-                raise RecordError(path, "is not ISHNE 1.0", f"a file that begins with {MAGIC.decode()}", "check it")
+                raise RecordError(
+                    path,
+                    "is not ISHNE 1.0",
+                    f"a file that begins with {MAGIC.decode()}",
+                    "check that it is the right file",
+                )
             text_bytes, samples, text_at, start = struct.unpack_from("<4i", fixed, 10)
             if not 0 <= text_bytes <= min(_MAX_TEXT, size - _FIXED) or start != _FIXED + text_bytes:
-                found = f"a text of {text_bytes} bytes and samples at byte {start}"
-                raise RecordError(path, found, "a text of its size, and the samples behind it", "fetch it again")
+                found = f"says that its text has {text_bytes} bytes and its samples begin at byte {start}"
+                raise RecordError(
+                    path, found, "a text within the file, and the samples right behind it", "fetch or copy it again"
+                )
             if text_bytes and text_at != _FIXED:
-                raise RecordError(path, f"its text lies at byte {text_at}", f"byte {_FIXED}", "fetch it again")
+                raise RecordError(path, f"its text lies at byte {text_at}", f"byte {_FIXED}", "fetch or copy it again")
             text = stream.read(text_bytes)
     except FileNotFoundError:
         raise RecordError(path, "does not exist", "an ISHNE file", "check the path") from None
     _check_crc(fixed, text, path)
     leads, fs_hz = _shorts(fixed, 156)[0], float(_shorts(fixed, 272)[0])
     if fs_hz <= 0:
-        raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", "restore the file from its source")
+        raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", "fetch or export it again")
     if not 1 <= leads <= 12:
-        raise RecordError(path, f"{leads} leads", "1 to 12", "restore the file from its source")
+        raise RecordError(path, count_of(leads, "lead"), "1 to 12", "fetch or export it again")
     return _Header(
         fs_hz,
         _names(_shorts(fixed, 158, leads), path),
@@ -99,7 +107,8 @@ def _swapped(number: int) -> int:
 def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
     if _ABSENT in codes:
         place = codes.index(_ABSENT) + 1
-        raise RecordError(path, f"lead {place} of {len(codes)} is marked as absent", "leads that are there")
+        found = f"lead {place} of {len(codes)} is marked as absent"
+        raise RecordError(path, found, "leads that were recorded", "leave the record out")
     known = [_LEADS[code] if 0 <= code < len(_LEADS) else "" for code in codes]
     return tuple(name or f"channel {number}" for number, name in enumerate(known, 1))
 
@@ -107,7 +116,9 @@ def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
 def _resolutions(steps_nv: tuple[int, ...], path: Path) -> tuple[int, ...]:
     for number, step in enumerate(steps_nv, 1):
         if step <= 0:
-            raise RecordError(path, f"lead {number} has a step of {step} nV", "a size", "restore the header")
+            raise RecordError(
+                path, f"lead {number} has a step of {step} nV", "a step above 0", "fetch or export it again"
+            )
     return steps_nv
 
 
@@ -116,7 +127,7 @@ def _samples(claimed: int, size: int, leads: int, path: Path) -> int:
     frames, left = divmod(size, 2 * leads)
     if left == 0 and frames <= MAX_SAMPLES and claimed in (frames, frames * leads):
         return frames
-    found = f"holds {frames} samples of {leads} leads" + (f" and {left} bytes" if left else "")
+    found = f"holds {count_of(frames, 'sample')} of {count_of(leads, 'lead')}" + (f" and {left} bytes" if left else "")
     raise RecordError(path, found, f"{claimed} as its header says", "fetch or copy it again")
 
 
@@ -156,7 +167,7 @@ def read_ishne(path: Path, wanted: Wanted) -> Recording:
         stream.seek(header.start)
         raw = stream.read(2 * leads * header.samples)
     if len(raw) != 2 * leads * header.samples:
-        raise RecordError(path, "ends early", f"{header.samples} samples a lead", "fetch or copy it again")
+        raise RecordError(path, "ends early", f"{count_of(header.samples, 'sample')} a lead", "fetch or copy it again")
     frames = np.frombuffer(raw, "<i2").reshape(header.samples, leads)
 
     def signal(lead: int) -> NDArray[np.float64]:

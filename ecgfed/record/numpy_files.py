@@ -26,6 +26,7 @@ from ecgfed.record.checks import (
 )
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
+from ecgfed.text import count_of
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.
 MAX_LEADS = 64
@@ -63,7 +64,7 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
         start = stream.tell()
     except Exception as problem:  # numpy raises ValueError for most, and what Python's parser raises
         raise RecordError(
-            where, f"is not an array of numpy ({problem!s:.160})", "a .npy array", "write it again"
+            where, f"is not a NumPy array ({problem!s:.160})", "a .npy array", "write it again"
         ) from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
@@ -101,7 +102,7 @@ def _read_array(stream: BinaryIO, size: int, where: str, limit: int) -> NDArray[
 def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
     """Turn an array so that it is (leads, samples): the longer axis is time; raises RecordError."""
     if array.dtype.kind not in "fiu":
-        raise RecordError(where, f"holds {array.dtype}", "real numbers")
+        raise RecordError(where, f"holds {array.dtype}", "real numbers", "save it with a numeric dtype")
     if array.ndim == 1:
         array = array[None, :]
     if array.ndim != 2:
@@ -136,16 +137,16 @@ def _read_npz(path: Path) -> _Held:
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
                 if len(held) == 2 * MAX_LEADS:
-                    raise RecordError(path, f"holds {len(archive.infolist())} arrays", f"at most {2 * MAX_LEADS}")
+                    found = f"holds {len(archive.infolist())} arrays"
+                    raise RecordError(path, found, f"at most {2 * MAX_LEADS}", "check that it is the right file")
                 with archive.open(entry) as stream:
                     held[name] = _read_array(stream, entry.file_size, f"{path}: {name}", left)  # type: ignore[arg-type]
                 left -= max(held[name].size, held[name].nbytes // 8)
     except RecordError:
         raise
     except Exception as problem:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others
-        raise RecordError(
-            path, f"cannot be read as .npz ({type(problem).__name__}: {problem})", "arrays saved by numpy.savez"
-        ) from problem
+        found = f"cannot be read as .npz ({type(problem).__name__}: {problem})"
+        raise RecordError(path, found, "arrays saved by numpy.savez", "copy or write it again") from problem
     fs = _scalar(held["fs"], f"{path}: fs") if "fs" in held else None
     if fs is not None and held["fs"].dtype.kind not in "fiu":
         raise RecordError(f"{path}: fs", f"is {str(fs)!r}", "a number in Hz")
@@ -208,15 +209,18 @@ def _asked_for(
     names = how.columns or held.leads
     if not names:
         raise RecordError(
-            path, f"does not name its {len(held.signals)} leads", action="name them in order with --columns MLII,V1"
+            path,
+            f"does not name its {count_of(len(held.signals), 'lead')}",
+            action="name them in order with --columns MLII,V1",
         )
     if len(names) != len(held.signals):
         said = "as --columns names" if how.columns else "as it names"
-        raise RecordError(path, f"holds {len(held.signals)} leads", f"{len(names)}, {said}")
+        action = "correct --columns" if how.columns else "name them in order with --columns MLII,V1"
+        raise RecordError(path, f"holds {count_of(len(held.signals), 'lead')}", f"{len(names)}, {said}", action)
     fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
-        raise RecordError(path, "has no lead with a name", "one in --columns")
+        raise RecordError(path, "has no lead with a name", action="name one with --columns MLII,V1")
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]
@@ -345,7 +349,7 @@ def read_numpy(
             that says names, units or sampling frequency, a missing lead.
     """
     if not path.is_file():
-        raise RecordError(path, "does not exist", "an array of numpy", "check the path")
+        raise RecordError(path, "does not exist", "a NumPy array", "check the path")
     held = _read_npz(path) if path.suffix.casefold() == ".npz" else _read_npy(path)
     asked = _asked_for(held, path, leads, every_lead=every_lead, others=others, how=how)
     scale = asked.scale

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: How the comments of a recording begin that nobody's heart made (``prepare demo``).
 MADE_UP = "synthetic, made by ecgfed"
@@ -219,7 +219,7 @@ class Annotation:
     subtype: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
-        return f"Annotation({len(self.sample):,} marks, {len(self.beats().sample):,} of them beats)"
+        return f"Annotation({count_of(len(self.sample), 'mark')}, {len(self.beats().sample):,} of them beats)"
 
     @property
     def subtypes(self) -> NDArray[np.int64]:

@@ -22,6 +22,7 @@ from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of,
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.record.scp_huffman import Code, decode, table_of
+from ecgfed.text import count_of
 
 #: A section of signals holds at most 65,535 bytes for each of at most 255 leads.
 MAX_BYTES = 64 << 20
@@ -45,7 +46,9 @@ def _sections(path: Path) -> dict[int, bytes]:
     """Return the bodies of the sections by their number, their sizes and checksums held; raises RecordError."""
     data = read_bounded(path, MAX_BYTES, RecordError)
     if len(data) < 6 + _HEADER or data[8:10] != b"\0\0":
-        raise RecordError(path, "is not SCP-ECG", "a record that begins with section 0", "check it")
+        raise RecordError(
+            path, "is not SCP-ECG", "a record that begins with section 0", "check that it is the right file"
+        )
     held, size = struct.unpack_from("<HI", data)
     if size != len(data):
         raise RecordError(path, f"has {len(data)} bytes", f"{size} as it says itself", "fetch or copy it again")
@@ -57,7 +60,7 @@ def _sections(path: Path) -> dict[int, bytes]:
         number, length, index = struct.unpack_from("<HII", pointers, at)
         if number and length and number < 1024:
             if number in found:
-                raise RecordError(path, f"section {number} is there twice", "one", "restore it")
+                raise RecordError(path, f"section {number} is there twice", "one", "fetch or export it again")
             found[number] = _section(data, number, index - 1, length, path)
     return found
 
@@ -73,7 +76,7 @@ def _section(data: bytes, number: int, start: int, length: int, path: Path) -> b
     held, own, size = struct.unpack_from("<HHI", whole)
     if (own, size) != (number, length):
         found = f"section {own} of {size} bytes"
-        raise RecordError(path, found, f"section {number} of {length}, as section 0 says", "restore it")
+        raise RecordError(path, found, f"section {number} of {length}, as section 0 says", "fetch or export it again")
     if held != binascii.crc_hqx(whole[2:], 0xFFFF):
         raise RecordError(path, f"the checksum of section {number} disagrees", "its CRC", "fetch or copy it again")
     return whole[_HEADER:]
@@ -83,7 +86,12 @@ def _leads(body: bytes, path: Path) -> list[_Lead]:
     """Read section 3: which leads there are and from which sample to which; raises RecordError."""
     if len(body) < 2 or not body[0] or len(body) < 2 + 9 * body[0]:
         count = body[0] if body else 0
-        raise RecordError(path, f"section 3 of {len(body)} bytes for {count} leads", "9 bytes for each", "restore it")
+        raise RecordError(
+            path,
+            f"section 3 of {len(body)} bytes for {count_of(count, 'lead')}",
+            "9 bytes for each",
+            "fetch or export it again",
+        )
     if body[1] & 1:
         found = "the mean beat was taken out of its signal (reference beat subtraction)"
         raise RecordError(path, found, "a signal as it was recorded", "export it without compression of beats")
@@ -91,7 +99,12 @@ def _leads(body: bytes, path: Path) -> list[_Lead]:
     for at in range(2, 2 + 9 * body[0], 9):
         first, last, code = struct.unpack_from("<IIB", body, at)
         if not 1 <= first <= last or last - first >= MAX_SAMPLES:
-            raise RecordError(path, f"a lead from sample {first} to {last}", "a range", "restore it")
+            raise RecordError(
+                path,
+                f"has a lead from sample {first} to {last}",
+                "an end after its beginning",
+                "fetch or export it again",
+            )
         leads.append(_Lead(SCP_LEADS.get(code, f"lead code {code}"), first, last - first + 1))
     return leads
 
@@ -104,14 +117,19 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
     leads, body = _leads(sections[3], path), sections[6]
     data_at = 6 + 2 * len(leads)
     if len(body) < data_at:
-        raise RecordError(path, f"section 6 of {len(body)} bytes for {len(leads)} leads", "their sizes", "restore it")
+        raise RecordError(
+            path,
+            f"section 6 of {len(body)} bytes for {count_of(len(leads), 'lead')}",
+            "the size of each",
+            "fetch or export it again",
+        )
     step_nv, step_us, differences, bimodal = struct.unpack_from("<HHBB", body)
     if bimodal:
         found = "its signal was sampled more coarsely between the beats (bimodal compression)"
         raise RecordError(path, found, "a signal as it was recorded", "export it without bimodal compression")
     if not step_nv or not step_us or differences > 2:
         found = f"a step of {step_nv} nV, {step_us} us a sample, differences of order {differences}"
-        raise RecordError(path, found, "a size, a time, and 0 to 2", "restore it")
+        raise RecordError(path, found, "a step and a time above 0, and order 0 to 2", "fetch or export it again")
     sizes = struct.unpack_from(f"<{len(leads)}H", body, 6)
     if data_at + sum(sizes) > len(body):
         found = f"section 6 claims {sum(sizes)} bytes of signals"
@@ -151,14 +169,16 @@ class _Part(NamedTuple):
         if self.codes is None:
             if len(self.data) not in (2 * samples, 2 * samples + 1):
                 found = f"lead {self.lead.name} of {len(self.data)} bytes"
-                raise RecordError(self.path, found, f"{2 * samples} for {samples} samples", "fetch or copy it again")
+                raise RecordError(
+                    self.path, found, f"{2 * samples} for {count_of(samples, 'sample')}", "fetch or copy it again"
+                )
             values = np.frombuffer(self.data, "<i2", samples).astype(np.int64)
         else:
             try:
                 values = decode(self.data, samples, self.codes)
             except ValueError as problem:
                 raise RecordError(
-                    self.path, f"lead {self.lead.name}: {problem}", "its signal", "fetch it again"
+                    self.path, f"lead {self.lead.name}: {problem}", "its signal", "fetch or copy it again"
                 ) from None
         return summed(values, self.differences).astype(np.float64) * self.step_nv
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
+from ecgfed.text import count_of
 
 #: What stands for a value that was not recorded.
 GAPS = ("", "nan", "NaN", "NAN", "NA", "N/A", "n/a", "null", "-", "--")
@@ -186,17 +187,19 @@ def read_table(path: Path) -> Table:
             rows.append(line.replace('"', "").replace("'", ""))
             lines.append(number)
     if not rows:
-        raise RecordError(path, "is empty", "a table of numbers", "leave it out")
+        raise RecordError(path, "is empty", "a table of numbers", "leave the record out")
     separator = _separator(rows)
     width = len(rows[0].split(separator, MAX_COLUMNS))
     if width > MAX_COLUMNS:
-        raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "turn the table")
+        raise RecordError(
+            path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "swap rows and columns"
+        )
     for number, row in zip(lines, rows, strict=True):
         found = len(row.split()) if separator is None else row.count(separator) + 1
         if found != width:
             expected = f"{width} as the lines before it have"
             action = "delete what is not of the table, such as lines above it, or fill the row"
-            raise RecordError(path, f"line {number} has {found} columns", expected, action)
+            raise RecordError(path, f"line {number} has {count_of(found, 'column')}", expected, action)
     if width == 1 and blank_inside:
         raise RecordError(path, f"line {blank_inside} is blank", "a number, or NaN for a gap", "delete or fill it")
     head: list[tuple[str, ...]] = []
@@ -207,7 +210,7 @@ def read_table(path: Path) -> Table:
         head.append(tuple(cells))
         rows, lines = rows[1:], lines[1:]
     if not rows:
-        raise RecordError(path, "holds no row of numbers", "numbers below the columns' names", "leave it out")
+        raise RecordError(path, "holds no row of numbers", "numbers below the columns' names", "leave the record out")
     header, units = [*head, (), ()][:2]
     return Table(
         path, header, units, rows, lines, separator, _decimal(rows, separator), width, tuple(filter(None, comments))

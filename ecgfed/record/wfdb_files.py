@@ -21,6 +21,7 @@ from ecgfed.record.recording import Annotation, Recording
 from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, units_of, voltages
 from ecgfed.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
+from ecgfed.text import count_of
 
 #: Four million marks: a month of beats.
 MAX_ANNOTATION_BYTES = 16 << 20
@@ -86,25 +87,33 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
     path = base.parent / name
     own = read_header(path)
     if is_multi_segment(own):
-        raise RecordError(header_path(path), "has segments itself", "a record of one segment", "restore it")
+        raise RecordError(
+            header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
+        )
     if own.fs != header.fs or own.sig_len not in (None, samples):
         raise RecordError(
             header_path(path),
-            f"{own.sig_len} samples at {own.fs:g} Hz",
+            f"{count_of(own.sig_len, 'sample')} at {own.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
-            "restore it",
+            "restore the header from its source",
         )
     present, volts = signal_names(own), voltages(own, path)
     there = [present.index(lead) for lead in wanted if lead in present]
     channels = [at for at in there if at in volts or present[at] == chosen]  # a chosen one is refused for its unit
     if header.seg_len[0] and len(there) < len(wanted):  # a fixed layout: every segment has every lead
         missing = next(lead for lead in wanted if lead not in present)
-        raise RecordError(header_path(path), f"has no lead {missing}", f"the leads of {base.name}", "restore it")
+        raise RecordError(
+            header_path(path),
+            f"has no lead {missing}",
+            f"the leads of {base.name}",
+            "restore the header from its source",
+        )
     if not channels:
         return _Leads([], np.empty((0, samples)), (header_path(path),))
     read = _read_channels(own, path, channels)
     if read.signals_mv.shape[1] != samples:
-        raise RecordError(path, f"holds {read.signals_mv.shape[1]} samples", f"{samples} as {base.name}.hea says")
+        found = f"holds {count_of(read.signals_mv.shape[1], 'sample')}"
+        raise RecordError(path, found, f"{samples}, as {base.name}.hea says", "fetch or copy the record again")
     return read
 
 
@@ -126,7 +135,11 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     total = sum(header.seg_len)
     check_samples(total, header_path(base))
     if header.sig_len not in (None, total):
-        raise RecordError(header_path(base), f"segments of {total} samples", f"{header.sig_len} as its first line says")
+        raise RecordError(
+            header_path(base),
+            f"its segments have {count_of(total, 'sample')}",
+            f"{header.sig_len} as its first line says",
+        )
     names = signal_names(header)
     wanted = [names[chosen]]
     if extra.every_lead:
@@ -232,7 +245,7 @@ def read_annotation_file(
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
         raise RecordError(
-            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch it again"
+            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch or copy it again"
         ) from problem
 
 

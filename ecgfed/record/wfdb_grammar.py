@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import MAX_DIGITS, path_fault, read_bounded
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: The header of a record of 100,000 segments has 4 MB.
 MAX_HEADER_BYTES = 16 << 20
@@ -122,7 +122,12 @@ def read_lines(path: Path) -> HeaderLines:
     """
     lines = list(content(header_text(path)))
     if not lines:
-        raise RecordError(path, "is empty", "a WFDB header: a record line and one for each signal", "restore it")
+        raise RecordError(
+            path,
+            "is empty",
+            "a WFDB header: a record line and one for each signal",
+            "restore the header from its source",
+        )
     (number, first), rest = lines[0], lines[1:]
     fields = first.split()
     record = _RECORD.fullmatch(fields[0])
@@ -148,7 +153,12 @@ def _check_count(path: Path, found: int, said: int, what: str) -> None:
     if not said:
         raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
     if found != said:
-        raise RecordError(path, f"{found} {what} lines", f"{said} as its record line says", "restore the header")
+        raise RecordError(
+            path,
+            f"has {count_of(found, f'{what} line')}",
+            f"{said} as its record line says",
+            "restore the header from its source",
+        )
 
 
 def _rate(path: Path, line: int, field: str) -> tuple[float, str]:

@@ -79,7 +79,7 @@ def _what_to_do(said: HeaderLines) -> str:
     if not (frame > 1 and said.fs_hz < MIN_FS_HZ <= said.fs_hz * frame):
         return "correct the header"
     finer = f"write it at {said.fs_hz * frame:g} Hz first, as WFDB's 'xform -H' does"
-    return f"of each frame, here of up to {frame} samples, one is read, their mean: {finer}"
+    return f"a frame of {frame} samples is read as one, their mean: {finer}"
 
 
 def _parse(path: Path) -> Any:
@@ -151,10 +151,15 @@ def _segment_leads(header: Any, path: Path) -> list[str]:
     if not held:
         raise RecordError(path, "holds gaps only", "at least one segment", "leave the record out")
     if path.stem in held:
-        raise RecordError(path, "names itself as a segment", "other records", "restore it")
+        raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
     first = _parse(path.with_name(f"{held[0]}.hea"))
     if getattr(first, "n_seg", None):
-        raise RecordError(path, f"segment {held[0]} has segments itself", "records of one segment", "restore it")
+        raise RecordError(
+            path,
+            f"segment {held[0]} has segments itself",
+            "records of one segment",
+            "restore the header from its source",
+        )
     return list(first.sig_name or [])
 
 

@@ -54,7 +54,9 @@ def check_length(header: Any, base: Path, channel: int) -> None:
     """Compare a signal file's size with what the header promises, before wfdb reads it."""
     path = base.parent / header.file_name[channel]
     if not path.is_file():
-        raise RecordError(path, "does not exist", f"the signal file that {base.name}.hea names", "restore it")
+        raise RecordError(
+            path, "does not exist", f"the signal file that {base.name}.hea names", "fetch or copy it again"
+        )
     check_samples(1 if header.sig_len is None else header.sig_len, header_path(base))
     width = _SAMPLE_BYTES.get(str(header.fmt[channel]))
     if width is None:  # FLAC: its length is known when it has been decoded

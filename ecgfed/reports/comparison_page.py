@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ecgfed.reports.charts import Panel, line_chart
-from ecgfed.reports.markup import Cell, count_of, facts, paragraph, section, table
+from ecgfed.reports.markup import Cell, facts, paragraph, section, table
 from ecgfed.reports.patient_charts import Bar, bar_chart
 from ecgfed.reports.run_page import NOT_EVALUATED, SCRIPTS, STYLES, drawing, notes_section
 from ecgfed.reports.run_tables import curves_table, folded, score
+from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 
@@ -101,7 +102,7 @@ def _pair(one: Pairs, number: int) -> str:
     title = f"{one.other} against {one.first}, {one.whose}"
     mean = sum(change) / len(change)
     text = (
-        f"{better:,} of {count_of(len(change), 'patient')} are served better by {one.other}, {worse:,} worse and "
+        f"Of {count_of(len(change), 'patient')}, {one.other} serves {better:,} better, {worse:,} worse and "
         f"{len(change) - better - worse:,} the same; the mean difference is {mean:+.3f}."
     )
     drawn = bar_chart(

@@ -98,8 +98,3 @@ def per_cent(value: float | None) -> str | None:
     if 0 < value < 0.01:
         return "<0.01%"
     return f"{value:.2f}%" if 0 < value < 1 else f"{value:.1f}%"
-
-
-def count_of(many: int, one: str, more: str = "") -> str:
-    """Write a number of things: ``1 run``, ``2 runs``."""
-    return f"{many:,} {one if many == 1 else more or f'{one}s'}"

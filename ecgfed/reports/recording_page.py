@@ -3,19 +3,7 @@
 from collections.abc import Sequence
 
 from ecgfed.events.ectopy import Ectopy
-from ecgfed.reports.markup import (
-    NOT_ASSESSED,
-    Cell,
-    clock,
-    count_of,
-    facts,
-    joined,
-    moment,
-    paragraph,
-    per_cent,
-    section,
-    table,
-)
+from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, facts, joined, moment, paragraph, per_cent, section, table
 from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
 from ecgfed.reports.recording_tables import (
     classes_table,
@@ -29,6 +17,7 @@ from ecgfed.reports.recording_tables import (
     unlooked_list,
     variability_table,
 )
+from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("paper.css", "report.css")
@@ -87,7 +76,7 @@ def _header(parts: RecordingParts) -> str:
 
 def _warnings(parts: RecordingParts) -> str:
     if not parts.warnings:
-        return section("warnings", "Warnings", paragraph("None of what is checked was found amiss."))
+        return section("warnings", "Warnings", paragraph("Nothing that is checked was found amiss."))
     items = "".join(
         f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
         for code, text in parts.warnings
@@ -237,8 +226,8 @@ def _comparison(parts: RecordingParts) -> str:
         return ""
     share = f" ({per_cent(100 * found.apart / found.beats)})" if found.beats else ""
     text = (
-        f"Of {found.beats:,} beats, {found.first} and {found.second} call {found.apart:,}{share} by different names. "
-        f"This report follows {found.first}."
+        f"Of {count_of(found.beats, 'beat')}, {found.first} and {found.second} call {found.apart:,}{share} by "
+        f"different names. This report follows {found.first}."
     )
     return section("apart", _apart_title(found), paragraph(text), comparison_table(parts), *map(_strip, found.strips))
 

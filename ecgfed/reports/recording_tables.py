@@ -6,19 +6,9 @@ from ecgfed.events.ectopy import Ectopy, Series
 from ecgfed.events.hours import busiest
 from ecgfed.events.kinds import Kind
 from ecgfed.events.rhythm import At, Pauses
-from ecgfed.reports.markup import (
-    NOT_ASSESSED,
-    Cell,
-    Markup,
-    clock,
-    count_of,
-    joined,
-    moment,
-    paragraph,
-    per_cent,
-    table,
-)
+from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, clock, joined, moment, paragraph, per_cent, table
 from ecgfed.reports.recording_parts import ClassRow, RecordingParts
+from ecgfed.text import count_of
 
 #: Bad stretches and pauses that are listed.
 LISTED = 12
@@ -70,7 +60,7 @@ def rate_table(parts: RecordingParts) -> str:
     """Return heart rates and pauses."""
     events, rules = parts.events, parts.events.rules
     rates, pauses = events.rates, events.pauses
-    row = f"mean over {rules.rate_intervals} intervals in a row"
+    row = f"mean over {count_of(rules.rate_intervals, 'interval')} in a row"
     minute = f"whole minutes from the start with {rules.minute_usable_s:g} s of usable intervals or more"
     mean = None if rates.mean is None else f"{rates.mean:.0f}/min"
     longest = pauses.longest
@@ -80,7 +70,12 @@ def rate_table(parts: RecordingParts) -> str:
     places = [joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(first)]
     more = f" and {len(pauses.found) - len(first):,} more" if len(pauses.found) > len(first) else ""
     rows: list[Sequence[Cell]] = [
-        ("Mean heart rate", mean, "", f"{rates.intervals:,} intervals that touch no unusable stretch, over their time"),
+        (
+            "Mean heart rate",
+            mean,
+            "",
+            f"{count_of(rates.intervals, 'interval')} that touch no unusable stretch, over their time",
+        ),
         ("Lowest heart rate", *_rate(rates.lowest), row),
         ("Highest heart rate", *_rate(rates.highest), row),
         ("Slowest minute", *_rate(rates.slowest_minute, minute=True), minute),
@@ -115,14 +110,14 @@ def variability_table(parts: RecordingParts) -> str:
     found, rules = parts.events.variability, parts.events.rules
     normal = ", ".join(one.code for one in parts.classes if one.kind is Kind.NORMAL) or "no class is"
     nn = (
-        f"{found.intervals:,} intervals between two normal beats ({normal}), {clock(found.seconds, 0)} in all, "
-        f"of {rules.nn_least_s:g} to {rules.nn_most_s:g} s, none of it unusable"
+        f"{count_of(found.intervals, 'interval')} between two normal beats ({normal}), {clock(found.seconds, 0)} in "
+        f"all, of {rules.nn_least_s:g} to {rules.nn_most_s:g} s, none of it unusable"
     )
 
     def ms(value: float | None) -> str | None:
         return None if value is None else f"{value:.0f} ms"
 
-    few = f"; below {rules.hrv_intervals} intervals it is not assessed" if found.mean_nn_ms is None else ""
+    few = f"; below {count_of(rules.hrv_intervals, 'interval')} it is not assessed" if found.mean_nn_ms is None else ""
     if parts.provisional and "paced" in dict(parts.warnings):
         few += "; the rhythm is paced, and a model calls paced beats normal: do not read it"
     rows = [
@@ -161,7 +156,9 @@ def _run(run: Series | None) -> Cell:
     if run is None:
         return "no run"
     doubtful = f", {run.uncertain:,} uncertain" if run.uncertain else ""
-    return joined(f"{_least(run)}{run.beats:,} beats{doubtful}, {run.per_min:.0f}/min at ", moment(run.start_s))
+    return joined(
+        f"{_least(run)}{count_of(run.beats, 'beat')}{doubtful}, {run.per_min:.0f}/min at ", moment(run.start_s)
+    )
 
 
 def ectopy_table(parts: RecordingParts) -> str:

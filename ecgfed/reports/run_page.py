@@ -4,7 +4,7 @@ import numpy as np
 
 from ecgfed.reports.charts import line_chart
 from ecgfed.reports.class_map import class_map
-from ecgfed.reports.markup import NOT_ASSESSED, count_of, facts, paragraph, section
+from ecgfed.reports.markup import NOT_ASSESSED, facts, paragraph, section
 from ecgfed.reports.patient_charts import Bar, bar_chart, map_chart
 from ecgfed.reports.run_parts import Mixes, RunParts
 from ecgfed.reports.run_tables import (
@@ -18,6 +18,7 @@ from ecgfed.reports.run_tables import (
     score,
     sent_table,
 )
+from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
 
 STYLES = ("report.css", "run.css")
@@ -64,7 +65,7 @@ def _header(parts: RunParts) -> str:
 def notes_section(notes: tuple[tuple[str, str], ...]) -> str:
     """Return what to keep in mind, as a recording's warnings are shown."""
     if not notes:
-        return section("notes", "To keep in mind", paragraph("Nothing of what is checked was found amiss."))
+        return section("notes", "To keep in mind", paragraph("Nothing that is checked was found amiss."))
     items = "".join(
         f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
         for code, text in notes

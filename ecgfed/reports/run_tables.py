@@ -9,6 +9,7 @@ from ecgfed.reports.charts import Panel
 from ecgfed.reports.class_map import ClassMap
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, markup, paragraph, table
 from ecgfed.reports.run_parts import Mixes, RunParts, Scored, ScoredPatient
+from ecgfed.text import count_of
 from ecgfed.web.page import escaped
 
 SCENARIOS = ("T_g", "T_p", "T_r", "T_l")
@@ -31,7 +32,7 @@ def folded(shown: str, many: int, what: str) -> str:
     """Return a long table folded away behind what it is; a short one as it is."""
     if many <= UNFOLDED:
         return shown
-    return f"<details><summary>{escaped(what)} ({many:,} rows)</summary>{shown}</details>"
+    return f"<details><summary>{escaped(what)} ({count_of(many, 'row')})</summary>{shown}</details>"
 
 
 def scenario_table(scored: Sequence[Scored]) -> str:

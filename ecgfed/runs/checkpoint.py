@@ -128,7 +128,7 @@ class CheckpointStore:
         if file.bytes not in (-1, found):
             raise RunError(
                 path,
-                f"has {found:,} bytes, is not the file that was saved",
+                f"has {found:,} bytes and is not the file that was saved",
                 f"{file.bytes:,}",
                 "train again into a new folder",
             )
@@ -145,7 +145,9 @@ class CheckpointStore:
         try:
             make_folder(self.folder)
         except OSError as problem:
-            raise StorageError(self.folder, f"cannot be made ({problem.strerror})") from problem
+            raise StorageError(
+                self.folder, f"cannot be made ({problem.strerror})", action="choose another --out"
+            ) from problem
         self._published = {file.name for file in self._index().files.values()} if self.exists() else set()
         for path in [*self.folder.glob("*.safetensors"), *self.folder.glob(".*.partial")]:
             if path.name not in self._published:
@@ -200,7 +202,11 @@ class CheckpointStore:
                 new.add(PROGRESS, (json.dumps(index) + "\n").encode())
                 new.publish()
         except OSError as problem:
-            raise StorageError(self.folder, f"could not be written ({problem.strerror})") from problem
+            raise StorageError(
+                self.folder,
+                f"could not be written ({problem.strerror})",
+                action="free some space, then go on with --resume",
+            ) from problem
         before, self._published = self._published, {file.name for file in files.values()}
         self._remove_all(before - self._published)
 
@@ -214,7 +220,11 @@ class CheckpointStore:
         try:
             sync_folder(self.folder)
         except OSError as problem:
-            raise StorageError(self.folder, f"could not be written ({problem.strerror})") from problem
+            raise StorageError(
+                self.folder,
+                f"could not be written ({problem.strerror})",
+                action="free some space, then go on with --resume",
+            ) from problem
         for name in names:
             with suppress(OSError):  # a file too many harms nobody; the next session takes it away
                 (self.folder / name).unlink(missing_ok=True)

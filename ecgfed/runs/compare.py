@@ -14,6 +14,7 @@ from ecgfed.runs.document import RunDocument, read_document
 from ecgfed.runs.evaluations import LEFT_OUT, SPLITS, Evaluation, command, read_evaluation
 from ecgfed.runs.seeds import run_folders
 from ecgfed.runs.summary import progress_of
+from ecgfed.text import count_of
 
 #: The scores compared, by their names in ``scores.json``.
 SCORES = ("T_g", "T_p", "T_r", "T_l")
@@ -251,7 +252,7 @@ def _notes(evaluate: str, split: str, scored: int | None, done: int, rounds: int
     elif scored != done:
         notes.append(f"was evaluated after round {scored}, and has {done}: {evaluate}")
     if done < rounds:
-        notes.append(f"is not finished: {done} of {rounds} rounds")
+        notes.append(f"is not finished: {done} of {count_of(rounds, 'round')}")
     return notes
 
 

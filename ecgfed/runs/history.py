@@ -26,7 +26,9 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
         check_links(path.parent, [path.name], RunError)
         data = read_bounded(path, MAX_BYTES, RunError)
     except OSError as problem:
-        raise RunError(path, f"cannot be read ({problem.strerror})", action="restore the file") from problem
+        raise RunError(
+            path, f"cannot be read ({problem.strerror})", action="restore the file from a backup"
+        ) from problem
     lines: list[dict[str, Any]] = []
     raw, torn = data.splitlines(), not data.endswith(b"\n")
     for number, text in enumerate(raw, start=1):
@@ -35,9 +37,11 @@ def read_lines(path: Path, rounds: int | None = None) -> list[dict[str, Any]]:
         except ValueError as problem:
             if (torn and number == len(raw)) or (lines and lines[-1].get("round") == rounds):
                 break
-            raise RunError(path, f"line {number} is no JSON ({problem})", action="restore the file") from problem
+            raise RunError(
+                path, f"line {number} is no JSON ({problem})", action="restore the file from a backup"
+            ) from problem
         if not isinstance(line, dict):
-            raise RunError(path, f"line {number} is no JSON object", action="restore the file")
-        if rounds is None or typed(line, "round", int, path, f"restore line {number}") <= rounds:
+            raise RunError(path, f"line {number} is no JSON object", action="restore the file from a backup")
+        if rounds is None or typed(line, "round", int, path, f"restore line {number} from a backup") <= rounds:
             lines.append(line)
     return lines

@@ -30,6 +30,7 @@ from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import CHECKPOINT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.text import count_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -154,7 +155,7 @@ class Run:
 
     def __repr__(self) -> str:
         try:
-            done = f"{self.store.rounds()} of {self.plan.rounds} rounds"
+            done = f"{self.store.rounds()} of {count_of(self.plan.rounds, 'round')}"
         except RunError:  # to be looked at all the same
             done = "its checkpoint cannot be read"
         return f"Run({str(self.path)!r}: {self.method.name}, {done})"
@@ -226,7 +227,7 @@ def extend_run(run: Run, rounds: int) -> Run:
         done = run.store.load().round
         if rounds < done:
             expected = f"--rounds {done} or more"
-            raise RunError(run.path, f"has {done} finished rounds", expected, "train into a new folder")
+            raise RunError(run.path, f"has {count_of(done, 'finished round')}", expected, "train into a new folder")
     write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
     return open_run(run.path, type(run.method) if run.own_method else None)
 

@@ -14,7 +14,7 @@ from ecgfed.runs.history import HISTORY, TIMING, read_lines
 
 #: Rounds that the current speed is taken over.
 WINDOW = 20
-_RESTORE = "restore the file"
+_RESTORE = "restore the file from a backup"
 _LOSSES = ("loss_mean", "loss_max")
 
 

@@ -39,7 +39,9 @@ class WriteTensorBoard(Callback):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise StorageError(folder, f"cannot be made ({problem.strerror})") from problem
+            raise StorageError(
+                folder, f"cannot be made ({problem.strerror})", action="choose another folder"
+            ) from problem
 
     def on_start(self, state: State) -> None:
         """Open the file; what an earlier session wrote past the checkpoint is hidden by TensorBoard."""

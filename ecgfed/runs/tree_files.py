@@ -87,4 +87,4 @@ def load_tree(data: bytes, path: Path, error: type[EcgfedError]) -> Tree:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return unflatten({path: flat[path] for path in header if path in flat})
     except (SafetensorError, ValueError, KeyError) as problem:
-        raise error(path, f"is no safetensors file ({problem})", action="restore it") from problem
+        raise error(path, f"is no safetensors file ({problem})", action="restore it from a backup") from problem

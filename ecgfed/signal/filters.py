@@ -22,7 +22,7 @@ DESCRIPTION = "FIR band-pass 0.5-40 Hz, Hamming, 4 s, linear phase, delay compen
 
 @lru_cache(maxsize=16)
 def band_pass_taps(fs_hz: float) -> NDArray[np.float64]:
-    """Return the filter's taps, an odd number, symmetric, for a signal at ``fs_hz``."""
+    """Return the filter's taps for a signal at ``fs_hz`` (Hz): (an odd number,) float64, symmetric, read-only."""
     taps = fir.band_pass(int(LENGTH_S * fs_hz) // 2 * 2 + 1, *BAND_HZ, fs_hz)
     taps.setflags(write=False)
     return taps

@@ -191,7 +191,7 @@ def missing_lead(recording: AnyRecording, wanted: tuple[str, ...]) -> list[Findi
     if recording.lead in wanted or most_alike(wanted, recording.lead)[1] or any(by_place(name) for name in wanted):
         return []
     has = ", ".join(recording.leads)
-    text = f"There is no lead {' or '.join(wanted)}; it has {has}, and {recording.lead} was looked at."
+    text = f"There is no lead {' or '.join(wanted)}; the recording has {has}; {recording.lead} was looked at."
     return [Finding("missing-lead", None, text, {"wanted": list(wanted), "present": list(recording.leads)})]
 
 
@@ -205,7 +205,16 @@ def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Span
 
 
 def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
-    """Median heart rate in beats a minute over the intervals without a bad sample; None where there is none."""
+    """Return the median heart rate in beats a minute over the intervals without a bad sample.
+
+    Args:
+        peaks: (beats,) int64 increasing, R peaks in samples.
+        fs_hz: sampling frequency in Hz.
+        bad: (samples,) bool, or stretches, where the lead is bad.
+
+    Returns:
+        None where no interval is without a bad sample.
+    """
     if len(peaks) < 2:
         return None
     before = _spans(bad).before(peaks)
@@ -315,7 +324,7 @@ def _polarity(waves: dict[str, _Qrs]) -> list[Finding]:
         elif min(up, down) >= BIPHASIC_SHARE * max(up, down):
             text = (
                 f"{lead}: the QRS goes about as far down ({down:.2f} mV) as up ({up:.2f} mV), so a detector may mark "
-                "now the R wave, now the S wave."
+                "the R wave in one beat and the S wave in the next."
             )
             findings.append(Finding("biphasic", lead, text, evidence))
     return findings

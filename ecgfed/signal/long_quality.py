@@ -72,7 +72,13 @@ def spikes_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -
 
 
 def gaps_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> Spans:
-    """Return where a lead has no valid sample."""
+    """Return where a lead of a recording has no valid sample (NaN or infinite), in samples.
+
+    Args:
+        recording: in memory or on the disk.
+        lead: one of its leads, by name; another name is a ValueError.
+        chunk_s: how much of it is looked at, at a time, in seconds.
+    """
     read, found = _reader(recording, lead), _Runs()
     for start, stop in spans(recording.samples, _chunk(recording.fs_hz, chunk_s)):
         found.add(start, ~np.isfinite(read(start, stop)))

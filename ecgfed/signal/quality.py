@@ -131,7 +131,7 @@ class LeadQuality:
 
 
 def runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Yield start and stop (not included) of each run of true values."""
+    """Yield start and stop (not included) of each run of true values in a mask (samples,), in order."""
     if not mask.any():
         return
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))

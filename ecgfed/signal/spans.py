@@ -49,11 +49,11 @@ class Spans:
         return np.asarray(held[number] - np.maximum(last, at) + at, dtype=np.int64)
 
     def inside(self, at: Ints) -> NDArray[np.bool_]:
-        """Say which positions lie in one of them."""
+        """Say which positions (n,) lie in one of them, (n,) bool."""
         return self.overlap(at, at + 1)
 
     def overlap(self, start: Ints, stop: Ints) -> NDArray[np.bool_]:
-        """Say which stretches ``start`` to ``stop`` (not included) share a sample with one of them."""
+        """Say which stretches ``start`` to ``stop`` (not included), (n,) each, share a sample with one; (n,) bool."""
         return self.before(stop) > self.before(start)
 
     def mask(self, start: int, stop: int) -> NDArray[np.bool_]:

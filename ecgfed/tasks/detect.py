@@ -20,7 +20,7 @@ from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_nam
 from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.tasks.records import no_ecg, record_paths, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -48,7 +48,7 @@ class RecordPeaks:
     file: Path | None = None
 
     def __repr__(self) -> str:
-        where = f"{shortened(self.record, 60)!r}: {len(self.sample):,} beats on {shortened(self.lead, 20)}"
+        where = f"{shortened(self.record, 60)!r}: {count_of(len(self.sample), 'beat')} on {shortened(self.lead, 20)}"
         return f"RecordPeaks({where} in {self.duration_s:.1f} s)"
 
     def annotation(self) -> Annotation:
@@ -82,8 +82,8 @@ class Detections:
 
     def __repr__(self) -> str:
         beats = sum(len(one.sample) for one in self.records)
-        what = "recording" if len(self.records) == 1 else "recordings"
-        return f"Detections({len(self.records)} {what}: {beats:,} beats by {shortened(self.detector, 60)})"
+        what = count_of(len(self.records), "recording")
+        return f"Detections({what}: {count_of(beats, 'beat')} by {shortened(self.detector, 60)})"
 
     def to_dict(self) -> dict[str, object]:
         """Return what ``ecgfed detect --json`` prints."""

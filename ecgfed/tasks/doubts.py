@@ -20,6 +20,7 @@ from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.signal.size import said_of, too_large
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
+from ecgfed.text import count_of, listed
 
 #: So many far or uncertain beats are nothing to speak of: one in a hundred is far among those trained on.
 SELDOM = 0.05
@@ -118,7 +119,7 @@ def _of_the_signal(beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]
             int((found.flags & FLAG_POOR_QUALITY).astype(bool).sum()),
             recording.duration_s - quality.usable_s,
         )
-        said = f"The windows of {poor:,} beats reach into stretches of poor quality ({why})"
+        said = f"The windows of {count_of(poor, 'beat')} reach into stretches of poor quality ({why})"
         text = f"{said}: {lost_s:.1f} of {recording.duration_s:.1f} s cannot be used; see 'ecgfed inspect'."
         yield Doubt("unusable-seconds", text)
     if recording.fs_hz != FS_HZ:
@@ -195,18 +196,24 @@ def _of_the_patient(bundle: Bundle, recording: AnyRecording, patient: str | None
 def _of_the_classes(bundle: Bundle, found: Predictions, patient: str | None) -> Iterator[Doubt]:
     """Doubt classes that nobody in training had, and answers of a class that this patient never had."""
     if never := bundle.trained_on.never_seen:
-        yield Doubt("never-seen-classes", f"The model was trained on no beat of {_listed(never)}: it cannot know them.")
+        yield Doubt(
+            "never-seen-classes", f"The model was trained on no beat of {listed(never, _NAMED)}: it cannot know them."
+        )
     own = None if patient is None else bundle.trained_on.patient_classes.get(patient)
     if own is None:
         return
     if bundle.manifest["patients"][str(patient)].get("labels"):  # nothing but those labels stands behind it
         lacking = [name for name in bundle.classes if name not in own and name not in never]
         if lacking:
-            text = f"The model of {patient} learned from labels of {_listed(own)} alone: it may miss every beat of"
-            yield Doubt("never-seen-classes", f"{text} {_listed(lacking)}, and a count of 0 says nothing.", grave=True)
+            text = (
+                f"The model of {patient} learned from labels of {listed(own, _NAMED)} alone: it may miss every beat of"
+            )
+            yield Doubt(
+                "never-seen-classes", f"{text} {listed(lacking, _NAMED)}, and a count of 0 says nothing.", grave=True
+            )
     new = {name: count for name, count in found.counts.items() if count and name not in own and name not in never}
     if new:
-        said = _listed([f"{count:,} {name}" for name, count in new.items()])
+        said = listed([f"{count:,} {name}" for name, count in new.items()], _NAMED)
         text = f"Called here, though {patient} had no such beat in training: {said}."
         yield Doubt("never-seen-classes", text)
 
@@ -223,8 +230,3 @@ def _unsaid(bundle: Bundle) -> Iterator[Doubt]:
     elif known.recordings is None and not known.synthetic:
         text = "Whether this recording took part in training is not known: the bundle holds no digests of recordings."
         yield Doubt("unknown-training", text)
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"

@@ -23,7 +23,7 @@ from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.record.wfdb_header import read_header, record_base
 from ecgfed.tasks.records import record_paths, seconds_of
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: Columns of the table, named as bxb names them, and the scores they show.
 COLUMNS = {
@@ -73,7 +73,7 @@ class Ec57Scores:
         gross = self.total.gross.scores
         told = ", ".join(f"{name} {_percent(gross[key].percent)}" for name, key in COLUMNS.items())
         what = f"{shortened(self.test, 20)} against {shortened(self.reference, 20)}"
-        return f"Ec57Scores({len(self.records)} records, {what}, mapping {self.mapping}: {told})"
+        return f"Ec57Scores({count_of(len(self.records), 'record')}, {what}, mapping {self.mapping}: {told})"
 
     @property
     def mapping_words(self) -> str:

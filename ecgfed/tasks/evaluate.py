@@ -24,7 +24,7 @@ from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import check_same
 from ecgfed.tasks.opening import Passed, every_run
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import safe_row
+from ecgfed.text import count_of, safe_row
 
 
 def cohort_of(run: Run, cohort: Cohort | Path | str | None = None) -> Cohort:
@@ -159,7 +159,7 @@ def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> N
             from ecgfed.reports.curves import draw_learning_curves
 
             with replacing_file(partial / "learning_curves.png") as png:
-                draw_learning_curves(history, png, f"{run.method.name}, {result['patients']} clients")
+                draw_learning_curves(history, png, f"{run.method.name}, {count_of(result['patients'], 'client')}")
         except MissingExtraError as problem:  # a figure is no reason to lose the scores
             watch.note(f"Without learning_curves.png: {problem}")
 

@@ -28,6 +28,7 @@ from ecgfed.runs.run import Run
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import count_of
 
 #: What the C sources run; a kernel machine or a gate needs the exponential of every kept beat's distance.
 RUN_IN_C = ("model", "extractor", "head")
@@ -48,7 +49,9 @@ class McuExport:
     files: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"McuExport({str(self.path)!r}: {self.model.about['model']}, {len(self.model.classes)} classes)"
+        return (
+            f"McuExport({str(self.path)!r}: {self.model.about['model']}, {count_of(len(self.model.classes), 'class')})"
+        )
 
 
 def export_mcu(

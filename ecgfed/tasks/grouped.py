@@ -27,6 +27,7 @@ from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+from ecgfed.text import count_of
 
 #: Context features are those of this version of the RR features, whatever the model takes.
 _CONTEXT_VERSION = 2
@@ -130,7 +131,7 @@ def _first(beats: RecordingBeats, minutes: float | None) -> int:
     if minutes is not None:
         count = int(np.searchsorted(beats.r_samples, minutes * 60 * recording.fs_hz))
     if not count:
-        where = "in the recording" if minutes is None else f"in the first {minutes:g} minutes"
+        where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
         raise RecordError(recording.path, f"no beat was found {where}", "some to label", "try another --lead")
     return count
 

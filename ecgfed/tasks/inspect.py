@@ -26,7 +26,7 @@ from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.records import no_ecg, seconds_of, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
 DEFAULT_LEADS = ("MLII", "II")
@@ -58,7 +58,7 @@ class Inspection:
         rate = "no heart rate" if self.heart_rate_per_min is None else f"{self.heart_rate_per_min:.0f}/min"
         lead, usable = self.recording.lead, usable_percent(self.quality[self.recording.lead])
         count = len(self.findings)
-        what = f"{shortened(lead, 20)} {usable:g}% usable, {rate}, {count} finding{'s' * (count != 1)}"
+        what = f"{shortened(lead, 20)} {usable:g}% usable, {rate}, {count_of(count, 'finding')}"
         return f"Inspection({shortened(self.recording.name, 60)!r}: {what})"
 
     def to_dict(self) -> dict[str, object]:

@@ -29,7 +29,7 @@ from ecgfed.tasks.label_server import Served, kept_beside, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import with_lead
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 DEFAULT_COUNT, MOST_LABELS = 20, 1000
 
@@ -53,8 +53,8 @@ class Labelling:
     seed: int = 0
 
     def __repr__(self) -> str:
-        name, beats = shortened(self.page.record, 60), self.grouped.grouped
-        return f"Labelling({name!r}: {beats:,} beats in {len(set(self.grouped.groups.leaf.tolist()))} groups)"
+        name, beats = shortened(self.page.record, 60), count_of(self.grouped.grouped, "beat")
+        return f"Labelling({name!r}: {beats} in {count_of(len(set(self.grouped.groups.leaf.tolist())), 'group')})"
 
     @cached_property
     def html(self) -> str:

@@ -15,7 +15,7 @@ from ecgfed.record.recording import AnyRecording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
 from ecgfed.tasks.report_labels import read_labels
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: Of more labels than this share lying at no beat they are hardly of this recording.
 MOST_APART = 0.1
@@ -118,6 +118,6 @@ def at_beats(marks: Marks, path: Path, grouped: GroupedBeats, minutes: float | N
         found = f"{len(alone):,} of {count:,} labels lie at no beat of {recording.name}"
         raise RecordError(path, found, "each within 150 ms of an R peak", _OTHER)
     if not set(label.values()) - {CANNOT_TELL}:
-        where = "" if minutes is None else f" in the first {minutes:g} minutes"
+        where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
     return Answered(dict(sorted(label.items())), len(alone), later)

@@ -10,7 +10,7 @@ from ecgfed.reports.strip import clock
 from ecgfed.tasks.own_files import OwnLabels
 from ecgfed.tasks.own_labels import Answered
 from ecgfed.tasks.own_models import HeldBack
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: Which model is exported, in words.
 KEPT = {
@@ -57,25 +57,25 @@ class OwnModel:
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        name, count = shortened(self.patient, 60), len(self.answered.label)
-        given = f"{count} label{'s' * (count != 1)}"
-        return f"OwnModel({name!r}: {given} -> {len(self.labels.sample):,} beats; {KEPT[self.kept]})"
+        name, given = shortened(self.patient, 60), count_of(len(self.answered.label), "label")
+        return f"OwnModel({name!r}: {given} -> {count_of(len(self.labels.sample), 'beat')}; {KEPT[self.kept]})"
 
     def sentences(self) -> list[str]:
         """Return what it is worth and where to label next, a line each."""
         checked, enough, found = self.checked, self.enough, []
         if checked is not None:
             right = ", ".join(f"{WHO[name]} {count}" for name, count in checked.right.items())
-            found.append(f"Of {checked.labels} labels held back in turn, right: {right}.")
+            found.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
         if self.unchecked:
             found.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
         why = "" if checked is None else KEPT_BECAUSE[self.kept]
         found.append(f"In the bundle: {KEPT[self.kept]}{why}.")
-        wrong = f"{enough.wrong:,.0f} of {enough.beats:,} beats ({enough.share:.1%}) are expected to have a wrong label"
+        part = f"{enough.wrong:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%})"
+        wrong = f"{part} are expected to have a wrong label"
         sure = enough.enough and not self.about["warnings"] and self.about["groups_trusted"]
         found.append(f"{wrong}: {'enough by this rule' if sure else 'more labels would help'}.")
         for one in self.places():
-            wrong = f"an expected {one['expected_wrong']:.0f} of {one['beats']:,} beats"
+            wrong = f"an expected {one['expected_wrong']:.0f} of {count_of(one['beats'], 'beat')}"
             found.append(f"- Label next at {clock(one['time_s'])} ({wrong}).")
         return found
 

@@ -33,6 +33,7 @@ from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_main
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import count_of
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
 
@@ -68,9 +69,8 @@ class PersonalModel:
         if not self.scores["beats"]:
             return f"PersonalModel({self.patient!r}: not scored)"
         before, after = (self.scores[name]["macro_f1"] for name in ("global", "personal"))
-        return (
-            f"PersonalModel({self.patient!r}: macro-F1 {before:.3f} -> {after:.3f} on {self.scores['beats']:,} beats)"
-        )
+        beats = count_of(self.scores["beats"], "beat")
+        return f"PersonalModel({self.patient!r}: macro-F1 {before:.3f} -> {after:.3f} on {beats})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it, JSON-ready."""

@@ -40,6 +40,7 @@ from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import recording_digests, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import count_of
 
 #: How a patient's model is made where nobody says.
 DEFAULT_PERSONAL = "partway"
@@ -282,7 +283,7 @@ def _suspicions(grouped: GroupedBeats, answered: Answered, choice: _Choice) -> l
     """Return what makes the labels themselves doubtful, a sentence each."""
     found, checked = [], choice.checked
     if checked is not None and checked.right["global"] <= _STRANGE * checked.labels:
-        agreed = f"the global model says the same of {checked.right['global']} of {checked.labels} labels"
+        agreed = f"the global model says the same of {checked.right['global']} of {count_of(checked.labels, 'label')}"
         found.append(f"{agreed}: look whether the labels are right, and of this recording")
     if checked is not None and not choice.groups_trusted:
         found.append(

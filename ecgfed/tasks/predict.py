@@ -30,7 +30,7 @@ from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
 #: The subtype of uncertain beats in an annotation.
@@ -61,7 +61,8 @@ class RecordingPredictions(Predictions):
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        return f"Predictions({shortened(self.recording.name, 60)!r}: {len(self):,} beats: {self._counted() or 'none'})"
+        name = shortened(self.recording.name, 60)
+        return f"Predictions({name!r}: {count_of(len(self), 'beat')}: {self._counted() or 'none'})"
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol``, ``poor_quality`` and ``far``."""

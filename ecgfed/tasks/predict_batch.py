@@ -21,17 +21,12 @@ from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.batch_state import BatchState, call_of
 from ecgfed.tasks.predict import SUFFIX, RecordingPredictions, opened_bundle, predict
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import count_of, listed
 
 #: The summary's file.
 SUMMARY = "predictions.summary.json"
 #: The grave warning whose recordings are named beside the totals; recordings that a line names.
 FAR_BEATS, NAMED = "far-beats", 6
-
-
-def _first(names: Sequence[str]) -> str:
-    """Name some recordings, and say how many more there are."""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -54,7 +49,7 @@ class Batch:
 
     def __repr__(self) -> str:
         beats = sum(one["beats"] for one in self.done)
-        return f"Batch({len(self.done)} recordings: {beats:,} beats; {len(self.failed)} failed)"
+        return f"Batch({count_of(len(self.done), 'recording')}: {count_of(beats, 'beat')}; {len(self.failed)} failed)"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -88,11 +83,15 @@ class Batch:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What to keep in mind of the totals: a sentence for each kind of grave warning, with the recordings."""
-        said = [f"{code}, {CODES[code]}: {_first(names)}" for code, names in self.warned.items() if code != FAR_BEATS]
+        said = [
+            f"{code}, {CODES[code]}: {listed(names, NAMED)}" for code, names in self.warned.items() if code != FAR_BEATS
+        ]
         if self.mostly_far:
             theirs = sum(one["beats"] for one in self.done if one["file"] in set(self.mostly_far))
-            what = f"{theirs:,} of these {sum(self.counts.values()):,} beats are of recordings that are mostly far"
-            said.insert(0, f"{what}, like none the model was trained on: {_first(self.mostly_far)}")
+            what = (
+                f"{theirs:,} of these {count_of(sum(self.counts.values()), 'beat')} are of recordings that are mostly"
+            )
+            said.insert(0, f"{what} far, like none the model was trained on: {listed(self.mostly_far, NAMED)}")
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,7 +279,7 @@ def _work(
             failed.append({"file": one.name, "problem": problem.line})
         watch.progress("recordings", number + 1, len(asked), one.name)
     if before:
-        watch.note(f"{before} of {len(asked)} recordings were done before.")
+        watch.note(f"{before} of {count_of(len(asked), 'recording')} were done before.")
     return done, failed
 
 

@@ -19,6 +19,7 @@ from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.anonymous import named
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, telling
+from ecgfed.text import count_of, listed
 
 
 def _options(
@@ -106,7 +107,7 @@ def prepare_mitbih(
     key = None if key is None else Path(key)
     plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
     if anonymize:
-        without = [f"{len(without)} records"] * bool(without)
+        without = [count_of(len(without), "record")] * bool(without)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,
@@ -122,7 +123,9 @@ def prepare_mitbih(
     cohort = open_cohort(out)
     read = cohort.meta["records"] if not anonymize else digests(path for one in sources for path in one.records)
     if altered := wrong_files(read):
-        watch.warn(f"{len(altered)} files in {source} are not the published ones: {', '.join(altered[:5])}")
+        which = listed(altered, 5)
+        differ = count_of(len(altered), "file differs", "files differ")
+        watch.warn(f"{source}: {differ} from the published database: {which}; fetch the database again")
     return _packed(cohort, pack, watch)
 
 
@@ -269,7 +272,9 @@ def _without_unusable(
         problems.refuse(total)
     if problems and not kept:
         first = next(iter(problems))[1]
-        raise CohortError(problems.folder, f"none of its {total} recordings can be used, the first is {first}")
+        raise CohortError(
+            problems.folder, f"none of its {count_of(total, 'recording')} can be used, the first is {first}"
+        )
     for name, problem in problems:
         watch.warn(f"left out: {problem if problem.startswith(name) else f'{name}: {problem}'}")
     return kept
@@ -341,7 +346,7 @@ def prepare_demo(
             progress=telling(watch, "records"),
             about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
         )
-    watch.note(f"Wrote {len(sources)} record{'s' * (len(sources) != 1)} into {folder}.")
+    watch.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
     return _packed(open_cohort(out), pack, watch)
 
 
@@ -374,8 +379,8 @@ def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
     if large:
         first = max(large, key=lambda name: large[name])
         watch.warn(
-            f"the QRS of {len(large)} of {len(cohort.meta['records'])} recordings is higher than any electrode gives, "
-            f"{large[first]:,.0f} mV in {first}: are the units right?"
+            f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
+            f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
     if file is not None:
         from ecgfed.cohort.pack import pack_cohort

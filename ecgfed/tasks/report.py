@@ -45,7 +45,7 @@ from ecgfed.tasks.report_labels import (
 )
 from ecgfed.tasks.report_parts import Drawing, Reading, class_rows, lead_rows, reading_of
 from ecgfed.tasks.watch import NOBODY, Watch
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 USE = "Research use only, not for diagnosis; needs physician over-read."
 #: What strips went through, in a few words.
@@ -72,7 +72,7 @@ class RecordingReport:
         events = self.parts.events
         rate = "no heart rate" if events.rates.mean is None else f"{events.rates.mean:.0f}/min"
         many = len(self.parts.warnings)
-        what = f"{events.counted:,} beats, {rate}, {many} warning{'s' * (many != 1)}"
+        what = f"{count_of(events.counted, 'beat')}, {rate}, {count_of(many, 'warning')}"
         return f"RecordingReport({shortened(self.recording.name, 60)!r}: {what})"
 
     @cached_property

@@ -12,13 +12,13 @@ from ecgfed.events.hours import stretches
 from ecgfed.events.kinds import Kind
 from ecgfed.events.rules import EventRules
 from ecgfed.record.recording import AnyRecording
-from ecgfed.reports.markup import count_of
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassRow, Comparison, Drawn, LeadRow
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.report_choice import STRIP_S, Choice, Span, around, busiest_starts, chosen_strips, rate_in
 from ecgfed.tasks.report_labels import Labelled, Second
 from ecgfed.tasks.report_signal import ShownLeads, average_beats, bin_width, moving_leads, strip_bytes
+from ecgfed.text import count_of
 
 #: Columns of the timeline, and bytes that their strips may take.
 _MOST_BINS, _MOST_BYTES = 300, 6_500_000

@@ -18,6 +18,7 @@ from ecgfed.runs.document import RunDocument, read_document, typed
 from ecgfed.runs.history import HISTORY, TIMING, read_lines
 from ecgfed.runs.kept_scores import KeptScores, kept_scores
 from ecgfed.runs.summary import RunProgress, examples_of, progress_of
+from ecgfed.text import count_of
 
 USE = "Research use only, not for diagnosis."
 #: A number of this size is no loss of any training, and its square no number.
@@ -102,12 +103,16 @@ def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
 def _about(document: RunDocument, progress: RunProgress) -> tuple[tuple[str, str], ...]:
     plan, versions = document.plan, document.versions
     local = plan.get("local_steps")
-    work = f"{local} steps" if local is not None else f"{plan.get('local_epochs')} epochs"
+    epochs = plan.get("local_epochs") or 0
+    work = count_of(epochs, "epoch") if local is None else count_of(local, "step")
     some = plan.get("clients_per_round")
     cohort = Path(os.path.normpath(document.cohort_path)).name
     said = [
         ("Method", document.method),
-        ("Cohort", f"{cohort}: {len(document.clients):,} clients, {len(document.classes)} classes"),
+        (
+            "Cohort",
+            f"{cohort}: {count_of(len(document.clients), 'client')}, {count_of(len(document.classes), 'class')}",
+        ),
         ("Cohort's fingerprint", document.fingerprint[:12]),
         ("Seed", str(plan.get("seed", "-"))),
         ("Rounds", f"{progress.rounds_done:,} of {progress.rounds:,}"),
@@ -137,7 +142,7 @@ def _notes(
             said = f"{one.folder} is of round {one.round:,}, and the run has {progress.rounds_done:,}: {again}"
             notes.append(("old-evaluation", said))
     if progress.rounds_done < progress.rounds:
-        said = f"The run is not finished: {progress.rounds_done:,} of {progress.rounds:,} rounds."
+        said = f"The run is not finished: {progress.rounds_done:,} of {count_of(progress.rounds, 'round')}."
         notes.append(("not-finished", said))
     told = [line for line in lines if isinstance(line.get("never_predicted"), list)]
     if told and told[-1]["never_predicted"]:
@@ -290,7 +295,7 @@ def _seconds(timing: Lines, where: Path, done: int) -> tuple[tuple[str, str | No
         return tuple((name, None) for name in names)
     told = [(many, took) for line, took in zip(timing, seconds, strict=True) if (many := examples_of(line, where))]
     total = sum(took for _, took in told)
-    part = "" if len(seconds) == done else f" of {len(seconds):,} of {done:,} rounds"
+    part = "" if len(seconds) == done else f" of {len(seconds):,} of {count_of(done, 'round')}"
     rate = f"{sum(many for many, _ in told) / total:,.0f}" if total > 0 else None
     return (
         (names[0], f"{duration(sum(seconds))}{part}"),

@@ -20,6 +20,7 @@ from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.tasks.train_options import Wish
 from ecgfed.tasks.watch import Watch
+from ecgfed.text import count_of
 
 #: The run's time is told after so many rounds of a session and so many seconds.
 TIMED_ROUNDS, TIMED_S = 3, 5.0
@@ -56,9 +57,11 @@ def run_session(
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
-        raise RunError(run.path / HISTORY, "lacks rounds that the checkpoint has", f"{state.round} lines", "restore it")
+        raise RunError(
+            run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
+        )
     secret = noise_key(run.path, run.plan)
-    _say_cost(run, data, state.round, watch)
+    _say_cost(run, data, state.round, watch, _who_trains(cohort, data))
     compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
         data,
@@ -86,10 +89,20 @@ def run_session(
             watch.note(line)
 
 
-def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch) -> None:
+def _who_trains(cohort: Cohort, data: TrainingData) -> str:
+    """Count the clients of a training; and the cohort's, where some are held out or have no training beat."""
+    if len(data.clients) == len(cohort.clients):
+        return count_of(len(data.clients), "client")
+    held_out = sum(client.holdout for client in cohort.clients)
+    without = len(cohort.clients) - held_out - len(data.clients)
+    why = [f"{held_out} held out"] * bool(held_out) + [f"{without} without a training beat"] * bool(without)
+    return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({', '.join(why)})"
+
+
+def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch, who_trains: str) -> None:
     plan = run.plan
     if done >= plan.rounds:
-        watch.note(f"{run.path} has all its {plan.rounds} rounds.")
+        watch.note(f"{run.path} has all its {count_of(plan.rounds, 'round')}.")
         return
     if done:
         watch.note(f"Going on after round {done} of {plan.rounds}.")
@@ -98,12 +111,13 @@ def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch) -> None:
     for line in in_words(plan):
         watch.note(line)
     who = plan.clients_per_round or len(data.clients)
-    local = f"{plan.local_epochs} local epochs" if plan.local_steps is None else f"{plan.local_steps} local steps"
+    epochs, steps = plan.local_epochs, plan.local_steps
+    local = count_of(epochs or 0, "local epoch") if steps is None else count_of(steps, "local step")
     per_round = sum(plan.examples_for(int(count)) for count in data.train_examples) * who / len(data.clients)
     passes = plan.rounds * per_round / data.train_examples.sum()
     watch.note(
-        f"{run.method.name} on {len(data.clients)} clients: {plan.rounds} rounds of {local}, {passes:.3g} passes over "
-        f"{int(data.train_examples.sum()):,} training examples. The first rounds tell how long it takes."
+        f"{run.method.name} on {who_trains}: {count_of(plan.rounds, 'round')} of {local}, {passes:.3g} passes over "
+        f"{count_of(int(data.train_examples.sum()), 'training example')}. The first rounds tell how long it takes."
     )
 
 
@@ -156,8 +170,8 @@ def lessons(run: Run) -> list[str]:
         found |= {name: line[name] for name in ("valid_T_g", "valid_T_p", NEVER_PREDICTED) if name in line}
     scores = ", ".join(f"{name[6:]} {found[name]:.3f}" for name in ("valid_T_g", "valid_T_p") if name in found)
     said = [
-        f"{run.method.name}: {run.plan.rounds} rounds, {last['passes']:.1f} passes over the training examples, "
-        f"loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}; "
+        f"{run.method.name}: {count_of(run.plan.rounds, 'round')}, {last['passes']:.1f} passes over the training "
+        f"examples, loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}; "
         + (f"on validation {scores}." if scores else "validation was not scored (--eval-every 0).")
     ]
     never = found.get(NEVER_PREDICTED, ())

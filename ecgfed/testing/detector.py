@@ -12,6 +12,7 @@ from ecgfed.signal.detectors.base import DEFAULT_MAINS_HZ, MAINS_HZ
 from ecgfed.signal.detectors.detect import amiss_with
 from ecgfed.testing.ecg import SyntheticEcg, synthetic_ecg
 from ecgfed.testing.promises import CheckReport, Promise, expect, try_promises
+from ecgfed.text import count_of
 
 #: How far a peak may lie from its beat (EC57's match window).
 WITHIN_S = 0.150
@@ -62,7 +63,7 @@ def _beats(
     distance = np.abs(at_s[:, None] - ecg.r_s)
     missed = ecg.r_s[due & ((distance > WITHIN_S).all(axis=0))] if len(at_s) else ecg.r_s[due]
     first = f", the first at {missed[0]:.1f} s" if len(missed) else ""
-    expect(not len(missed), f"{what} it misses {len(missed)} of {int(due.sum())} beats{first}")
+    expect(not len(missed), f"{what} it misses {len(missed)} of {count_of(int(due.sum()), 'beat')}{first}")
     if extra:
         settled = at_s >= LEARNS_S
         nearest, near = distance.argmin(axis=1)[settled], (distance.min(axis=1) <= WITHIN_S)[settled]
@@ -89,10 +90,10 @@ def _answers_the_same(detector: Detector) -> None:
     ecg, other = _usual(detector), _usual(detector, rr_s=0.6, seed=1)
     once = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
     again = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
-    expect(np.array_equal(once, again), "find answers otherwise when it is asked the same again")
+    expect(np.array_equal(once, again), "find gives another answer when it is asked the same again")
     _direct(detector, other.signals_mv, other.fs_hz)
     again = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
-    expect(np.array_equal(once, again), "find answers otherwise after another recording: it remembers something")
+    expect(np.array_equal(once, again), "find gives another answer after another recording: it remembers something")
 
 
 def _finds_the_beats(detector: Detector) -> None:
@@ -130,11 +131,11 @@ def _marks_nothing_in_nothing(detector: Detector) -> None:
                 found = len(detect(signal, ecg.fs_hz, detector=detector))
             except RecordError:
                 continue
-            expect(False, f"{what} gives {found} beats instead of a RecordError")
+            expect(False, f"{what} gives {count_of(found, 'beat')} instead of a RecordError")
     half = np.where(np.arange(count) < count // 2, ecg.signals_mv[0], 0.5)
     peaks = detect_around_gaps(half, ecg.fs_hz, detector=detector)
     late = int((peaks > count // 2 + ecg.fs_hz).sum())
-    expect(not late, f"it marks {late} beats after the electrode came off")
+    expect(not late, f"it marks {count_of(late, 'beat')} after the electrode came off")
 
 
 def _goes_on_after_a_gap(detector: Detector) -> None:
@@ -146,7 +147,7 @@ def _goes_on_after_a_gap(detector: Detector) -> None:
         peaks = detect_around_gaps(signal, ecg.fs_hz, detector=detector)
         inside = int(((peaks >= start) & (peaks < stop)).sum())
         what = f"with a gap of {last_s - first_s:g} s"
-        expect(not inside, f"{what} it marks {inside} beats where no sample is")
+        expect(not inside, f"{what} it marks {count_of(inside, 'beat')} where no sample is")
         _beats(peaks, ecg, what, silent_s=(first_s, last_s), extra=False)
 
 

@@ -99,7 +99,9 @@ def _is_complete(kind: type[Method], name: str) -> None:
 def _settings_travel(trial: Trial) -> None:
     kind = trial.kind.settings_type
     text = json.dumps(asdict(trial.settings), allow_nan=False)
-    expect(make_settings(kind, json.loads(text)) == trial.settings, "its settings come back from JSON as others")
+    expect(
+        make_settings(kind, json.loads(text)) == trial.settings, "its settings do not come back from JSON as they were"
+    )
     named = {field.name: str(getattr(trial.settings, field.name)).lower() for field in fields(kind)}
     read: object = make_settings(
         kind, {n: v for n, v in named.items() if not isinstance(getattr(trial.settings, n), str)}
@@ -162,7 +164,7 @@ def _means_the_same_in_either_engine(trial: Trial) -> None:
         except RuntimeError:  # a type of its own somewhere
             one, many = _both_engines(trial, plan, norm, rr, slots, torch.float32)
             tolerance = SINGLE
-        expect(one.seen == many.seen, "with many clients at once other beats are seen")
+        expect(one.seen == many.seen, "with many clients at once it is trained on other beats")
         for (what, mine), theirs in zip(trees(one).items(), trees(many).values(), strict=True):
             expect_close(flatten(mine), flatten(theirs), tolerance, f"with many clients at once (norm {norm}) {what}")
 
@@ -259,7 +261,7 @@ def _refuses_nan(trial: Trial) -> None:
     except RunError as refused:
         expect("client 1 in round 1" in str(refused), f"of a client whose beats are NaN it says: {refused}")
         return
-    expect(False, "beats that are NaN are trained on as if they were some")
+    expect(False, "beats that are NaN are trained on as if they were numbers")
 
 
 def _card_is_true(trial: Trial) -> None:

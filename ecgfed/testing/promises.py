@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ecgfed.text import count_of
+
 Trial = TypeVar("Trial")
 
 
@@ -39,7 +41,7 @@ class CheckReport:
     left_out: dict[str, str]
 
     def __str__(self) -> str:
-        lines = [f"{self.subject} keeps {len(self.kept)} promises:", *(f"  {text}" for text in self.kept)]
+        lines = [f"{self.subject} keeps {count_of(len(self.kept), 'promise')}:", *(f"  {text}" for text in self.kept)]
         return "\n".join([*lines, *(f"  left out: {text} ({why})" for text, why in self.left_out.items())])
 
 

@@ -71,7 +71,7 @@ const EcgKeep = (() => {
       if (many) {
         base = book.revision();
         put();
-        say("other", `This browser held ${many} answers of another page of this recording, with other groups: ${taken} of them are for beats of this page too and are taken over.`);
+        say("other", `This browser held ${EcgPaper.countOf(many, "answer")} of another page of this recording, with other groups; for beats of this page too, and taken over: ${taken}.`);
       } else {
         say("other", "What this browser had kept for this recording could not be read and was put aside.");
       }

@@ -21,8 +21,7 @@
     return element;
   }
 
-  const number = (value) => value.toLocaleString("en-US");
-  const beatsOf = (many) => `${number(many)} beat${many === 1 ? "" : "s"}`;
+  const beatsOf = (many) => EcgPaper.countOf(many, "beat");
   const timeOf = (beat) => EcgPaper.clock(data.points[beat].time_s);
   const named = (label) => (words.has(label) ? `${label} (${words.get(label)})` : label);
 
@@ -90,7 +89,7 @@
     byId("back").disabled = neighbour(-1) === undefined;
     byId("forward").disabled = reviewing === null;
     byId("download").disabled = !many;
-    byId("download").textContent = `Save ${many} label${many === 1 ? "" : "s"} (CSV)`;
+    byId("download").textContent = `Save ${EcgPaper.countOf(many, "label")} (CSV)`;
   }
 
   function render() {
@@ -100,7 +99,7 @@
     byId("question").hidden = over;
     byId("finished").hidden = !over;
     if (over) {
-      const many = `${state.answered.length} answer${state.answered.length === 1 ? "" : "s"}`;
+      const many = EcgPaper.countOf(state.answered.length, "answer");
       const why = keeping.over() ? "The program has ended" : group === null ? "Every group has an answer" : "That is what was asked for";
       const then = data.served ? `They are in ${data.file}.` : "Save them now, or ask on.";
       byId("finished-said").textContent = `${why}: ${many}. They cover ${share(state.covered)} of the beats. ${then}`;

@@ -74,6 +74,9 @@ const EcgPaper = (() => {
     return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
   }
 
+  /** Write a number of things: 1 beat, 1,234 beats. */
+  const countOf = (many, one) => `${many.toLocaleString("en-US")} ${one}${many === 1 ? "" : "s"}`;
+
   function extremes(values) {
     let low = Infinity;
     let high = -Infinity;
@@ -262,8 +265,8 @@ const EcgPaper = (() => {
     const seconds = leads.length ? leads[0].samples.length / strip.fs : 0;
     const parts = [`${Math.round(10 * seconds) / 10} s from ${clock(strip.start_s)}`, leads.map((one) => one.name).join(" and ")];
     if (spans.length) parts.push(spans.join(", "));
-    if (asked) parts.push(`${beats.length} beats, the one asked about at ${clock(strip.start_s + asked.sample / strip.fs)}`);
-    else parts.push(beats.length ? `${beats.length} beats: ${beats.join(" ")}` : "no beats");
+    if (asked) parts.push(`${countOf(beats.length, "beat")}, the one asked about at ${clock(strip.start_s + asked.sample / strip.fs)}`);
+    else parts.push(beats.length ? `${countOf(beats.length, "beat")}: ${beats.join(" ")}` : "no beats");
     return parts.join("; ");
   }
 
@@ -313,6 +316,6 @@ const EcgPaper = (() => {
     return svg;
   }
 
-  return { draw, decode, clock };
+  return { draw, decode, clock, countOf };
 })();
 if (typeof module !== "undefined") module.exports = EcgPaper;

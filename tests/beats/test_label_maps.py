@@ -84,7 +84,7 @@ def test_a_users_file_in_the_order_it_was_written(tmp_path: Path, file: str, tex
         ("a.json", '{"classes": ["N", "V"]}', "cannot be read"),
         ("a.json", '{"classes": {"n": 5, "v": ["V"]}}', "cannot be read"),
         ("a.json", '{"classes": {}}', "0 classes; expected two or more"),
-        ("a.json", '{"classes": {"n": ["N"]}}', "1 classes; expected two or more"),
+        ("a.json", '{"classes": {"n": ["N"]}}', "1 class; expected two or more"),
         ("a.json", '{"classes": {"n": ["N"], "v": []}}', "class 'v' has no symbols"),
         ("a.json", '{"classes": {"n": ["N"], "v": ["VE"]}}', "symbol 'VE'; expected a WFDB beat symbol"),
         ("a.json", '{"classes": {"n": ["N"], "v": ["V", "N"]}}', "symbol 'N' is in 'n' and 'v'"),

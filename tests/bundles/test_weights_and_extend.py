@@ -101,7 +101,7 @@ BIAS = "head.out.bias"
         (lambda w: w.update({BIAS: w[BIAS].double()}), "float64"),
         (lambda w: w.update({BIAS: w[BIAS] * torch.nan}), "not finite"),
         (lambda w: w.update({BIAS: w[BIAS] + torch.inf}), "not finite"),
-        (lambda w: w.update({"head.more": torch.zeros(3)}), "'head.more', which its net has not"),
+        (lambda w: w.update({"head.more": torch.zeros(3)}), "'head.more', which its net does not have"),
         (lambda w: w.update({"a": torch.zeros(1), "a/b": torch.zeros(1)}), "which its net has not|a name twice"),
     ],
 )

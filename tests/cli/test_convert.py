@@ -157,7 +157,7 @@ def test_a_prediction_never_lies_on_its_recording(ecgfed: Command, fedavg_run: P
         (("--units", "volts"), ("--units", "'volts'", "200(1024)/mV")),
         (("--columns", " , "), ("--columns", "is empty")),
         (("--columns", "a,b"), ("3 columns", "2, as --columns names")),
-        (("--fs", "360"), ("its times step at 250 Hz", "360 as --fs says")),
+        (("--fs", "360"), ("its times say 250 Hz", "360 as --fs says")),
         (("--units", "uV"), ("lead MLII is in mV", "uV as --units says")),
         (("--lead", "aVR"), ("no lead aVR", "MLII, V1")),
         (("--annotator", "a/b"), ("--annotator", "'a/b'")),

@@ -335,7 +335,7 @@ def test_some_real_records(ecgfed: Run, mitdb: Path, tmp_path: Path) -> None:
     assert "--holdout: 202 is of the same person as 201" in held.err
     edit(tmp_path / "in" / "115.hea", "# ", "# x")
     said = ecgfed("prepare", "mitbih", *arguments, "--overwrite")
-    assert any("1 files in" in line and "115.hea" in line for line in notes(said))
+    assert any(": 1 file differs from the published database: " in line and "115.hea" in line for line in notes(said))
 
 
 def test_problems_are_a_table_for_a_person_json_for_a_script_and_one_line_in_quiet(ecgfed: Run, tmp_path: Path) -> None:

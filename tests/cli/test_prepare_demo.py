@@ -1,6 +1,7 @@
 """``ecgfed prepare demo``: synthetic recordings and a cohort from them, both or neither."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,35 @@ def test_the_records_are_read_as_any_others(ecgfed: Command, tmp_path: Path) -> 
     assert ecgfed("prepare", "demo", "--out", tmp_path / "c", "--records", tmp_path / "r", *SMALL).code == 0
     assert ecgfed("prepare", "folder", tmp_path / "r", "--out", tmp_path / "f", "--workers", 1).code == 0
     assert meta(tmp_path / "f")["fingerprint"] == meta(tmp_path / "c")["fingerprint"]
+
+
+def test_one_is_said_as_one(ecgfed: Command, tmp_path: Path) -> None:
+    one = ("--patients", 1, "--minutes", 0.5, "--workers", 1)
+    said = ecgfed("prepare", "demo", "--out", tmp_path / "c", *one)
+    assert said.code == 0, said.err
+    assert "Wrote 1 record into" in said.out
+    assert "1 client, 12 classes, " in said.out
+    assert not re.search(r"\b1 (clients|records|beats)\b", said.out)
+
+
+def test_who_is_held_out_is_counted_by_prepare_and_by_train(ecgfed: Command, tmp_path: Path) -> None:
+    """Nobody has to wonder why a training has a client less than its cohort."""
+    said = ecgfed("prepare", "demo", "--out", tmp_path / "c", "--holdout", "demo02", *SMALL)
+    assert "3 clients (1 held out), 12 classes, " in said.out
+    said = ecgfed("train", tmp_path / "c", "--out", tmp_path / "run", "--method", "fedavg", "--rounds", 1, "--seed", 0)
+    assert said.code == 0, said.err
+    assert "fedavg on 2 of 3 clients (1 held out): 1 round of " in said.out + said.err
+
+
+def test_a_line_names_some_and_counts_the_rest(ecgfed: Command, tmp_path: Path) -> None:
+    """In MIT-BIH 28 pairs have no test beat; --json has all of them."""
+    many = ("--patients", 12, "--minutes", 0.5, "--split", "chronological", "--workers", 1)
+    missing = json.loads(ecgfed("prepare", "demo", "--out", tmp_path / "j", "--json", *many).out)["cells_without_test"]
+    assert len(missing) > 6, "the test needs a cohort with more"
+    said = ecgfed("prepare", "demo", "--out", tmp_path / "c", *many)
+    (line,) = [line for line in said.error_lines if "pairs have no test beat" in line]
+    named = ", ".join(":".join(pair) for pair in missing[:6])
+    assert line.endswith(f"pairs have no test beat: {named} and {len(missing) - 6} more (--json has them all)")
 
 
 def test_json_says_it_to_a_script_and_quiet_says_nothing(ecgfed: Command, tmp_path: Path) -> None:

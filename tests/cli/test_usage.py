@@ -30,11 +30,19 @@ def test_a_usage_error_is_one_line(ecgfed: Command, arguments: tuple[str, ...], 
     assert_refused(ecgfed(*arguments), *fragments)
 
 
-@pytest.mark.parametrize("group", [(), ("prepare",), ("runs",)])
-def test_no_command_shows_the_help(ecgfed: Command, group: tuple[str, ...]) -> None:
-    said = ecgfed(*group)
+def test_the_program_alone_shows_what_there_is(ecgfed: Command) -> None:
+    """As pip, docker and cargo do: nothing was asked for that could have gone wrong."""
+    said = ecgfed()
+    assert (said.code, said.err) == (0, "")
+    assert said.out == ecgfed("--help").out
+
+
+@pytest.mark.parametrize("group", ["prepare", "runs", "keys", "federate"])
+def test_half_a_command_shows_its_help_as_an_error(ecgfed: Command, group: str) -> None:
+    """A script whose second word came out empty must not go on as if the work were done."""
+    said = ecgfed(group)
     assert (said.code, said.out) == (2, "")
-    assert said.err == ecgfed(*group, "--help").out
+    assert said.err == ecgfed(group, "--help").out
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "export", "predict", "inspect", "methods", "prepare", "runs"])

@@ -242,7 +242,7 @@ def test_a_browser_that_keeps_nothing_is_said(setting: Setting) -> None:
         assert one["asked"] is True
         assert one["said"].startswith("What this browser had kept for this recording could not be read")
     moved = told["moved"]
-    taken = re.search(r"held 8 answers .*: (\d) of them are for beats of this page too", moved["said"])
+    taken = re.search(r"held 8 answers .* for beats of this page too, and taken over: (\d)\.", moved["said"])
     assert taken
     assert 0 < int(taken[1]) == len(moved["after"])
     assert set(moved["after"]) <= set(moved["before"])

@@ -163,7 +163,7 @@ def test_runs_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> 
     assert f"{runs}: holds 2 runs; expected fewer than 2 before another one begins, this site's --most-runs" in log
     first.serve()
     status = status_of(first.sites[0])
-    assert "It takes part in 2 runs at most, each of 10,000 rounds at most." in status.lines
+    assert "It takes part in at most 2 runs, each of at most 10,000 rounds." in status.lines
     for site in first.sites:
         shutil.rmtree(next((site / "runs").iterdir()))
     assert third.serve().store.rounds() == 2

@@ -327,10 +327,10 @@ def test_the_key_is_written_where_asked_for_the_owner_alone(ecgfed: Command, tmp
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--key", "out/key.csv", "--anonymize"), ("--key", "would travel")),
+        (("--key", "out/key.csv", "--anonymize"), ("--key", "keep it apart")),
         (("--key", "key.csv"), ("--key", "without --anonymize")),
-        (("--key", "none/key.csv", "--anonymize"), ("--key", "a folder that is there")),
-        (("--key", "mine.txt", "--anonymize"), ("--key", "mine.txt is there and is no key")),
+        (("--key", "none/key.csv", "--anonymize"), ("--key", "a folder that exists")),
+        (("--key", "mine.txt", "--anonymize"), ("--key", "mine.txt exists and is no key table")),
         (("--keep", "sex"), ("--keep", "without --anonymize")),
         (("--keep", "born", "--anonymize"), ("--keep", "'born'", "age or sex")),
     ],

@@ -192,7 +192,7 @@ def test_other_columns_may_hold_anything_when_one_lead_is_read(tmp_path: Path) -
     ("how", "words"),
     [
         (ReadOptions(), ("units of lead MLII are not stated", "--units")),
-        (ReadOptions(units="mV", fs_hz=500), ("its times step at 250 Hz", "500 as --fs says")),
+        (ReadOptions(units="mV", fs_hz=500), ("its times say 250 Hz", "500 as --fs says")),
         (ReadOptions(units="mmHg"), ("--units: 'mmHg'", "200(1024)/mV")),
         (ReadOptions(units="mV", columns=("a", "b")), ("3 columns; expected 2, as --columns names",)),
     ],

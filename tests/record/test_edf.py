@@ -191,7 +191,7 @@ def test_a_file_cut_short_says_how_many_data_records_there_are(tmp_path: Path) -
     [
         ({"records": "2"}, "holds 3 data records and 0 bytes; expected 2 as its header says"),
         ({"records": "4"}, "cut short at 3 of 4 data records"),
-        ({"records": "99999999"}, "cut short at 3 of 99999999"),
+        ({"records": "99999999"}, "cut short at 3 of 99,999,999"),
         ({"records": "-1"}, "was never closed"),
         ({"records": "0"}, "holds no samples"),
         ({"records": "three"}, "number of data records 'three'"),

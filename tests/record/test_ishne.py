@@ -32,7 +32,7 @@ def test_ishne_leads_gaps_text_and_both_ways_of_counting(tmp_path: Path) -> None
         ({"samples": 601}, "holds 600 samples of 2 leads; expected 601"),
         ({"samples": 2**31 - 1}, "expected 2147483647"),
         ({"samples": -1}, "expected -1"),
-        ({"start": 520}, "samples at byte 520"),
+        ({"start": 520}, "samples begin at byte 520"),
         ({"fs": 0}, "sampling frequency 0 Hz"),
         ({"fs": -1}, "sampling frequency -1 Hz"),
         ({"resolutions_nv": (0, 1)}, "lead 1 has a step of 0 nV"),

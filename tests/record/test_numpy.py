@@ -120,7 +120,7 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
     np.savez(tmp_path / "r.npz", signal=array)
     assert "r.npz: signal: holds Python objects (a pickle)" in fails(tmp_path / "r.npz")
     (tmp_path / "r.npy").write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
-    assert "is not an array of numpy" in fails(tmp_path / "r.npy")
+    assert "is not a NumPy array" in fails(tmp_path / "r.npy")
     assert not (tmp_path / "harm").exists()
 
 

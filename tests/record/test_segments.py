@@ -88,7 +88,7 @@ def test_a_corrupt_and_a_truncated_segment_are_named(tmp_path: Path) -> None:
     [
         ("~ 100\ns2 200", "~ 101\ns2 199", "s2.hea: 200 samples at 360 Hz; expected 199"),
         ("360 500", "250 500", "s1.hea: 200 samples at 360 Hz; expected 200 at 250 Hz"),
-        ("360 500", "360 501", "segments of 500 samples; expected 501"),
+        ("360 500", "360 501", "its segments have 500 samples; expected 501"),
         ("360 500", "0 500", "sampling frequency 0 Hz"),
         ("m/3", "m/4", "3 segment lines; expected 4"),
         ("m/3", "m/1000000", "3 segment lines; expected 1000000"),

@@ -252,5 +252,5 @@ def test_windows_at_a_frequency_no_ecg_has(fs_hz: float) -> None:
 
 @pytest.mark.parametrize("dtype", ["int16", "int32", "uint8", "bool", "complex64"])
 def test_steps_of_an_amplifier_are_not_taken_for_millivolt(dtype: str) -> None:
-    with pytest.raises(RecordError, match="expected millivolt in floating point"):
+    with pytest.raises(RecordError, match="expected millivolts in floating point"):
         windows_around(np.zeros(5000, dtype), 360, np.array([1000, 2000]))

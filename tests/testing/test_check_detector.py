@@ -122,7 +122,7 @@ BROKEN = {
         "with lead 1 in use and noise on the other it misses",
     ),
     "still": (made(changed(in_constant_stretches), copes_with_gaps=True), "beats after the electrode came off"),
-    "in gaps": (made(changed(where_no_sample_is), copes_with_gaps=True), "it marks 1 beats where no sample is"),
+    "in gaps": (made(changed(where_no_sample_is), copes_with_gaps=True), "it marks 1 beat where no sample is"),
     "disorder": (
         made(changed(lambda peaks, s, *_: peaks if np.abs(s).max() < 100 else np.array([7, 5]))),
         "one huge spike ends in: detector: broken returned",

@@ -183,12 +183,12 @@ PUSHED: list[tuple[int, Any, int | str]] = [
     (1, {"a": 1}, "is an object; expected (samples,) of one lead"),
     (1, [[[0.5]]], "sample 0 is an object"),
     *[
-        (1, typed(kind, 1, 2), f"values of type {kind}; expected millivolt in floating point")
+        (1, typed(kind, 1, 2), f"values of type {kind}; expected millivolts in floating point")
         for kind in ("Int8Array", "Uint8Array", "Int16Array", "Uint16Array", "Int32Array", "BigInt64Array")
     ],
-    (1, [typed("Int16Array", 1)], "values of type Int16Array; expected millivolt in floating point"),
+    (1, [typed("Int16Array", 1)], "values of type Int16Array; expected millivolts in floating point"),
     (2, [typed("Int16Array", 1), typed("Int16Array", 1)], "values of type Int16Array; expected millivolt"),
-    (2, typed("Int16Array", 1, 2), "values of type Int16Array; expected millivolt in floating point"),
+    (2, typed("Int16Array", 1, 2), "values of type Int16Array; expected millivolts in floating point"),
 ]
 
 

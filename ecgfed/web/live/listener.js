@@ -53,7 +53,7 @@ export async function listenerOf(page, recording, ended) {
         if (stale()) return;
         page.live.on = false;
         if (problem) throw problem;
-        page.say(`Ended: ${page.beats.all.length} beats.`);
+        page.say(`Ended: ${EcgPaper.countOf(page.beats.all.length, "beat")}.`);
       });
     },
   };

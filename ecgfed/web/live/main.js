@@ -233,7 +233,7 @@ export class Page {
     this.usual = usualOf(this.beats.all);
     this.count();
     this.show();
-    this.say(`${beats.length} beats.`);
+    this.say(`${EcgPaper.countOf(beats.length, "beat")}.`);
     element("strip").focus();
   }
 

@@ -53,7 +53,7 @@ function bare(unit) {
 /** @param {Table} table @param {How} how @returns {Column[]} */
 function columnsOf(table, how) {
   const named = how.columns ?? [];
-  if (named.length && named.length !== table.columns) throw new RecordError(table.where, `${table.columns} columns`, `${named.length}, as columns names`);
+  if (named.length && named.length !== table.columns) throw new RecordError(table.where, `has ${table.columns} column${table.columns === 1 ? "" : "s"}`, `${named.length}, as columns names`);
   if (!table.header.length && !named.length) {
     throw new RecordError(table.where, "has no line with the columns' names", "", "name them in order with columns time,MLII");
   }
@@ -86,7 +86,7 @@ function timesS(table, column) {
   }
   return Float64Array.from(table.text(column.number), (cell, i) => {
     const at = clockS(cell);
-    if (at === null) throw new RecordError(table.where, `line ${table.lines[i]} of column ${column.name} is no clock time`, "mm:ss.mmm");
+    if (at === null) throw new RecordError(table.where, `line ${table.lines[i]} of column ${column.name} is no clock time`, "mm:ss.mmm", "correct that line");
     return at;
   });
 }
@@ -94,9 +94,9 @@ function timesS(table, column) {
 /** The sampling frequency of times, which must step evenly to half a step. @param {Table} table @param {Float64Array} times */
 function fsOfTimes(table, times) {
   const missing = times.findIndex((one) => !Number.isFinite(one));
-  if (missing >= 0) throw new RecordError(table.where, `line ${table.lines[missing]} has no time`, "a time for each sample");
+  if (missing >= 0) throw new RecordError(table.where, `line ${table.lines[missing]} has no time`, "a time for each sample", "correct or delete that line");
   const last = times.length - 1;
-  if (last < 1 || !(times[last] > times[0])) throw new RecordError(table.where, "times that do not rise", "two samples at least, in order of time");
+  if (last < 1 || !(times[last] > times[0])) throw new RecordError(table.where, "its times do not rise", "at least two samples, in order of time", "sort it");
   const off = (/** @type {number} */ rate, /** @type {number} */ i) => Math.abs((times[i] - times[0]) * rate - i);
   const fsHz = last / (times[last] - times[0]);
   if (times.some((one, i) => off(fsHz, i) > 0.5 || (i > 0 && one < times[i - 1]))) {
@@ -141,7 +141,7 @@ function samplingFrequency(table, columns, how) {
   const fsHz = fsOfTimes(table, timesS(table, times[0]));
   checkFs(fsHz, table.where, String(Number(fsHz.toPrecision(6))), `check the unit of column ${times[0].name}`);
   if (how.fsHz !== undefined && Math.abs(how.fsHz / fsHz - 1) > 0.01) {
-    throw new RecordError(table.where, `its times step at ${Number(fsHz.toPrecision(6))} Hz`, `${how.fsHz} as was said`, "leave it out");
+    throw new RecordError(table.where, `its times say ${Number(fsHz.toPrecision(6))} Hz`, `${how.fsHz} as was said`, "leave the frequency out");
   }
   return fsHz;
 }
@@ -154,8 +154,8 @@ function scaleOf(column, how, where) {
     return stated;
   }
   const own = MILLIVOLT.get(column.unit);
-  if (own === undefined) throw new RecordError(where, `lead ${column.name} is in '${column.unit}'`, UNITS);
-  if (stated && (stated.mv !== own || stated.zero)) throw new RecordError(where, `lead ${column.name} is in ${column.unit}`, `${how.units} as was said`, "leave it out");
+  if (own === undefined) throw new RecordError(where, `lead ${column.name} is in '${column.unit}'`, UNITS, "correct the column's name");
+  if (stated && (stated.mv !== own || stated.zero)) throw new RecordError(where, `lead ${column.name} is in ${column.unit}`, `${how.units} as was said`, "leave the units out");
   return { mv: own, zero: 0 };
 }
 

@@ -20,7 +20,7 @@ const plain = (raw) => textOf(raw).replace(/^[ \0]+|[ \0]+$/g, "");
 function numberIn(raw, where, field, low) {
   const text = plain(raw);
   const value = numberOf(text);
-  if (!(value >= low && value < Infinity)) throw new RecordError(where, `${field} '${text}'`, "a number that makes sense", "restore the file from its source");
+  if (!(value >= low && value < Infinity)) throw new RecordError(where, `${field} '${text}'`, "a valid number", "restore the header from its source");
   return value;
 }
 
@@ -35,17 +35,17 @@ function layoutOf(where, bytes) {
   }
   const count = Math.trunc(numberIn(bytes.subarray(252, 256), where, "number of signals", 1));
   const headerBytes = Math.trunc(numberIn(bytes.subarray(184, 192), where, "size of the header", 256));
-  if (headerBytes !== 256 * (count + 1)) throw new RecordError(where, `a header of ${headerBytes} bytes`, `${256 * (count + 1)} for ${count} signals`);
+  if (headerBytes !== 256 * (count + 1)) throw new RecordError(where, `a header of ${headerBytes} bytes`, `${256 * (count + 1)} for ${count} signals`, "restore the header from its source");
   if (bytes.length < headerBytes) throw new RecordError(where, "is cut short inside its header", `${headerBytes} bytes`, FETCH);
-  if (plain(bytes.subarray(236, 244)) === "-1") throw new RecordError(where, "was never closed (-1 data records)", "their number", "close it with the recorder's tool");
+  if (plain(bytes.subarray(236, 244)) === "-1") throw new RecordError(where, "was never closed (-1 data records)", "their number", "finish it with the recorder's own software");
   const records = Math.trunc(numberIn(bytes.subarray(236, 244), where, "number of data records", 0));
   if (!records) throw new RecordError(where, "holds no samples", "", "leave the record out");
   const channels = channelsOf(where, bytes.subarray(256, headerBytes), count);
   const perRecord = channels.reduce((sum, one) => sum + one.samples, 0);
   const whole = Math.floor((bytes.length - headerBytes) / (2 * perRecord));
   const left = bytes.length - headerBytes - 2 * perRecord * whole;
-  if (whole < records) throw new RecordError(where, `is cut short at ${whole} of ${records} data records`, "", FETCH);
-  if (whole !== records || left) throw new RecordError(where, `holds ${whole} data records and ${left} bytes`, `${records} as its header says`, "restore the header");
+  if (whole < records) throw new RecordError(where, `is cut short at ${whole} of ${records} data record${records === 1 ? "" : "s"}`, "", FETCH);
+  if (whole !== records || left) throw new RecordError(where, `holds ${whole} data record${whole === 1 ? "" : "s"} and ${left} bytes`, `${records} as its header says`, "restore the header from its source");
   const durationS = numberIn(bytes.subarray(244, 252), where, "length of a data record", 0);
   const gaps = plain(bytes.subarray(192, 236)).startsWith("EDF+D");
   return { headerBytes, records, durationS, channels, perRecord, gaps };
@@ -76,7 +76,7 @@ function channelsOf(where, rest, count) {
 function startsOf(where, bytes, layout, fsHz, samples) {
   if (!layout.gaps) return Array.from({ length: layout.records }, (_, i) => i * samples);
   const times = layout.channels.find((one) => one.name === ANNOTATIONS);
-  if (!times) throw new RecordError(where, "is EDF+D without an annotation channel", "the times of its data records");
+  if (!times) throw new RecordError(where, "is EDF+D without an annotation channel", "the times of its data records", FETCH);
   let [begin, end] = [0, 0];
   return Array.from({ length: layout.records }, (_, number) => {
     const at = layout.headerBytes + 2 * (number * layout.perRecord + times.first);
@@ -96,7 +96,7 @@ function startsOf(where, bytes, layout, fsHz, samples) {
 function perMillivolt(where, channel, units) {
   const { low, high, least, most, name } = channel;
   if (!(low < high && Number.isFinite(most - least) && least !== most)) {
-    throw new RecordError(where, `lead ${name} maps ${low}..${high} to ${least}..${most}`, "two ranges", "restore it");
+    throw new RecordError(where, `lead ${name} maps ${low}..${high} to ${least}..${most}`, "two ranges, neither of them empty", "restore the header from its source");
   }
   const stated = MILLIVOLT.get(channel.unit || units);
   if (stated === undefined) throw new RecordError(where, `lead ${name} is in '${channel.unit}'`, UNITS, "correct the header's units");
@@ -113,7 +113,7 @@ export function readEdf(file, how = {}) {
   const layout = layoutOf(where, bytes);
   const channels = layout.channels.filter((one) => one.name !== ANNOTATIONS);
   if (!channels.length) throw new RecordError(where, "holds annotations only", "at least one lead", "leave the record out");
-  if (!layout.durationS) throw new RecordError(where, "data records of 0 s", "their length", "restore the header");
+  if (!layout.durationS) throw new RecordError(where, "data records of 0 s", "their length", "restore the header from its source");
   const names = distinct(channels.map((one) => one.name.replace(KIND, "")));
   const units = channels.map((one) => one.unit);
   const chosen = channels[chooseLead(names, where, [], units)];

@@ -35,7 +35,7 @@ export function millivoltRow(row, where) {
   const type = typeOf(row);
   if (/^Float(?:16|32|64)Array$/.test(type)) return Float64Array.from(/** @type {Float32Array} */ (row));
   if (type && type !== "DataView") {
-    throw new RecordError(where, `values of type ${type}`, "millivolt in floating point", "turn the amplifier's steps into millivolt first: (steps - zero) / gain");
+    throw new RecordError(where, `values of type ${type}`, "millivolts in floating point", "convert the amplifier's steps to millivolts first: (steps - zero) / gain");
   }
   if (!Array.isArray(row)) throw new RecordError(where, `is ${kindOf(row)}`, "an array of millivolts");
   for (let i = 0; i < row.length; i += 1) { // a hole is undefined

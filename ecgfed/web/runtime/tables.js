@@ -18,7 +18,7 @@ export class Table {
     /** Numbers of the rows in the file, from 1. @type {number[]} */
     this.lines = [];
     const blank = this.takeLines(text);
-    if (!this.rows.length) throw new RecordError(where, "is empty", "a table of numbers", "leave it out");
+    if (!this.rows.length) throw new RecordError(where, "is empty", "a table of numbers", "leave the record out");
     this.separator = separatorOf(this.rows);
     this.columns = this.checkedWidth(blank);
     /** @type {string[][]} */
@@ -28,7 +28,7 @@ export class Table {
       this.rows.shift();
       this.lines.shift();
     }
-    if (!this.rows.length) throw new RecordError(where, "holds no row of numbers", "numbers below the columns' names", "leave it out");
+    if (!this.rows.length) throw new RecordError(where, "holds no row of numbers", "numbers below the columns' names", "leave the record out");
     /** Names of the columns, or empty where the first line holds numbers already; units below them, or empty. */
     this.header = head[0] ?? [];
     this.units = head[1] ?? [];
@@ -64,12 +64,12 @@ export class Table {
   /** @param {number} blank */
   checkedWidth(blank) {
     const width = this.cells(0).length;
-    if (width > MAX_COLUMNS) throw new RecordError(this.where, `has more than ${MAX_COLUMNS} columns`, "a column for each lead", "turn the table");
+    if (width > MAX_COLUMNS) throw new RecordError(this.where, `has more than ${MAX_COLUMNS} columns`, "a column for each lead", "swap rows and columns");
     this.rows.forEach((row, i) => {
       const found = this.split(row).length;
       if (found === width) return;
       const action = "delete what is not of the table, such as lines above it, or fill the row";
-      throw new RecordError(this.where, `line ${this.lines[i]} has ${found} columns`, `${width} as the lines before it have`, action);
+      throw new RecordError(this.where, `line ${this.lines[i]} has ${found} column${found === 1 ? "" : "s"}`, `${width} as the lines before it have`, action);
     });
     if (width === 1 && blank) throw new RecordError(this.where, `line ${blank} is blank`, "a number, or NaN for a gap", "delete or fill it");
     return width;

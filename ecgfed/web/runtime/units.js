@@ -68,7 +68,7 @@ export function checkSize(signalsMv, leads, where) {
     for (const one of held) [low, high] = [Math.min(low, one), Math.max(high, one)];
     if (held.length >= FEW && high - low >= STEPS_MV && held.every(Number.isInteger)) {
       const action = "they look like an amplifier's steps: say gain and zero as in units '200(1024)/mV'";
-      throw new RecordError(where, `lead ${leads[i]} is of whole numbers from ${low} to ${high}`, "millivolts", action);
+      throw new RecordError(where, `lead ${leads[i]} holds whole numbers from ${low} to ${high}`, "millivolts", action);
     }
   });
 }

@@ -51,7 +51,7 @@ function refuse(where, line, what, value, expected) {
 export function readHeader(where, text) {
   const lines = text.split(/\r\n|\r|\n/).map((line, i) => ({ number: i + 1, text: line.trim() }));
   const [first, ...rest] = lines.filter((line) => line.text && !line.text.startsWith("#"));
-  if (!first) throw new RecordError(where, "is empty", "a WFDB header: a record line and one for each signal", "restore it");
+  if (!first) throw new RecordError(where, "is empty", "a WFDB header: a record line and one for each signal", RESTORE);
   const fields = first.text.split(/\s+/);
   const record = /^([^/]+)(?:\/([0-9]{1,9}))?$/.exec(fields[0]);
   if (!record) throw refuse(where, first.number, "record name", fields[0], "NAME or NAME/SEGMENTS");
@@ -64,7 +64,7 @@ export function readHeader(where, text) {
   if (fields[3] !== undefined && !COUNT.test(fields[3])) throw refuse(where, first.number, "number of samples", fields[3], "a whole number");
   if (!Number(fields[1])) throw new RecordError(where, "holds no signal", "at least one lead", "leave the record out");
   if (rest.length !== Number(fields[1])) {
-    throw new RecordError(where, `${rest.length} signal lines`, `${fields[1]} as its record line says`, "restore the header");
+    throw new RecordError(where, `has ${rest.length} signal line${rest.length === 1 ? "" : "s"}`, `${fields[1]} as its record line says`, RESTORE);
   }
   const signals = rest.map((line) => signalLine(where, line.number, line.text));
   const names = distinct(signals.map((one, i) => one.name || `signal ${i}`));

@@ -12,6 +12,7 @@ from figure_ways import (
     damage,
     ec57,
     errors,
+    flagship_seeds,
     grp,
     on_mlii,
     one_seed,
@@ -39,6 +40,14 @@ README = [
             "| GRP-FED | {2}, {2} | {2}, {2} | {2}, {2} |": both_seeds("grp"),
             "| FedAvg | {2}, {2} | {2}, {2} | {2}, {2} |": both_seeds("fedavg"),
             "| each patient alone | {2}, {2} (ensemble) | {2}, {2} | {2}, {2} |": both_seeds("local"),
+        },
+    ),
+    *figures(
+        "README.md",
+        "flagship/results.json",
+        {
+            "three seeds: T_g {2} ({2} to {2}), T_p {2} ({2} to {2}), T_r {2} ({2} to {2}), and T_p of the worst "
+            "served tenth of patients {2} ({2} to {2})": flagship_seeds("FedGate")
         },
     ),
     *figures(

@@ -130,7 +130,7 @@ def _another_clients(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fragment"),
     [
-        (_cut_a_client, "bytes, is not the file"),
+        (_cut_a_client, "bytes and is not the file"),
         (Path.unlink, "No such file"),
         (_flip_a_clients_bit, "SHA-256"),
         (_another_clients, "SHA-256"),

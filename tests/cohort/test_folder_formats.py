@@ -80,13 +80,13 @@ def test_one_recording_in_two_formats_is_no_two_recordings(tmp_path: Path) -> No
     touch(tmp_path, "100.edf")
     for formats in ((), ("wfdb", "edf")):
         line = fails(tmp_path, formats=formats)
-        assert f"{tmp_path / '100.edf'}: is there as 100 too" in line
+        assert f"{tmp_path / '100.edf'}: is also there as 100;" in line
         assert "--format" in line
     assert names(tmp_path, formats=("edf",)) == {"100": ["100.edf"]}
     (tmp_path / "100.hea").unlink()
     assert names(tmp_path) == {"100": ["100.edf"]}
     touch(tmp_path, "r.npy", "r.npz")
-    assert "r.npz: is there as r.npy too" in fails(tmp_path, formats=("numpy",))
+    assert "r.npz: is also there as r.npy;" in fails(tmp_path, formats=("numpy",))
 
 
 def test_patients_by_table_and_by_comment(tmp_path: Path) -> None:

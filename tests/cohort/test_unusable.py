@@ -47,7 +47,7 @@ def test_every_problem_is_in_one_table_and_nothing_is_written(
     assert line.endswith("--skip-unusable")
     text = " ".join(" ".join(table).split())
     assert [text.index(name) for name in WRONG] == sorted(text.index(name) for name in WRONG)
-    for words in ("marks.atr", "is there as good too", "V5, V6"):
+    for words in ("marks.atr", "is also there as good;", "V5, V6"):
         assert words in text
     assert not (tmp_path / "c").exists()
 

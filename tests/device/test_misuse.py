@@ -62,7 +62,7 @@ def test_steps_are_no_millivolts(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("MLII\n" + "".join(f"{value}\n" for value in steps))
     for file in ("a.npy", "a.csv"):
         told = {"fs_hz": 360.0, "columns": ("MLII",)} if file == "a.npy" else {"fs_hz": 360.0}
-        with pytest.raises(RecordError, match=r"lead MLII is of whole numbers .* expected millivolts"):
+        with pytest.raises(RecordError, match=r"lead MLII holds whole numbers .* expected millivolts"):
             ecgfed.read_recording(tmp_path / file, how=ecgfed.ReadOptions(units="mV", **told))  # type: ignore[arg-type]
         read = ecgfed.read_recording(tmp_path / file, how=ecgfed.ReadOptions(units="200(1024)/mV", **told))  # type: ignore[arg-type]
         assert np.abs(read.signal_mv - signal).max() <= 0.5 / 200 + 1e-9

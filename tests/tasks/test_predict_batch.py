@@ -52,7 +52,7 @@ def test_a_folder_is_read_record_by_record(
     }
     assert {name: told[name] for name in summary} == summary
     assert [one["file"] for one in summary["done"]] == ["day/p2", "p1"]
-    assert [(one["file"], "is there as p1 too" in one["problem"]) for one in summary["failed"]] == [
+    assert [(one["file"], "is also there as p1;" in one["problem"]) for one in summary["failed"]] == [
         ("broken.edf", False),
         ("p1.npy", True),
     ]

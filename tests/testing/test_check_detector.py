@@ -98,7 +98,7 @@ BROKEN = {
     "negative": (made(changed(lambda peaks, *_: np.append([-1], peaks))), "sample -1 of a signal"),
     "an error": (made(changed(lambda *_: 1 // 0)), "fails with ZeroDivisionError"),
     "in place": (made(changing_the_signal), "find changes the signal it is given"),
-    "counting": (made(counting()), "otherwise when it is asked the same again"),
+    "counting": (made(counting()), "another answer when it is asked the same again"),
     "remembering": (made(remembering()), "it remembers something"),
     "missing": (
         made(changed(lambda peaks, *_: np.delete(peaks, 20))),

@@ -94,9 +94,9 @@ def test_seconds_that_cannot_be_used(bundle: Path, tmp_path: Path) -> None:
     lost_s = found.about["duration_s"] - found.about["usable_s"]
     assert 4.5 < lost_s < 6.5
     assert f": {lost_s:.1f} of {found.about['duration_s']:.1f} s cannot be used;" in said.text
-    assert said.text.startswith(
-        f"The windows of {sum(map(bool, found.poor))} beats reach into stretches of poor quality (flat 5"
-    )
+    poor = sum(map(bool, found.poor))
+    beats = "1 beat" if poor == 1 else f"{poor} beats"
+    assert said.text.startswith(f"The windows of {beats} reach into stretches of poor quality (flat 5")
 
 
 @pytest.mark.parametrize("where", ["header", "annotation", "denied", "nowhere"])

@@ -91,7 +91,7 @@ def test_labels_past_the_first_minutes_do_not_count(record: Path, tmp_path: Path
     assert set(found.label) == set(np.flatnonzero(at < 60 * 360).tolist())
     assert found.later == int((at >= 60 * 360).sum())
     late = given(f"sample,label\n{at[-1]},N\n", tmp_path)
-    with pytest.raises(RecordError, match="says of no beat what it is in the first 1 minutes"):
+    with pytest.raises(RecordError, match="says of no beat what it is in the first 1 minute"):
         at_beats(read_marks(late, grouped.beats.recording), late, grouped, 1.0)
 
 

@@ -49,7 +49,7 @@ def test_with_nothing_else_it_is_the_published_recipe(
 def test_it_says_its_cost_first_and_what_there_is_to_know_last(cohort_path: Path, tmp_path: Path) -> None:
     heard = Heard()
     ecgfed.train(cohort_path, tmp_path / "run", watch=heard, **SHORT)  # type: ignore[arg-type]
-    assert heard.notes[0].startswith("fedavg on 4 clients: 2 rounds of 1 local steps")
+    assert heard.notes[0].startswith("fedavg on 4 clients: 2 rounds of 1 local step")
     assert heard.rounds == [(1, 2), (2, 2)]
     *_, last, never, tries = heard.notes
     valid = json.loads((tmp_path / "run" / "history.jsonl").read_text().splitlines()[-1])

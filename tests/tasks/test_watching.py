@@ -118,7 +118,7 @@ def personalize_labels(place: dict[str, Path], watch: ecgfed.Watch) -> object:
 
 #: verb -> how it is called; what it counts, a note and a warning it gives (parts of them).
 VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
-    "prepare_mitbih": (mitbih, {"records"}, (), ("6 files in ", "are not the published ones")),
+    "prepare_mitbih": (mitbih, {"records"}, (), ("6 files differ from the published database",)),
     "prepare_folder": (own_folder, {"records"}, ("Packed into", "packed.zip"), ()),
     "prepare_demo": (
         lambda place, watch: ecgfed.prepare_demo(place["out"], patients=2, minutes=1, workers=1, watch=watch),
@@ -127,7 +127,7 @@ VERBS: dict[str, tuple[Verb, set[str], tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "prepare_cifar10": (cifar10, {"images"}, (), ("cannot be compared with the official files",)),
-    "train": (train, {"grp-fed"}, ("grp-fed on 4 clients: 2 rounds of 1 local steps",), ("risk=meta-bsm pools",)),
+    "train": (train, {"grp-fed"}, ("grp-fed on 4 clients: 2 rounds of 1 local step",), ("risk=meta-bsm pools",)),
     "train_seeds": (train_seeds, {"fedavg"}, ("Seed 4, 2 of 2:",), ()),
     "evaluate": (
         lambda place, watch: ecgfed.evaluate(place["run"], out=place["out"], watch=watch),

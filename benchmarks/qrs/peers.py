@@ -4,6 +4,7 @@
     DIR/environment/bin/pip install --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \\
         torch-ecg==0.0.33 physiokit==0.10.1
     python benchmarks/qrs/peers.py --source MITDB --work DIR                # resumes where it stopped
+    python benchmarks/qrs/peers.py --source MITDB --work DIR --only physiokit torch_ecg-xqrs
 
 The peers have an environment of their own (1.8 GB), in which ``peers_worker.py`` runs them, each with its own settings
 on lead MLII in mV. torch_ecg has seven detectors; ``xqrs`` is the one it takes when none is named, and is run a second
@@ -21,6 +22,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -35,6 +37,11 @@ from ecgfed.errors import OptionError, StorageError
 from ecgfed.evaluation.ec57 import aggregate
 from ecgfed.signal.detectors import OURS
 
+#: The detectors of the worker.
+DETECTORS = (
+    *("torch_ecg-xqrs", "torch_ecg-xqrs-filtered", "physiokit", "physiokit-20s"),
+    *(f"torch_ecg-{name}" for name in ("hamilton", "ssf", "gamboa", "engzee", "gqrs", "christov")),
+)
 #: What the environment has to hold, and what else is noted of it.
 PEERS = {"torch-ecg": "0.0.33", "physiokit": "0.10.1"}
 NOTED = ("torch", "wfdb", "biosppy", "numpy", "scipy")
@@ -45,7 +52,7 @@ print(json.dumps({name: there.get(name) for name in sys.argv[1:]}))
 """
 #: Peaks (beats,) in samples and the CPU seconds they took.
 Found = tuple[np.ndarray, float]
-COLUMNS = ("detector", "Se %", "PPV %", "F1 % DS2", "offset ms", "worst records F1 %", "CPU s")
+COLUMNS = ("detector", "Se %", "PPV %", "F1 % DS2", "worst records F1 %", "CPU s")
 
 
 class Row(TypedDict):
@@ -98,18 +105,19 @@ def write_signals(source: Path, folder: Path) -> None:
             partial.rename(file)
 
 
-def of_peers(python: Path, source: Path, work: Path) -> dict[str, dict[str, Found]]:
-    """Return what each detector of the peers finds, by record, and its CPU seconds."""
+def of_peers(python: Path, source: Path, work: Path, names: Sequence[str]) -> dict[str, dict[str, Found]]:
+    """Return what detectors of the peers find, by record, and their CPU seconds."""
     write_signals(source, work / "signals")
     found = work / "peers"
-    worker = Path(__file__).with_name("peers_worker.py")
-    if subprocess.run([python, "-W", "ignore", worker, work / "signals", found]).returncode:
-        raise StorageError(found, "the peers' worker has stopped", action="what it said stands above")
-    stored: dict[str, dict[str, Found]] = {}
-    for folder in sorted(found.iterdir()):
+    if not all((found / name / f"{record}.npz").is_file() for name in names for record in DS2):
+        worker = Path(__file__).with_name("peers_worker.py")
+        if subprocess.run([python, "-W", "ignore", worker, work / "signals", found, *names]).returncode:
+            raise StorageError(found, "the peers' worker has stopped", action="what it said stands above")
+    stored: dict[str, dict[str, Found]] = {name: {} for name in names}
+    for name in names:
         for record in DS2:
-            with np.load(folder / f"{record}.npz", allow_pickle=False) as one:
-                stored.setdefault(folder.name, {})[record] = (one["peaks"], float(one["seconds"]))
+            with np.load(found / name / f"{record}.npz", allow_pickle=False) as one:
+                stored[name][record] = (one["peaks"], float(one["seconds"]))
     return stored
 
 
@@ -134,17 +142,18 @@ def row(detector: str, source: Path, found: dict[str, Found]) -> Row:
 def cells(one: Row) -> list[str]:
     """Return a detector's row of the table."""
     worst = sorted(one["f1_by_record"].items(), key=lambda pair: pair[1])[:3]
-    offset = "" if one["offset_ms"] is None else f"{one['offset_ms']:+.0f}"
     scores = [f"{value:.2f}" for value in (one["se"], one["ppv"], one["f1"])]
     named = ", ".join(f"{record} {value:.1f}" for record, value in worst)
-    return [one["detector"], *scores, offset, named, f"{one['cpu_s_per_record']:.2f}"]
+    return [one["detector"], *scores, named, f"{one['cpu_s_per_record']:.2f}"]
 
 
 def main() -> None:
-    given = parser(__doc__, __file__, results="peers.json").parse_args()
+    arguments = parser(__doc__, __file__, results="peers.json")
+    arguments.add_argument("--only", nargs="+", choices=DETECTORS, help="the peers' detectors to run")
+    given = arguments.parse_args()
     python, versions = environment(given.work)
     found = {name: kept(name, given.source, given.work / "ours", list(DS2)) for name in (OURS, ONE_LEAD)}
-    found |= of_peers(python, given.source, given.work)
+    found |= of_peers(python, given.source, given.work, given.only or DETECTORS)
     rows = [row(name, given.source, one) for name, one in found.items()]
     rows.sort(key=lambda one: -one["f1"])
     about = {"python": platform.python_version(), "machine": platform.machine(), "records": len(DS2)}

@@ -1,6 +1,6 @@
 """Finds R peaks with torch_ecg and physiokit, in the environment of their own that ``peers.py`` starts it in.
 
-    DIR/peers/bin/python benchmarks/qrs/peers_worker.py SIGNALS FOUND
+    DIR/peers/bin/python benchmarks/qrs/peers_worker.py SIGNALS FOUND DETECTOR...
 
 SIGNALS holds one ``RECORD.npz`` each: ``signal_mv`` (samples,) float64 and ``fs_hz``. What a detector finds is kept as
 FOUND/DETECTOR/RECORD.npz: ``peaks`` (beats,) int64, samples, and ``seconds``, its CPU time. What is there already is
@@ -97,12 +97,12 @@ def run(detector: str, signals: dict[str, tuple[Signal, float]], folder: Path) -
 
 
 def main() -> None:
-    shown, found = map(Path, sys.argv[1:])
+    shown, found = map(Path, sys.argv[1:3])
     signals: dict[str, tuple[Signal, float]] = {}
     for file in sorted(shown.glob("*.npz")):
         with np.load(file, allow_pickle=False) as stored:
             signals[file.stem] = (stored["signal_mv"], float(stored["fs_hz"]))
-    for detector in DETECTORS:
+    for detector in sys.argv[3:]:
         run(detector, signals, found / detector)
 
 

@@ -88,6 +88,22 @@ def qrs_row(detector: str) -> dict[str, tuple[Way, ...]]:
     return {text: (*every, *sets, *offset, *records, qrs(detector, "cpu_s_per_record"))}
 
 
+def qrs_peers_row(detector: str) -> dict[str, tuple[Way, ...]]:
+    """A row of the peers in an environment of their own; its three worst records are those of the file."""
+    (one,) = [one for one in results_of("qrs/peers.json")["results"] if one["detector"] == detector]
+    worst = sorted(one["f1_by_record"], key=one["f1_by_record"].__getitem__)[:3]
+    text = ", ".join(f"{record} {{1}}" for record in worst)
+    records = [qrs(detector, "f1_by_record", record) for record in worst]
+    scores = [qrs(detector, key) for key in ("se", "ppv", "f1")]
+    return {
+        f"| {detector} | {{2}} | {{2}} | {{2}} | {text} | {{2}} |": (
+            *scores,
+            *records,
+            qrs(detector, "cpu_s_per_record"),
+        )
+    }
+
+
 def placed_row(kind: str) -> dict[str, tuple[Way, ...]]:
     """A row of how near R peaks are put, by beat type; none for a type of fewer than 20 beats."""
     if qrs_of("ecgfed")["placed"][kind]["beats"] < 20:

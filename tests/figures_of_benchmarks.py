@@ -10,6 +10,7 @@ from figure_ways import (
     newcomer,
     placed_row,
     qrs,
+    qrs_peers_row,
     qrs_row,
     results_of,
     scale_row,
@@ -107,6 +108,16 @@ QRS = [
         one
         for row in results_of("qrs/results.json")["results"]
         for one in figures("benchmarks/qrs/README.md", "qrs/results.json", qrs_row(row["detector"]))
+    ),
+    *figures(
+        "benchmarks/qrs/README.md",
+        "qrs/peers.json",
+        {"The {0} DS2 records, {0} beats from 5:00 on": (("records",), qrs("ecgfed", "beats"))},
+    ),
+    *(
+        one
+        for row in results_of("qrs/peers.json")["results"]
+        for one in figures("benchmarks/qrs/README.md", "qrs/peers.json", qrs_peers_row(row["detector"]))
     ),
     *(
         one

@@ -73,6 +73,17 @@ README = [
     ),
     *figures(
         "README.md",
+        "qrs/peers.json",
+        {
+            "R peaks on DS2, lead MLII alone: {2}% by its makers' physiokit, {2}% here": (
+                qrs("physiokit", "f1"),
+                qrs("ecgfed-1", "f1"),
+            ),
+            "R peaks on DS2: {2}% by its `xqrs`": (qrs("torch_ecg-xqrs", "f1"),),
+        },
+    ),
+    *figures(
+        "README.md",
         "throughput/results.json",
         {"its simulation takes {2} times as long as ours": (("systems", "flower", "ours_is_faster"),)},
     ),

@@ -25,7 +25,9 @@ def test_on_a_narrow_terminal_the_table_is_a_list_and_nothing_is_cut(
     ecgfed: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    said = ecgfed("methods").out
+    told = ecgfed("methods")
+    assert (told.code, told.err) == (0, "")
+    said = told.out
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= 40
     assert [line.split()[1] for line in said.splitlines() if line.startswith("method ")] == list(methods())

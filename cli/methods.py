@@ -7,12 +7,10 @@ import textwrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from ecgfed.errors import OptionError
 
-from .output import JsonOption, QuietOption, console, print_json
+from .output import JsonOption, QuietOption, console, print_json, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,13 +52,11 @@ def methods_command(
 def _print_table(every: Sequence[About]) -> None:
     from ecgfed.methods.card import in_words
 
-    table = Table("method", "the server sends", "comes back", "a client keeps", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("kB down, up", justify="right", no_wrap=True)
-    table.columns[0].no_wrap = True
+    rows = []
     for about in every:
         size = f"{about.cost.down_bytes / 1000:.0f}, {about.cost.up_bytes / 1000:.0f}"
-        table.add_row(about.name, *(in_words(entries) for _, entries in _travelling(about.card)), size)
-    console.print(table)
+        rows.append((about.name, *(in_words(entries) for _, entries in _travelling(about.card)), size))
+    console.print(table(("method", "the server sends", "comes back", "a client keeps", "kB down, up"), rows))
     for line in (
         "kB: a client's round late in a run, default net, 12 classes, default settings. * The server knows it too.",
         "Every client reports its losses, its number and how many training beats it has. Recordings stay, but with "

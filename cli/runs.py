@@ -45,7 +45,7 @@ def list_runs(
 
 def _print_list(rows: "list[RunRow]", folder: Path) -> None:
     if not rows:
-        note(f"No runs below {folder}.", quiet=False)
+        note(f"No runs below '{folder}'.", quiet=False)
         return
     names = ("run", "method", "rounds", "passes", "T_g", "T_p", "saved (UTC)")
     lines = [[str(row.run.relative_to(folder)), *_progress(row.progress)] for row in rows]

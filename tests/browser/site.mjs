@@ -10,7 +10,7 @@ const [chromium, folder] = process.argv.slice(2);
 const pages = JSON.parse(readFileSync(0, "utf8"));
 const args = process.getuid && process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, args });
-const told = { errors: [], requests: [], wide: [], unlike: [], faults: [], opened: 0 };
+const told = { errors: [], requests: [], wide: [], unlike: [], faults: [], printed: [], opened: 0 };
 const address = (name) => pathToFileURL(`${folder}/${name}`).href;
 
 try {
@@ -37,6 +37,25 @@ try {
       told.faults.push(...violations.map((one) => `${name} (${scheme}): ${one.id}: ${one.nodes[0].html.slice(0, 160)}`));
     }
     await context.close();
+  }
+
+  // On paper, from a page that was dark: ink is dark, and nothing is cut off at the right. 718 px are A4 less its edges.
+  const paper = await browser.newPage();
+  await paper.emulateMediaType("print");
+  await paper.setViewport({ width: 718, height: 1000 });
+  for (const name of [...some, "methods.html", "benchmarks/width.html"].filter((one) => pages.includes(one))) {
+    await paper.goto(address(name));
+    const wrong = await paper.evaluate(async () => {
+      document.body.dataset.mdColorScheme = "slate";
+      await new Promise((done) => setTimeout(done, 300)); // colours change slowly
+      const pale = [...document.querySelectorAll(".md-content :is(h1, h2, p, a, code)")].filter((one) => {
+        const [red, green, blue] = getComputedStyle(one).color.match(/[\d.]+/g).map(Number);
+        return one.offsetParent && !one.className && 0.2126 * red + 0.7152 * green + 0.0722 * blue > 130;
+      });
+      const cut = [...document.querySelectorAll(".md-typeset__scrollwrap, pre > code")].filter((one) => one.scrollWidth > one.clientWidth + 1);
+      return [...pale.map((one) => `pale: ${one.outerHTML.slice(0, 80)}`), ...cut.map((one) => `cut: ${one.textContent.trim().slice(0, 80)}`)];
+    });
+    told.printed.push(...wrong.map((one) => `${name}: ${one}`));
   }
 
   // The search finds a word, from a file.

@@ -14,11 +14,24 @@ def test_the_table_has_every_method_on_one_line_at_80_columns(ecgfed: Command) -
     lines = said.out.splitlines()
     assert len(lines) > 20
     assert max(map(len, lines)) <= 80
-    starts = [line.split()[0] for line in lines if line.startswith(" ") and line.split()]
+    starts = [line.split()[0] for line in lines if line.split()]
     assert [name for name in starts if name in methods()] == list(methods())
     (fedfomo,) = [line for line in lines if line.split()[:1] == ["fedfomo"]]
     assert "some others'" in fedfomo
     assert fedfomo.split()[-2:] == ["837,", "167"]  # five models of 167 kB down, one up
+
+
+def test_on_a_narrow_terminal_the_table_is_a_list_and_nothing_is_cut(
+    ecgfed: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    told = ecgfed("methods")
+    assert (told.code, told.err) == (0, "")
+    said = told.out
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= 40
+    assert [line.split()[1] for line in said.splitlines() if line.startswith("method ")] == list(methods())
+    assert "837, 167" in said
 
 
 @pytest.mark.parametrize("asked", ["grp-fed", "GRPFED", "Grp_Fed"])

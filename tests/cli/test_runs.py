@@ -56,7 +56,7 @@ def test_list(ecgfed: Command, folder: Path) -> None:
 
 def test_list_where_there_is_none(ecgfed: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert ecgfed("runs", "list").out == "No runs below ..\n"
+    assert ecgfed("runs", "list").out == "No runs below '.'.\n"
     assert json.loads(ecgfed("runs", "list", tmp_path, "--json").out) == []
     assert_refused(ecgfed("runs", "list", tmp_path / "nowhere"), "DIR", "nowhere is not a folder")
 

@@ -115,7 +115,7 @@ def test_two_recordings_of_one_name(fedavg_run: Path, records: Path, tmp_path: P
     batch = front.predict_batch([records / "p1", other], tmp_path / "out", bundle=exported(fedavg_run))
     assert [one["file"] for one in batch.done] == [(records / "p1").as_posix()]
     assert "whose predictions it would replace" in batch.failed[0]["problem"]
-    assert repr(batch) == f"Batch(1 recordings: {batch.done[0]['beats']:,} beats; 1 failed)"
+    assert repr(batch) == f"Batch(1 recording: {batch.done[0]['beats']:,} beats; 1 failed)"
     assert "p1" in batch._repr_html_()
 
 

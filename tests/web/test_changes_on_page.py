@@ -131,7 +131,7 @@ def test_what_a_device_sends_is_drawn_on_its_own_strip(told: dict[str, Any]) -> 
     """The recording that was open is closed: its strip would bear the device's beats."""
     state = told["device"]
     rows = rows_of(told["deviceSaved"])
-    assert state["said"] == f"Ended: {len(rows)} beats."
+    assert state["said"] == f"Ended: {len(rows):,} beats."
     assert len(rows) > 40
     assert state["beats"] > 5
     assert {"classify", "play", "back", "forward"} <= set(state["off"])

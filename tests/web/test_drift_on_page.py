@@ -51,7 +51,7 @@ def pythons(signals_mv: NDArray[np.float64]) -> tuple[Drift, int]:
 def check(played: dict[str, Any], signals_mv: NDArray[np.float64], half_s: float) -> list[str]:
     """The page named all that Python's stream noticed and nothing else, and said since when; return its texts."""
     drift, beats = pythons(signals_mv)
-    assert played["ended"] == f"Ended: {beats} beats."
+    assert played["ended"] == f"Ended: {beats:,} beats."
     warnings = [one for one in played["said"] if one["text"]]
     named = {reason for one in warnings for reason, words in REASONS.items() if words[1:] in one["text"]}
     assert named == {one.reason for one in drift.events if one.began}

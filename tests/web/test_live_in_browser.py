@@ -98,7 +98,7 @@ def test_a_stream_of_a_serial_port_has_the_labels_of_the_whole(told: dict[str, A
     found = told["python"]
     counted = {name: count for name, count in found.counts.items() if count}
     assert {name: int(count) for name, count, _ in told["serial"]["counts"]} == counted
-    assert told["serial"]["said"] == f"Ended: {len(found)} beats."
+    assert told["serial"]["said"] == f"Ended: {len(found):,} beats."
     assert told["serial"]["closed"] == [115200, True]
     assert any(label.rstrip("?").endswith("\u2026") for label in told["live"]["strip"]["beats"])
 

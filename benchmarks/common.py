@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import ecgfed
 from ecgfed.errors import EcgfedError, OptionError, RunError
+from ecgfed.extras import is_installed
 from ecgfed.files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -248,6 +249,13 @@ def script(main: Callable[[], None]) -> NoReturn:
         print(problem, file=sys.stderr)
         sys.exit(2)
     sys.exit()
+
+
+def needs_flower() -> None:
+    """End in one line, exit code 2, where Flower is not installed; before a script imports the network."""
+    if not is_installed("flwr"):
+        print("this script needs Flower: 'make flower', then run it with .venv-flower/bin/python", file=sys.stderr)
+        sys.exit(2)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

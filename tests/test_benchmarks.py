@@ -1,6 +1,7 @@
 """What the benchmarks share, and that every script which a page names is there and starts."""
 
 import argparse
+import importlib.util
 import json
 import re
 import subprocess
@@ -148,6 +149,16 @@ def test_a_script_starts_from_any_folder(name: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, ROOT / name, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "usage:" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["cost", "faults", "mitbih"])
+def test_a_script_of_the_network_says_that_it_needs_flower(name: str) -> None:
+    if importlib.util.find_spec("flwr") is not None:
+        pytest.skip("Flower is here")
+    command = [sys.executable, ROOT / "benchmarks" / "network" / f"{name}.py", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "this script needs Flower: 'make flower', then run it with .venv-flower/bin/python\n"
 
 
 @pytest.mark.slow

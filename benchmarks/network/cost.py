@@ -29,6 +29,8 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
+
+common.needs_flower()
 from loopback import Loopback, Usage
 
 import ecgfed

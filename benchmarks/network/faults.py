@@ -30,6 +30,8 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
+
+common.needs_flower()
 import httpx
 import numpy as np
 import torch

@@ -19,6 +19,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
+
+common.needs_flower()
 import torch
 from loopback import CLI
 

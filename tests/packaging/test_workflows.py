@@ -133,7 +133,7 @@ def test_a_workflow_asks_for_targets_that_there_are() -> None:
     said = "\n".join(path.read_text("utf-8") for path in WORKFLOWS)
     targets = set(re.findall(r"^([a-z-]+)(?= [a-z-]+:|:)", MAKEFILE, re.MULTILINE))
     asked = re.findall(r"run: make (?:LOCKED=1 )?([a-z]+)", said)
-    assert asked == ["test", "slow", "docs"]
+    assert sorted(asked) == ["docs", "slow", "test", "test"]  # before a release too
     assert set(asked) <= targets
     versions = loaded(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]["bounds"]["strategy"]["matrix"]["versions"]
     assert set(versions) <= targets

@@ -1,6 +1,7 @@
 """Fixtures: real recordings where they are, synthetic ones everywhere, and the command line in this process."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ import ecgfed_cli.output  # noqa: F401
 from network_sites import alone, at_once, cohort_of, federation, parts, quick_end, whole, without  # noqa: F401  # network
 
 os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal the tests are started from
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what stands in its background; children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MITDB = "ECGFED_MITDB"
 CIFAR10 = "ECGFED_CIFAR10"

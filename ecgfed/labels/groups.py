@@ -15,6 +15,8 @@ LEAVES = 100
 #: nearest). They are drawn in this many turns, each time in proportion to the squared distance from those drawn.
 MOST_JOINED, TURNS = 4000, 10
 _AT_ONCE = 4096
+#: Squared distances from a middle that differ by less are the same.
+EQUALLY_NEAR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -120,5 +122,6 @@ def _top(merges: Floats, beats: int, leaves: int) -> tuple[NDArray[np.int64], ND
 
 
 def _central(at: Floats, members: NDArray[np.int64]) -> int:
-    """Return the beat nearest the middle, the first of several."""
-    return int(members[np.square(at[members] - at[members].mean(0)).sum(1).argmin()])
+    """Return the beat nearest the middle, the first of several: two beats are equally near, whatever the last bits say."""
+    square = np.square(at[members] - at[members].mean(0)).sum(1)
+    return int(members[(square < square.min() + EQUALLY_NEAR).argmax()])

@@ -21,6 +21,9 @@ COMPONENTS, MOST_LEADS = 16, 2
 #: Weights of the parts: what a model answers, a lead's shape (root mean square over the window), the logarithms of
 #: intervals, the context features.
 ANSWER, SHAPE, RHYTHM, CONTEXT = 0.2, 1.0, 0.5, 0.3
+#: Decimals of a point. Sums of many windows have other last bits with another number of threads, and of two groups that
+#: are equally far another one would come first; so much less than the noise of any recorder tells nothing.
+DECIMALS = 7
 #: A kind is never less likely than this, and no window has less spread (mV) where it is divided by it.
 LEAST_SHARE, LEAST_MV = 0.02, 1e-3
 #: Beats before and after one whose median interval it is compared with; intervals outside these limits (s) are clipped.
@@ -71,7 +74,7 @@ def points_of(
     for name, part in parts.items():
         columns[name] = slice(start, start + part.shape[1])
         start += part.shape[1]
-    return Points(np.concatenate(list(parts.values()), axis=1), columns, likely)
+    return Points(np.concatenate(list(parts.values()), axis=1).round(DECIMALS), columns, likely)
 
 
 def _normal(window_mv: NDArray[np.float32]) -> Floats:

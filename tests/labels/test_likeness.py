@@ -57,8 +57,8 @@ def test_answers_have_a_floor_and_the_context_its_weight() -> None:
     prior = np.array([[1.0, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0]])
     points, context = made([some_windows(2)], np.full(2, 0.8), prior)
     np.testing.assert_allclose(points.prior[0], [1.0, *[LEAST_SHARE] * 4])
-    np.testing.assert_allclose(points.at[1, points.parts["answers"]], ANSWER * np.log(points.prior[1]))
-    np.testing.assert_allclose(points.at[:, points.parts["context"]], CONTEXT * context)
+    np.testing.assert_allclose(points.at[1, points.parts["answers"]], ANSWER * np.log(points.prior[1]), atol=1e-7)
+    np.testing.assert_allclose(points.at[:, points.parts["context"]], CONTEXT * context, atol=1e-7)
 
 
 def test_flat_windows_have_no_shape() -> None:

@@ -17,7 +17,8 @@ from network_sites import alone, at_once, cohort_of, federation, parts, quick_en
 
 os.environ["COLUMNS"] = "80"  # as where there is no terminal, whatever terminal the tests are started from
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what stands in its background; children inherit it
+# a shell ignores it for what it starts in its background, and children inherit that
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MITDB = "ECGFED_MITDB"

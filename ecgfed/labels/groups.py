@@ -122,6 +122,6 @@ def _top(merges: Floats, beats: int, leaves: int) -> tuple[NDArray[np.int64], ND
 
 
 def _central(at: Floats, members: NDArray[np.int64]) -> int:
-    """Return the beat nearest the middle, the first of several: two beats are equally near, whatever the last bits say."""
+    """Return the beat nearest the middle, the first of several: of two alone both are equally near."""
     square = np.square(at[members] - at[members].mean(0)).sum(1)
     return int(members[(square < square.min() + EQUALLY_NEAR).argmax()])

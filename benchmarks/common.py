@@ -45,6 +45,8 @@ _DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 
 DS1, DS2, PACED = tuple(_DS1.split()), tuple(_DS2.split()), ("102", "104", "107", "217")
 #: How often seeds and patients are drawn anew for an interval, and what share of what comes out it holds.
 DRAWS, INTERVAL = 2000, (0.025, 0.975)
+#: What is kept of a run and too long to print.
+_NOT_PRINTED = ("patients", "drawn", "curve")
 #: Options that do not change a result.
 _NO_MATTER = ("workers", "collect")
 
@@ -151,7 +153,7 @@ def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict
         made = json.loads(json.dumps(make()))
         known = {**(read_json(file, RunError) if file.is_file() else {}), key: made}
         write_json(file, known)
-        print(key, {name: value for name, value in made.items() if name != "patients"}, flush=True)
+        print(key, {name: value for name, value in made.items() if name not in _NOT_PRINTED}, flush=True)
     return dict(known[key])
 
 

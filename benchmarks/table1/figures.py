@@ -1,8 +1,9 @@
 """The frontier, and the paper's figures 1, 3, 4 and 5, from the runs of table 1: PNG and SVG into docs/images.
 
-    python benchmarks/table1/figures.py --work DIR [--out docs/images]
+    python benchmarks/table1/figures.py --source MITDB --work DIR [--out docs/images]
 
-DIR is that of ``benchmarks/table1/run.py``, all its stages done; seed 0 where a figure shows one run.
+From ``results.json`` and ``runs.json`` beside this file; seed 0 where a figure shows one run. The features of figure 1
+need FedAvg's model, which is trained once more where DIR does not hold it.
 """
 
 import argparse
@@ -15,12 +16,11 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, script
+from common import ROOT, prepared, script
+from run import RUNS, trained_run
 
 import ecgfed
-from ecgfed.errors import OptionError
 from ecgfed.federation.data import training_data
-from ecgfed.runs.history import HISTORY, read_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,19 +35,15 @@ CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
 SHOWN = 60
 
 
-def run_of(work: Path, results: dict[str, Any], name: str) -> ecgfed.Run:
-    """Open the run of a method's first seed in ``work``."""
+def row_of(results: dict[str, Any], name: str) -> dict[str, Any]:
+    """A method's row of the table."""
     (row,) = [row for row in results["passes"] if row["name"] == name]
-    trial = row["trial"]
-    folder = work / f"passes_{name}_{trial}_0"
-    if not folder.is_dir():
-        raise OptionError("--work", f"{folder} is not there", "the runs of benchmarks/table1/run.py")
-    return ecgfed.open_run(folder)
+    return dict(row)
 
 
-def scores_of(run: ecgfed.Run) -> dict[str, Any]:
-    """The test scores that lie in a run's folder."""
-    return dict(json.loads((run.path / "evaluation-test" / "scores.json").read_text()))
+def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
+    """What is kept of the run of a method's first seed."""
+    return dict(json.loads(RUNS.read_text())[f"passes/{name}/{row_of(results, name)['trial']}/0"])
 
 
 def new(columns: int, rows: int = 1, width: float = 10.0, height: float = 3.6) -> "tuple[Figure, np.ndarray]":
@@ -63,12 +59,13 @@ def new(columns: int, rows: int = 1, width: float = 10.0, height: float = 3.6) -
     return figure, axes
 
 
-def clients_figure(work: Path, results: dict[str, Any]) -> "Figure":
+def clients_figure(cohort: ecgfed.Cohort, work: Path, results: dict[str, Any]) -> "Figure":
     """Figure 1: features of some beats of each client, the clients' classes, and FedAvg's macro-F1 on each."""
     from sklearn.manifold import TSNE
 
-    run = run_of(work, results, "FedAvg")
-    cohort = run.cohort()
+    row = row_of(results, "FedAvg")
+    folder = work / f"passes_FedAvg_{row['trial']}_0"
+    run = trained_run(cohort, folder, "passes", "FedAvg", row["settings"], 0)
     data = training_data(cohort, rr=run.net.spec.rr)
     order = sorted(data.rows, key=lambda i: -len(data.rows[i]))
     rng = np.random.default_rng(0)
@@ -91,7 +88,7 @@ def clients_figure(work: Path, results: dict[str, Any]) -> "Figure":
         left += shares[:, number]
     mix.set(xlabel="share of the client's training beats", yticks=[], ylabel="clients, the largest below")
     mix.legend(ncols=6, fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
-    by_client = {row["client"]: row["global_f1"] for row in scores_of(run)["per_patient"]}
+    by_client = known_of(results, "FedAvg")["drawn"]["by_patient"]["T_g"]
     values = [by_client.get(data.ids[i], np.nan) for i in order]
     score.barh(range(len(order)), values, color=COLOURS[0])
     score.set(xlabel="macro-F1 of FedAvg's global model", yticks=[], xlim=(0, 1))
@@ -110,15 +107,14 @@ def frontier_figure(results: dict[str, Any]) -> "Figure":
     return figure
 
 
-def losses_figure(work: Path, results: dict[str, Any]) -> "Figure":
+def losses_figure(results: dict[str, Any]) -> "Figure":
     """Figure 3: mean and largest training loss over the rounds, four methods."""
     figure, ((mean, worst),) = new(2)
     for name, colour, style in zip(CURVES, COLOURS, STYLES, strict=False):
-        lines = read_lines(run_of(work, results, name).path / HISTORY)
-        passes = [line["passes"] for line in lines]
-        for axes, key in ((mean, "loss_mean"), (worst, "loss_max")):
-            width = min(9, 2 * ((len(lines) - 1) // 2) + 1)  # rounds that a point is the mean of, an odd number
-            smooth = np.convolve([line[key] for line in lines], np.ones(width) / width, mode="valid")
+        passes, *curves = zip(*known_of(results, name)["drawn"]["losses"], strict=True)
+        for axes, curve in zip((mean, worst), curves, strict=True):
+            width = min(9, 2 * ((len(passes) - 1) // 2) + 1)  # rounds that a point is the mean of, an odd number
+            smooth = np.convolve(curve, np.ones(width) / width, mode="valid")
             axes.plot(
                 passes[width // 2 : len(passes) - width // 2], smooth, style, color=colour, label=name, linewidth=1.2
             )
@@ -149,24 +145,23 @@ def beta_figure(results: dict[str, Any]) -> "Figure":
     return figure
 
 
-def cases_figure(work: Path, results: dict[str, Any]) -> "Figure":
+def cases_figure(cohort: ecgfed.Cohort, results: dict[str, Any]) -> "Figure":
     """Figure 5: a patient whose class mix is near everybody's, and one far from it."""
-    run = run_of(work, results, "FedAvg")
-    data = training_data(run.cohort(), rr=False)
+    data = training_data(cohort, rr=False)
     counts = np.stack([data.class_counts(int(i)).numpy() for i in data.clients])
     apart = np.abs(counts / counts.sum(1, keepdims=True) - counts.sum(0) / counts.sum()).sum(1) / 2
-    scored = {row["client"] for row in scores_of(run)["per_patient"] if row["classes"] > 1}
+    scored = set(known_of(results, "FedAvg")["drawn"]["several"])
     order = [k for k in np.argsort(apart) if data.ids[int(data.clients[k])] in scored]
     figure, axes = new(2, width=10.0)
     for panel, k, word in zip(axes[0], (order[0], order[-1]), ("near", "far from"), strict=True):
-        _case(panel, work, results, data.ids[int(data.clients[k])], f"{word} everybody's classes", float(apart[k]))
+        _case(panel, results, data.ids[int(data.clients[k])], f"{word} everybody's classes", float(apart[k]))
     return figure
 
 
-def _case(axes: "Axes", work: Path, results: dict[str, Any], client: str, word: str, apart: float) -> None:
+def _case(axes: "Axes", results: dict[str, Any], client: str, word: str, apart: float) -> None:
     for place, name in enumerate(CASES):
-        (row,) = [one for one in scores_of(run_of(work, results, name))["per_patient"] if one["client"] == client]
-        own, others = row["personal_f1"], row["generalisation_f1"]
+        known = known_of(results, name)
+        own, others = known["patients"][client], known["drawn"]["by_patient"]["T_r"][client]
         both = 2 * own * others / (own + others) if own + others else 0.0
         for offset, value, colour in zip((-0.25, 0.0, 0.25), (own, others, both), COLOURS, strict=False):
             axes.bar(place + offset, value, width=0.23, color=colour)
@@ -180,19 +175,21 @@ def _case(axes: "Axes", work: Path, results: dict[str, Any], client: str, word: 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--work", type=Path, required=True)
+    arguments.add_argument("--source", type=Path, help="folder with the 48 MIT-BIH records")
+    arguments.add_argument("--work", type=Path, required=True, help="folder of benchmarks/table1/run.py")
     arguments.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     given = arguments.parse_args()
     import matplotlib
 
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
     results = json.loads(Path(__file__).with_name("results.json").read_text())
+    cohort = prepared(given.source, given.work, by="record")
     figures = {
         "frontier": frontier_figure(results),
-        "clients": clients_figure(given.work, results),
-        "losses": losses_figure(given.work, results),
+        "clients": clients_figure(cohort, given.work, results),
+        "losses": losses_figure(results),
         "beta": beta_figure(results),
-        "cases": cases_figure(given.work, results),
+        "cases": cases_figure(cohort, results),
     }
     for name, figure in figures.items():
         for kind in ("png", "svg"):

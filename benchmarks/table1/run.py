@@ -7,10 +7,11 @@ By record, 12 classes, the recipe's local work (4 steps of 16 beats). Stages:
 - ``tune``: 5 passes, seed 0, three trials of each method; the one with the best T_l on *validation* beats is its own;
 - ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats read once;
 - ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats;
-- ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4).
+- ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4); the beta of ``passes`` is read from there.
 
 The simple personal answers are made from each of FedAvg's models. Every finished run is written into ``runs.json``
-beside this file at once; what is there is not run again, and a stage goes on where it was stopped.
+beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes on where it
+was stopped.
 """
 
 import argparse
@@ -26,10 +27,13 @@ from methods import PERSONAL, ROWS, Settings
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
+from ecgfed.methods.grp_fed import GrpFedSettings
+from ecgfed.runs.history import HISTORY, read_lines
 
 STAGES = ("tune", "passes", "work", "beta")
 PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0}
-BETAS = (0.1, 0.3, 0.5, 0.7, 0.9)
+#: The method's own default is one of them.
+BETAS, DEFAULT_BETA = (0.1, 0.3, 0.5, 0.7, 0.9), GrpFedSettings().beta
 MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
@@ -39,26 +43,35 @@ def measured(
     cohort: Cohort, given: argparse.Namespace, stage: str, name: str, settings: Settings, seed: int
 ) -> dict[str, Any]:
     """Train and score one run, or read what is known of it."""
-    row = ROWS[name]
-    trial = f"{settings['beta']:g}" if stage == "beta" else row.trials.index(settings)
+    trial = f"{settings['beta']:g}" if stage == "beta" else ROWS[name].trials.index(settings)
     key = f"{stage}/{name}/{trial}/{seed}"
 
     def make() -> dict[str, Any]:
-        passes = PASSES[stage] / (row.work if stage == "work" else 1)
-        run = trained(
-            cohort,
-            given.work / key.replace("/", "_"),
-            method=row.method,
-            settings={**row.settings, **settings},
-            seed=seed,
-            passes=passes,
-            eval_every=0,
-            engine="batched",
-            slots=23,
-        )
-        return {"passes": passes, "settings": settings, **scores_of(run, stage, name, given)}
+        run = trained_run(cohort, given.work / key.replace("/", "_"), stage, name, settings, seed)
+        return {"passes": passes_of(stage, name), "settings": settings, **scores_of(run, stage, name, given)}
 
     return remembered(RUNS, key, make)
+
+
+def passes_of(stage: str, name: str) -> float:
+    """Passes over the training beats."""
+    return PASSES[stage] / (ROWS[name].work if stage == "work" else 1)
+
+
+def trained_run(cohort: Cohort, folder: Path, stage: str, name: str, settings: Settings, seed: int) -> ecgfed.Run:
+    """Train one run of a stage, or open it where ``folder`` has it."""
+    row = ROWS[name]
+    return trained(
+        cohort,
+        folder,
+        method=row.method,
+        settings={**row.settings, **settings},
+        seed=seed,
+        passes=passes_of(stage, name),
+        eval_every=0,
+        engine="batched",
+        slots=23,
+    )
 
 
 def scores_of(run: ecgfed.Run, stage: str, name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -66,6 +79,8 @@ def scores_of(run: ecgfed.Run, stage: str, name: str, given: argparse.Namespace)
     split = "valid" if stage == "tune" else "test"
     plain = scored(run, split, local_models=False, workers=given.workers)
     found = summary(plain)
+    if stage == "passes" and run.plan.seed == 0:
+        found["drawn"] = drawn(run, plain)
     if name == "FedAvg" and stage == "passes":
         found["personal"] = {}
         for personal in PERSONAL:
@@ -82,6 +97,26 @@ def summary(scores: dict[str, Any]) -> dict[str, Any]:
         "personal_f1": {key: scores["fairness"]["personal_f1"][key] for key in ("std", "worst_decile", "worst")},
         "patients": {row["client"]: row["personal_f1"] for row in scores["per_patient"]},
     }
+
+
+def drawn(run: ecgfed.Run, scores: dict[str, Any]) -> dict[str, Any]:
+    """What the figures show of a run: each patient's scores, and the losses over the rounds."""
+    of_patient = {"T_g": "global_f1", "T_r": "generalisation_f1"}
+    rows = {row["client"]: row for row in scores["per_patient"]}
+    return {
+        "by_patient": {
+            key: {client: _short(row[column]) for client, row in rows.items()} for key, column in of_patient.items()
+        },
+        "several": [name for name, row in rows.items() if row["classes"] > 1],
+        "losses": [
+            [_short(line[key]) for key in ("passes", "loss_mean", "loss_max")]
+            for line in read_lines(run.path / HISTORY)
+        ],
+    }
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.5g}")
 
 
 def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings:
@@ -110,9 +145,10 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
 def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Rows of the paper's figure 4."""
     tuned_settings = tuned(cohort, given, "GRP-FED")
+    known = {"beta": DEFAULT_BETA, **tuned_settings}["beta"]
     for beta in BETAS:
-        settings = {**tuned_settings, "beta": beta}
-        yield {"beta": beta, **spread([measured(cohort, given, "beta", "GRP-FED", settings, s) for s in range(3)])}
+        stage, settings = ("passes", tuned_settings) if beta == known else ("beta", {**tuned_settings, "beta": beta})
+        yield {"beta": beta, **spread([measured(cohort, given, stage, "GRP-FED", settings, s) for s in range(3)])}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:

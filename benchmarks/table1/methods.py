@@ -74,3 +74,12 @@ ROWS = {
 }
 #: From FedAvg's global model, without any federation of something personal.
 PERSONAL = ("masked", "prior", "head", "kernel", "finetune", "probe", "gated")
+#: As the paper prints them, R = 5 local epochs of SGD with 5e-3 and 0.9: its method, but for losses that are bounded;
+#: and FedAvg beside it.
+PRINTED: dict[str, tuple[str, Settings]] = {
+    "GRP-FED, printed, bounded losses": (
+        "grp-fed-printed",
+        {"discriminator_loss": "bce", "regulariser": "non-saturating"},
+    ),
+    "FedAvg, printed": ("fedavg", {}),
+}

@@ -7,7 +7,9 @@ By record, 12 classes, the recipe's local work (4 steps of 16 beats). Stages:
 - ``tune``: 5 passes, seed 0, three trials of each method; the one with the best T_l on *validation* beats is its own;
 - ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats read once;
 - ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats;
-- ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4); the beta of ``passes`` is read from there.
+- ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4); the beta of ``passes`` is read from there;
+- ``printed``: GRP-FED with the paper's q0 = 10 and R = 5 local epochs of batches of 64, its losses bounded, and FedAvg
+  with the same local work, 60 passes, three seeds.
 
 The simple personal answers are made from each of FedAvg's models. Every finished run is written into ``runs.json``
 beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes on where it
@@ -18,20 +20,22 @@ import argparse
 import statistics
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import parser, prepared, print_table, remembered, save, scored, script, trained
-from methods import PERSONAL, ROWS, Settings
+from methods import PERSONAL, PRINTED, ROWS, Settings
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import RunError
 from ecgfed.methods.grp_fed import GrpFedSettings
 from ecgfed.runs.history import HISTORY, read_lines
 
-STAGES = ("tune", "passes", "work", "beta")
-PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0}
+STAGES = ("tune", "passes", "work", "beta", "printed")
+PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60.0}
 #: The method's own default is one of them.
 BETAS, DEFAULT_BETA = (0.1, 0.3, 0.5, 0.7, 0.9), GrpFedSettings().beta
 MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
@@ -151,6 +155,26 @@ def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any
         yield {"beta": beta, **spread([measured(cohort, given, stage, "GRP-FED", settings, s) for s in range(3)])}
 
 
+def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Rows of what the paper prints; a run that stops by itself, its numbers no longer finite, says so."""
+    plan = {"passes": PASSES["printed"], "local_epochs": 5, "batch_size": 64, "eval_every": 0}
+
+    def make(name: str, seed: int) -> dict[str, Any]:
+        method, settings = PRINTED[name]
+        folder = given.work / f"printed_{method}_{seed}"
+        try:
+            run = trained(cohort, folder, method=method, settings=settings, seed=seed, **plan)
+        except RunError as problem:
+            return {"stopped": str(problem)}
+        return {"rounds": run.plan.rounds, **summary(scored(run, local_models=False, workers=given.workers))}
+
+    for name in PRINTED:
+        runs = [remembered(RUNS, f"printed/{name}/{seed}", partial(make, name, seed)) for seed in range(3)]
+        done = [run for run in runs if "stopped" not in run]
+        stopped = [run["stopped"] for run in runs if "stopped" in run]
+        yield {"name": name, "stopped": stopped, **(spread(done) if len(done) > 1 else {})}
+
+
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean and standard deviation over seeds of every score."""
 
@@ -167,14 +191,14 @@ def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     arguments = parser(__doc__, __file__)
-    arguments.add_argument("--stage", choices=STAGES, default="beta", help="the last stage to run")
+    arguments.add_argument("--stage", choices=STAGES, default=STAGES[-1], help="the last stage to run")
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
     cohort = prepared(given.source, given.work, by="record")
     results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in ROWS}}
     for stage in STAGES[1 : STAGES.index(given.stage) + 1]:
-        if stage == "beta":
-            results[stage] = list(by_beta(cohort, given))
+        if stage in ("beta", "printed"):
+            results[stage] = list((by_beta if stage == "beta" else as_printed)(cohort, given))
             continue
         results[stage] = list(final(cohort, given, stage))
         print_table(

@@ -154,10 +154,11 @@ browser:
 		fi
 	npm --prefix tests/browser ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
-# What the tests of the C sources need: from Debian where this is root and they are missing.
+# What the tests of the C sources need: from Debian where this is root and they are missing. The runtime of clang's
+# sanitizers is a package of its own, so clang is asked to link a program with it.
 mcu:
-	@missing=""; command -v gcc >/dev/null && command -v g++ >/dev/null || missing="gcc g++ libc6-dev"; command -v make >/dev/null || missing="$$missing make"; \
-		command -v clang >/dev/null || missing="$$missing clang"; \
+	@probe="$$(mktemp -d)"; trap 'rm -rf "$$probe"' EXIT; missing=""; command -v gcc >/dev/null && command -v g++ >/dev/null || missing="gcc g++ libc6-dev"; command -v make >/dev/null || missing="$$missing make"; \
+		echo 'int main(void) { return 0; }' | clang -fsanitize=address,undefined -x c - -o "$$probe/main" 2>/dev/null || missing="$$missing clang libclang-rt-dev"; \
 		command -v arm-none-eabi-gcc >/dev/null || missing="$$missing gcc-arm-none-eabi libnewlib-arm-none-eabi"; \
 		command -v qemu-system-arm >/dev/null || missing="$$missing qemu-system-arm"; \
 		if [ -n "$$missing" ]; then \

@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from common import mean_of, table
+from results_choice import choices
 
 BENCHMARKS = Path(__file__).resolve().parent
 PAGE = BENCHMARKS.parent / "docs" / "results.md"
@@ -25,6 +26,7 @@ SCORES = ("T_g", "T_p", "T_r", "T_l")
 FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local")
 #: A global model of this T_g was the goal.
 ENOUGH = 0.86
+IN_TRUTH = "The same over the classes in truth ([what the two conventions do](macro-f1.md)):"
 HEAD = """# Results
 
 Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
@@ -69,7 +71,12 @@ def flagship(found: dict[str, Any]) -> list[str]:
         "FedAvg has the same server step. The last column is on validation beats."
     )
     missing = ", ".join(name for name in FLAGSHIPS if name not in found["methods"])
-    return [said, "", *table(columns, rows), *(["", f"Still to be measured beside it: {missing}."] if missing else [])]
+    truth = [
+        (name, *(of_seeds([run["test_truth"][key] for run in runs]) for key in SCORES))
+        for name, runs in found["methods"].items()
+    ]
+    lines = [said, "", *table(columns, rows), "", IN_TRUTH, "", *table(("method", *SCORES), truth)]
+    return [*lines, *(["", f"Still to be measured beside it: {missing}."] if missing else [])]
 
 
 def table1(found: dict[str, Any]) -> list[str]:
@@ -94,8 +101,13 @@ def table1(found: dict[str, Any]) -> list[str]:
             )
         )
     columns = ("method", "seeds", *SCORES, "worst tenth", "T_l at equal work")
+    truth = [(row["name"], *(spread(row["scores_truth"][key]) for key in SCORES)) for row in found["passes"]]
     lines += [
         *table(columns, rows),
+        "",
+        IN_TRUTH,
+        "",
+        *table(("method", *SCORES), truth),
         "",
         "![T_p against T_r](images/results-frontier.svg)",
         "",
@@ -208,6 +220,8 @@ def page() -> str:
             continue
         found = json.loads(file.read_text())
         lines += ["", f"## {title}", "", f"`{found['command']}`", "", *section(found)]
+    if chosen := choices():
+        lines[1:1] = ["", "## What to choose when", "", *chosen]
     if left:
         lines += ["", "## Still to be measured", "", "These trainings take hours and are not finished:", "", *left]
     return "\n".join(lines) + "\n" + ELSEWHERE

@@ -27,12 +27,35 @@ def test_spreads_and_intervals_by_hand(results_page: ModuleType) -> None:
 
 def test_the_flagships_row_by_hand(results_page: ModuleType) -> None:
     runs = [
-        {"test": dict.fromkeys(results_page.SCORES, score), "test_worst_tenth": score / 2, "curve": curve}
+        {
+            "test": dict.fromkeys(results_page.SCORES, score),
+            "test_truth": dict.fromkeys(results_page.SCORES, score - 0.4),
+            "test_worst_tenth": score / 2,
+            "curve": curve,
+        }
         for score, curve in ((0.9, [[1.0, 0.5], [2.0, 0.87], [3.0, 0.85]]), (0.8, [[1.0, 0.86], [2.0, 0.9]]))
     ]
     lines = results_page.flagship({"methods": {"FedGate": runs, "Local": [{**runs[0], "curve": [[1.0, 0.1]]}]}})
     four = "0.850 (0.800 to 0.900) | " * 4
     assert f"| FedGate | {four}0.425 (0.400 to 0.450) | 1.5 |" in lines
-    assert lines[-3].endswith("| never |")
+    assert any(line.startswith("| Local |") and line.endswith("| never |") for line in lines)
+    in_truth = lines[lines.index(results_page.IN_TRUTH) :]
+    assert "| FedGate" + " | 0.450 (0.400 to 0.500)" * 4 + " |" in in_truth
     assert lines[-1] == "Still to be measured beside it: GRP-FED, FedAvg."
     assert "2 seeds" in lines[0]
+
+
+def test_what_to_choose_is_said_by_the_runs() -> None:
+    choice = load_script(ROOT / "benchmarks" / "results_choice.py")
+
+    def runs(own: float, everybody: float) -> list[dict[str, object]]:
+        scores = {"T_g": 0.5, "T_p": own, "T_r": everybody}
+        return [{"test": scores, "test_truth": {"T_p": own + 0.05}, "test_worst_tenth": own - 0.2}] * 2
+
+    methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
+    gate, local = list(choice._who_takes_part(methods))[1:]
+    assert gate[2] == "T_p 0.80, T_r 0.70; `grp-fed` 0.70 and 0.75"
+    assert local[2] == "T_p 0.90, worst tenth 0.70; but T_r 0.10"
+    said = next(line for line in choice._what_does_not_hold(methods) if line.startswith("- "))
+    assert "T_p 0.90 against FedGate's 0.80" in said
+    assert said.endswith("in truth FedGate has 0.85, the net 0.95.")

@@ -48,7 +48,7 @@ DRAWS, INTERVAL = 2000, (0.025, 0.975)
 #: What is kept of a run and too long to print.
 _NOT_PRINTED = ("patients", "drawn", "curve")
 #: Options that do not change a result.
-_NO_MATTER = ("workers", "collect")
+_NO_MATTER = ("workers", "collect", "known")
 
 
 def parser(
@@ -137,6 +137,15 @@ def scored(run: ecgfed.Run, split: str = "test", **options: Any) -> dict[str, An
     return ecgfed.evaluate(run, split=split, **options).to_dict()
 
 
+def known_runs(file: Path) -> dict[str, Any]:
+    """Return the finished runs that a file keeps, none where there is no file.
+
+    Raises:
+        RunError: it is no JSON object.
+    """
+    return dict(read_json(file, RunError)) if file.is_file() else {}
+
+
 def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return what ``file`` says of ``key``; where it says nothing, what ``make`` gives, which is then kept there.
 
@@ -148,10 +157,10 @@ def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict
     Raises:
         EcgfedError: ``file`` holds something else or cannot be written; and whatever ``make`` raises.
     """
-    known = read_json(file, RunError) if file.is_file() else {}
+    known = known_runs(file)
     if key not in known:
         made = json.loads(json.dumps(make()))
-        known = {**(read_json(file, RunError) if file.is_file() else {}), key: made}
+        known = {**known_runs(file), key: made}
         write_json(file, known)
         print(key, {name: value for name, value in made.items() if name not in _NOT_PRINTED}, flush=True)
     return dict(known[key])

@@ -41,7 +41,7 @@ def test_the_flagships_row_by_hand(results_page: ModuleType) -> None:
     assert any(line.startswith("| Local |") and line.endswith("| never |") for line in lines)
     in_truth = lines[lines.index(results_page.IN_TRUTH) :]
     assert "| FedGate" + " | 0.450 (0.400 to 0.500)" * 4 + " |" in in_truth
-    assert lines[-1] == "Still to be measured beside it: GRP-FED, FedAvg."
+    assert lines[-1] == "Still to be measured beside it: GRP-FED; FedAvg; FedGate, windows alone."
     assert "2 seeds" in lines[0]
 
 
@@ -59,3 +59,22 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
     said = next(line for line in choice._what_does_not_hold(methods) if line.startswith("- "))
     assert "T_p 0.90 against FedGate's 0.80" in said
     assert said.endswith("in truth FedGate has 0.85, the net 0.95.")
+
+
+def test_table_1_says_the_papers_values_and_what_is_not_finished(results_page: ModuleType) -> None:
+    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
+    scores = dict.fromkeys(results_page.SCORES, 0.5)
+    runs = [{"scores": scores, "scores_truth": scores, "personal_f1": {"worst_decile": 0.25}}] * 2
+    row = run.ROWS["GRP-FED"]
+    known = {"name": "GRP-FED", "trial": 0, "settings": {}, "paper": row.paper, "of": 3, **run.spread(runs)}
+    found = {"passes": [known], "printed": [{"name": "FedAvg, printed", "of": 3, "seeds": 3, "stopped": ["a", "b"]}]}
+    found["unfinished"] = list(run.unfinished(found))
+    assert "equal work: AFL; q-FFL; pFedMe; GRP-FED" in found["unfinished"]
+    assert found["unfinished"][0].startswith("equal passes: Local; ")
+    assert found["unfinished"][0].endswith("; GRP-FED; FedGate"), "two seeds of three"
+    assert found["unfinished"][-1] == "as printed: GRP-FED, printed, bounded losses"
+    lines = results_page.table1(found)
+    half = "0.500 ± 0.000"
+    cells = f"{half} (0.569) | {half} (0.864) | {half} (0.424) | {half} (0.553; 0.569) | 0.250 ± 0.000 |"
+    assert any(line.startswith(f"| GRP-FED | 2 | {cells}") for line in lines), "2 x .864 x .424 / (.864 + .424) = .569"
+    assert "| FedAvg, printed | 3 |  |  |  |  | 2 |" in lines

@@ -2,8 +2,9 @@
 
     python benchmarks/table1/figures.py --source MITDB --work DIR [--out docs/images]
 
-From ``results.json`` and ``runs.json`` beside this file; seed 0 where a figure shows one run. The features of figure 1
-need FedAvg's model, which is trained once more where DIR does not hold it.
+From ``results.json`` and ``runs.json`` beside this file; seed 0 where a figure shows one run. A figure whose runs are
+not finished is not drawn. The features of figure 1 need FedAvg's model, which is trained once more where DIR does not
+hold it.
 """
 
 import argparse
@@ -184,13 +185,16 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     cohort = prepared(given.source, given.work, by="record")
-    figures = {
-        "frontier": frontier_figure(results),
-        "clients": clients_figure(cohort, given.work, results),
-        "losses": losses_figure(results),
-        "beta": beta_figure(results),
-        "cases": cases_figure(cohort, results),
-    }
+    there = {row["name"] for row in results["passes"]}
+    figures = {"frontier": frontier_figure(results)}
+    if "FedAvg" in there:
+        figures["clients"] = clients_figure(cohort, given.work, results)
+    if there.issuperset(CURVES):
+        figures["losses"] = losses_figure(results)
+    if results.get("beta"):
+        figures["beta"] = beta_figure(results)
+    if there.issuperset(CASES):
+        figures["cases"] = cases_figure(cohort, results)
     for name, figure in figures.items():
         for kind in ("png", "svg"):
             meta = {"Date": None} if kind == "svg" else None

@@ -1,8 +1,9 @@
-"""Table 1 of GRP-FED on the 46 MIT-BIH clients: eight methods and simple personal answers, tuned alike, three seeds.
+"""Table 1 of GRP-FED on the 46 MIT-BIH clients: eight methods, ours and simple personal answers, tuned alike.
 
-    python benchmarks/table1/run.py --source MITDB --work DIR [--stage tune] [--workers 1]
+    python benchmarks/table1/run.py --source MITDB --work DIR [--stage tune] [--only METHOD ...] [--workers 1]
 
-By record, 12 classes, the recipe's local work (4 steps of 16 beats). Stages:
+By record, 12 classes, windows without RR intervals as in the paper, the recipe's local work (4 steps of 16 beats).
+Stages:
 
 - ``tune``: 5 passes, seed 0, three trials of each method; the one with the best T_l on *validation* beats is its own;
 - ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats read once;
@@ -13,10 +14,12 @@ By record, 12 classes, the recipe's local work (4 steps of 16 beats). Stages:
 
 The simple personal answers are made from each of FedAvg's models. Every finished run is written into ``runs.json``
 beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes on where it
-was stopped.
+was stopped. ``--known`` trains nothing: it writes the results of what is finished, and which rows are not. ``--only``
+trains some methods, so that several processes share the work, and writes no results.
 """
 
 import argparse
+import math
 import statistics
 import sys
 from collections.abc import Iterator
@@ -25,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, remembered, save, scored, script, trained
+from common import known_runs, parser, prepared, print_table, remembered, save, scored, script, trained
 from methods import PERSONAL, PRINTED, ROWS, Settings
 
 import ecgfed
@@ -35,6 +38,7 @@ from ecgfed.methods.grp_fed import GrpFedSettings
 from ecgfed.runs.history import HISTORY, read_lines
 
 STAGES = ("tune", "passes", "work", "beta", "printed")
+TITLES = {"passes": "equal passes", "work": "equal work", "beta": "by beta", "printed": "as printed"}
 PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60.0}
 #: The method's own default is one of them.
 BETAS, DEFAULT_BETA = (0.1, 0.3, 0.5, 0.7, 0.9), GrpFedSettings().beta
@@ -45,10 +49,12 @@ RUNS = Path(__file__).with_name("runs.json")
 
 def measured(
     cohort: Cohort, given: argparse.Namespace, stage: str, name: str, settings: Settings, seed: int
-) -> dict[str, Any]:
-    """Train and score one run, or read what is known of it."""
+) -> dict[str, Any] | None:
+    """Train and score one run, or read what is known of it; None where nothing is, and nothing is to be trained."""
     trial = f"{settings['beta']:g}" if stage == "beta" else ROWS[name].trials.index(settings)
     key = f"{stage}/{name}/{trial}/{seed}"
+    if given.known:
+        return known_runs(RUNS).get(key)
 
     def make() -> dict[str, Any]:
         run = trained_run(cohort, given.work / key.replace("/", "_"), stage, name, settings, seed)
@@ -71,6 +77,7 @@ def trained_run(cohort: Cohort, folder: Path, stage: str, name: str, settings: S
         method=row.method,
         settings={**row.settings, **settings},
         seed=seed,
+        rr=False,
         passes=passes_of(stage, name),
         eval_every=0,
         engine="batched",
@@ -126,24 +133,29 @@ def _short(value: float | None) -> float | None:
 def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings:
     """The trial with the best T_l on validation beats."""
     trials = ROWS[name].trials
-    found = [measured(cohort, given, "tune", name, trial, 0)["scores"]["T_l"] for trial in trials]
+    runs = [measured(cohort, given, "tune", name, trial, 0) for trial in trials]
+    found = [run["scores"]["T_l"] if run else -math.inf for run in runs]
     return trials[found.index(max(found))]
 
 
 def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dict[str, Any]]:
     """Rows of the table: one for each method, and in ``passes`` one for each simple personal answer."""
     for name, row in ROWS.items():
-        if stage == "work" and row.work == 1:
+        if name not in given.only or (stage == "work" and row.work == 1):
             continue
         settings = tuned(cohort, given, name)
         seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
-        runs = [measured(cohort, given, stage, name, settings, seed) for seed in seeds]
+        runs = [run for seed in seeds if (run := measured(cohort, given, stage, name, settings, seed))]
+        if len(runs) < 2:
+            continue
         trial = row.trials.index(settings)
-        yield {"name": name, "trial": trial, "settings": settings, "paper": row.paper, **spread(runs)}
+        about = {"name": name, "trial": trial, "settings": settings, "paper": row.paper, "of": len(seeds)}
+        yield {**about, **spread(runs)}
         if stage == "passes" and name == "FedAvg":
             for personal in PERSONAL:
                 answers = [run["personal"][personal] for run in runs]
-                yield {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, **spread(answers)}
+                about = {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, "of": len(seeds)}
+                yield {**about, **spread(answers)}
 
 
 def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -152,12 +164,14 @@ def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any
     known = {"beta": DEFAULT_BETA, **tuned_settings}["beta"]
     for beta in BETAS:
         stage, settings = ("passes", tuned_settings) if beta == known else ("beta", {**tuned_settings, "beta": beta})
-        yield {"beta": beta, **spread([measured(cohort, given, stage, "GRP-FED", settings, s) for s in range(3)])}
+        runs = [run for seed in range(3) if (run := measured(cohort, given, stage, "GRP-FED", settings, seed))]
+        if len(runs) > 1:
+            yield {"name": f"beta {beta:g}", "beta": beta, "of": 3, **spread(runs)}
 
 
 def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Rows of what the paper prints; a run that stops by itself, its numbers no longer finite, says so."""
-    plan = {"passes": PASSES["printed"], "local_epochs": 5, "batch_size": 64, "eval_every": 0}
+    plan = {"passes": PASSES["printed"], "local_epochs": 5, "batch_size": 64, "eval_every": 0, "rr": False}
 
     def make(name: str, seed: int) -> dict[str, Any]:
         method, settings = PRINTED[name]
@@ -169,10 +183,16 @@ def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, 
         return {"rounds": run.plan.rounds, **summary(scored(run, local_models=False, workers=given.workers))}
 
     for name in PRINTED:
-        runs = [remembered(RUNS, f"printed/{name}/{seed}", partial(make, name, seed)) for seed in range(3)]
+        keys = [f"printed/{name}/{seed}" for seed in range(3)]
+        if given.known:
+            runs = [run for key in keys if (run := known_runs(RUNS).get(key))]
+        else:
+            runs = [remembered(RUNS, key, partial(make, name, seed)) for seed, key in enumerate(keys)]
         done = [run for run in runs if "stopped" not in run]
         stopped = [run["stopped"] for run in runs if "stopped" in run]
-        yield {"name": name, "stopped": stopped, **(spread(done) if len(done) > 1 else {})}
+        if runs:
+            about = {"name": name, "of": 3, "seeds": len(runs), "stopped": stopped}
+            yield {**about, **({**spread(done), "seeds": len(runs)} if len(done) > 1 else {})}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -192,12 +212,16 @@ def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     arguments = parser(__doc__, __file__)
     arguments.add_argument("--stage", choices=STAGES, default=STAGES[-1], help="the last stage to run")
+    arguments.add_argument("--only", nargs="+", choices=list(ROWS), default=list(ROWS), metavar="METHOD")
     arguments.add_argument("--workers", type=int, default=1)
+    arguments.add_argument("--known", action="store_true", help="train nothing, write the results of finished runs")
     given = arguments.parse_args()
     cohort = prepared(given.source, given.work, by="record")
-    results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in ROWS}}
+    results: dict[str, Any] = {"trials": {name: tuned(cohort, given, name) for name in given.only}}
     for stage in STAGES[1 : STAGES.index(given.stage) + 1]:
         if stage in ("beta", "printed"):
+            if "GRP-FED" not in given.only:
+                continue
             results[stage] = list((by_beta if stage == "beta" else as_printed)(cohort, given))
             continue
         results[stage] = list(final(cohort, given, stage))
@@ -213,7 +237,25 @@ def main() -> None:
                 for row in results[stage]
             ],
         )
-    save(given, results)
+    if given.only != list(ROWS):
+        return
+    given.only = None  # no word of the command
+    save(given, {**results, "unfinished": list(unfinished(results))})
+
+
+def unfinished(results: dict[str, Any]) -> Iterator[str]:
+    """Say of each stage what is not there with all of its seeds."""
+    asked = {
+        "passes": list(ROWS),
+        "work": [name for name, row in ROWS.items() if row.work > 1],
+        "beta": [f"beta {beta:g}" for beta in BETAS],
+        "printed": list(PRINTED),
+    }
+    for stage, names in asked.items():
+        there = {row["name"] for row in results.get(stage, []) if row.get("of") == row["seeds"]}
+        left = [name for name in names if name not in there]
+        if left:
+            yield f"{TITLES[stage]}: {'; '.join(left)}"
 
 
 if __name__ == "__main__":

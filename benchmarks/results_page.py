@@ -68,8 +68,8 @@ def flagship(found: dict[str, Any]) -> list[str]:
     seeds = len(next(iter(found["methods"].values())))
     said = (
         f"As `ecgfed train` runs them with nothing else said: 20 passes, {seeds} seeds, mean and range.\n"
-        "FedAvg has the same server step, and answers for a patient with that patient's classes alone. Windows alone are\n"
-        "without RR intervals, as in the papers. The last column is on validation beats."
+        "FedAvg has the same server step, and answers for a patient with that patient's classes alone. Windows alone\n"
+        "means without RR intervals, as in the papers. The last column is on validation beats."
     )
     missing = "; ".join(name for name in FLAGSHIPS if name not in found["methods"])
     truth = [

@@ -49,7 +49,7 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
     choice = load_script(ROOT / "benchmarks" / "results_choice.py")
 
     def runs(own: float, everybody: float) -> list[dict[str, object]]:
-        scores = {"T_g": 0.5, "T_p": own, "T_r": everybody}
+        scores = {"T_g": 0.5, "T_p": own, "T_r": everybody, "T_l": 0.3}
         return [{"test": scores, "test_truth": {"T_p": own + 0.05}, "test_worst_tenth": own - 0.2}] * 2
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}

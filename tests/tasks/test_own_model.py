@@ -283,6 +283,7 @@ def test_too_few_labels_are_not_believed(
     assert "fewer than 5 labels" in made.unchecked
     assert made.to_dict()["held_back"] is None
     assert made.labels.by_source() == {"clinician": 4, "group": 0, "model": grouped.grouped - 4}
+    assert any("would be expected" in one and "if each took its group's" in one for one in made.sentences())
 
 
 def test_one_class_alone_is_said(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
@@ -439,7 +440,9 @@ def test_labels_that_the_global_model_never_gives_and_beats_that_are_none_are_do
     (tmp_path / "paced.csv").write_bytes(table_of(grouped, paced))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "paced.csv")
     assert any("0 of 8 labels" in text for text in made.about["warnings"])
-    assert "enough by this rule" not in " ".join(made.sentences())
+    (said,) = [one for one in made.sentences() if "expected to have a wrong label" in one]
+    assert said.startswith("0 of ")
+    assert said.endswith("see the warnings before you rely on that.")  # neither enough, nor would more of them help
     none = {beat: "|" if number else "N" for number, beat in enumerate(paced)}
     (tmp_path / "none.csv").write_bytes(table_of(grouped, none))
     gone = package.personalize_labels(record, tmp_path / "c", labels=tmp_path / "none.csv")

@@ -19,7 +19,7 @@ import ecgfed as package
 import ecgfed.tasks.personalize_labels as module
 from ecgfed.bundles.weights import global_model
 from ecgfed.device import open_bundle
-from ecgfed.errors import EcgfedError, OptionError, RecordError
+from ecgfed.errors import BundleError, EcgfedError, OptionError, RecordError
 from ecgfed.labels.spread import spread
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
@@ -391,6 +391,23 @@ def test_one_more_time_into_its_own_bundle(made: OwnModel, record: Path, labels:
     )
     assert second.bundle.patients == ("rec",)
     assert second.answered.label != first.answered.label
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("shared", "was changed by somebody else since it was opened"), ("shared.zip", "does not hold|was changed")],
+)
+def test_a_patient_whom_another_process_added_meanwhile_is_not_lost(
+    record: Path, labels: Path, tmp_path: Path, name: str, found: str
+) -> None:
+    shared, told = tmp_path / name, {"labels": labels, "overwrite": True}
+    package.personalize_labels(record, shared, patient="one", beats=tmp_path / "one", **told)
+    before = open_bundle(shared)
+    package.personalize_labels(record, shared, bundle=before, patient="two", beats=tmp_path / "two", **told)
+    with pytest.raises(BundleError, match=found):
+        package.personalize_labels(record, shared, bundle=before, patient="three", beats=tmp_path / "three", **told)
+    assert set(open_bundle(shared).patients) == {"one", "two"}
+    assert not (tmp_path / "three").exists()
 
 
 def test_nothing_is_published_where_the_labels_cannot_be_written(

@@ -2,6 +2,7 @@
 patient's first labelled minutes.
 """
 
+import shlex
 import time
 from collections.abc import Callable
 from functools import partial
@@ -164,7 +165,7 @@ def _from_labels(
     if json_output:
         print_json({**own.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print_own(own, elapsed, f"{record} --patient {own.patient}{typed}")
+        _print_own(own, elapsed, f"{shlex.quote(str(record))} --patient {shlex.quote(own.patient)}{typed}")
 
 
 def _others(context: typer.Context, some: tuple[str, ...]) -> set[str]:
@@ -198,7 +199,7 @@ def _print_own(own: "OwnModel", elapsed: float, reading: str) -> None:
         note(line, quiet=False)
     files = ", ".join(map(str, own.files))
     note(f"Wrote {own.bundle.path}, {files} in {seconds(elapsed)}.", quiet=False)
-    note(f"Next: ecgfed predict {own.bundle.path} {reading} --out predictions", quiet=False)
+    note(f"Next: ecgfed predict {shlex.quote(str(own.bundle.path))} {reading} --out predictions", quiet=False)
 
 
 def _by_source(own: "OwnModel", symbol: str) -> list[int]:
@@ -236,5 +237,6 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
     if model.modality == "image":
         note(f"Wrote {path} in {seconds(elapsed)}.", quiet=False)
         return
-    then = f"ecgfed predict {path} {model.record or 'RECORD'} --patient {model.patient}{reading}"
+    one, own, patient = (shlex.quote(str(name)) for name in (path, model.record or "RECORD", model.patient))
+    then = f"ecgfed predict {one} {own} --patient {patient}{reading}"
     note(f"Wrote {path} in {seconds(elapsed)}. Next: {then} --out predictions", quiet=False)

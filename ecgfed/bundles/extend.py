@@ -20,7 +20,7 @@ from ecgfed.device.int8 import chains_of
 from ecgfed.device.manifest import BOUND, CARD, CARD_FACTS
 from ecgfed.device.shipped import MODEL
 from ecgfed.device.signatures import Signer
-from ecgfed.errors import OptionError
+from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.one_thread import one_torch_thread
 from ecgfed.files import write_bytes
 from ecgfed.methods.answers import Chain
@@ -92,6 +92,7 @@ def extended_bundle(
     """
     check_extension(bundle, out, model.id, overwrite=overwrite)
     with replacing_bundle(out, overwrite=overwrite) as folder:
+        _check_unchanged(bundle, out)
         writer = GraphWriter(folder, net, _properties(bundle), _copied(bundle, folder, model.id))
         own = Chain(tuple(replace(part, shared=False) for part in model.chain.parts))
         names = writer.patient_chain(own, model.id, model.patient)
@@ -114,7 +115,15 @@ def extended_bundle(
             finish_bundle(folder, manifest, signer, _card(bundle))
         else:
             seal(folder, manifest, signer)
+        _check_unchanged(bundle, out)  # nobody can have changed a folder, which is locked; a zip file is not
         yield open_bundle(folder)
+
+
+def _check_unchanged(bundle: Bundle, out: Path) -> None:
+    """Refuse to put a bundle's patients of a while ago in the place of those that it has now; raises BundleError."""
+    if out.resolve() == bundle.path.resolve() and open_bundle(out).manifest != bundle.manifest:
+        found = "was changed by somebody else since it was opened"
+        raise BundleError(out, found, "the bundle that was begun with", "do it again, from the bundle as it is now")
 
 
 def _card(bundle: Bundle) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ MOST_BYTES = 50_000_000
 SOURCES = ("clinician", "merged")
 #: How the files of spreadsheets begin: .xlsx and .ods are archives, .xls is a compound file.
 _SPREADSHEET = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+#: What may stand before the names of the columns: empty rows, comments, and the line by which spreadsheets are told the
+#: separator.
+_BEFORE = re.compile(r'[\s,;]*$|"?#|"?sep=.[\s"]*$', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def column_names(path: Path) -> list[str]:
     Raises:
         RecordError: as ``table_text``.
     """
-    first = next((line for line in table_text(path).splitlines() if not line.startswith("#")), "")
+    first = next(iter(_from_names_on(table_text(path))[0]), "")
     try:
         return [name.strip().casefold() for name in next(csv.reader([first], delimiter=_separator(first)), [])]
     except csv.Error:  # a cell without end: whoever reads the table says so
@@ -87,8 +91,8 @@ def read_answers(path: Path) -> list[Answer]:
     Raises:
         RecordError: it cannot be read, has no such columns, names no known symbol, or has two labels for one sample.
     """
-    text = table_text(path)
-    rows = csv.DictReader(io.StringIO(text), strict=True, delimiter=_separator(text))
+    lines, before = _from_names_on(table_text(path))
+    rows = csv.DictReader(lines, strict=True, delimiter=_separator(next(iter(lines), "")))
     found: dict[int, Answer] = {}
     try:
         names = [(name or "").strip().casefold() for name in rows.fieldnames or ()]
@@ -99,28 +103,40 @@ def read_answers(path: Path) -> list[Answer]:
         for row in rows:
             if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
                 continue  # a row that a spreadsheet left
-            one = _answer(path, rows.line_num, row)
+            one = _answer(path, before + rows.line_num, row)
             if one.sample in found and found[one.sample].label != one.label:
                 both = f"sample {one.sample} is {found[one.sample].label} and {one.label}"
                 raise RecordError(path, both, "one label for a beat", "remove one of the lines")
             found[one.sample] = one
     except csv.Error as problem:
-        raise RecordError(path, f"line {rows.line_num} cannot be read ({problem})", "a CSV table of labels") from None
+        raise RecordError(
+            path, f"line {before + rows.line_num} cannot be read ({problem})", "a CSV table of labels"
+        ) from None
     if not found:
         raise RecordError(path, "holds no label", "one line for each labelled beat", "label some beats first")
     return [found[sample] for sample in sorted(found)]
 
 
-def _separator(text: str) -> str:
-    """Return what stands between the cells of a table: spreadsheets of some countries write semicolons, some tabs."""
-    first = text.split("\n", 1)[0]
+def _from_names_on(text: str) -> tuple[list[str], int]:
+    """Return the lines of a table from that of its columns' names on, and how many stand before it.
+
+    Lines end as any system ends them.
+    """
+    lines = list(io.StringIO(text, newline=None))
+    before = next((number for number, line in enumerate(lines) if not _BEFORE.match(line)), len(lines))
+    return lines[before:], before
+
+
+def _separator(first: str) -> str:
+    """Return what stands between the cells of a first line: spreadsheets of some countries write semicolons or tabs."""
     return next((mark for mark in "\t;" if mark in first), ",")
 
 
 def _answer(path: Path, line: int, row: dict[str, str | None]) -> Answer:
     """Return one line's answer; raises RecordError that names the line."""
     where = f"line {line}"
-    sample, label = (row.get("sample") or "").strip().removesuffix(".0"), (row.get("label") or "").strip()
+    sample, label = (row.get("sample") or "").strip(), (row.get("label") or "").strip()
+    sample = sample.removesuffix(".0").removesuffix(",0")  # a spreadsheet takes it for a measurement
     if not (sample.isascii() and sample.isdigit()) or len(sample) > 15:
         raise RecordError(path, f"{where}: sample {sample!r:.40}", "a whole number of samples, 0 or more")
     if label not in SYMBOLS:

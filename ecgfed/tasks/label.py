@@ -130,7 +130,8 @@ class Labelling:
             raise OptionError("--out", found, "a folder for the labels") from problem
         html = label_page(self.page, file=str(self.labels_file))
         limit = {} if idle_s is None else {"idle_s": idle_s}
-        with locked(self.labels_file):  # two servers of one file would write over one another's answers
+        # two servers of one file would write over one another's answers; the file's own lock is for who writes it
+        with locked(self.labels_file.with_name(f"{self.labels_file.name}.served")):
             return serve(html, page_data(self.page), self.labels_file, opened=opened, overwrite=overwrite, **limit)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from pathlib import Path
 from socketserver import TCPServer
 from typing import Any, TypeGuard
 
-from ecgfed.errors import EcgfedError, OptionError, StorageError
+from ecgfed.errors import EcgfedError, OptionError, RecordError, StorageError
 from ecgfed.files import read_json, write_together
 from ecgfed.gate import parse_json
-from ecgfed.labels.answers import SOURCES, Answer, answers_as_table
+from ecgfed.labels.answers import SOURCES, Answer, answers_as_table, read_answers
 
 #: Seconds without a request after which nobody is there any more; an open page asks every 20 s.
 IDLE_S = 300.0
@@ -45,7 +45,7 @@ class Served:
 
     Attributes:
         file: the labels' file.
-        labels: how many it holds; 0 where nothing was answered and none was written.
+        labels: how many it holds; 0 where it is not there: nothing was answered, and none was written.
         ended: ``done`` by the page, ``idle`` where no page was open any more, ``interrupted`` by the keyboard.
     """
 
@@ -110,7 +110,10 @@ class _Answers:
                 if not overwrite:
                     raise
         if self._whole(found):
-            self.kept, self.labels = found, len(found.get("given", ()))
+            if not overwrite and self.file.exists() and not self._holds(found["given"]):
+                expected = f"the labels of its {self.beside.name}, which the next answer would write there"
+                raise OptionError("--out", f"{self.file} has been changed since it was written", expected, action)
+            self.kept, self.labels = found, len(found["given"])
         elif not overwrite and found is not None:
             expected = "answers about this recording and its present groups"
             raise OptionError("--out", f"{self.beside} holds answers of another page", expected, action)
@@ -129,6 +132,15 @@ class _Answers:
             and isinstance(kept.get("actions"), list)
             and isinstance(kept.get("given"), list)
         )
+
+    def _holds(self, given: list[Any]) -> bool:
+        """Say whether the labels' file holds these labels, whoever has saved it since."""
+        if not given:  # all was undone: a table of its first line alone
+            return self.file.read_bytes() == labels_csv(self.data, [])
+        try:
+            return [[one.sample, one.label] for one in read_answers(self.file)] == given
+        except RecordError:
+            return False
 
     def _checked_rows(self, rows: object) -> list[list[Any]]:
         """Return rows that belong to this page; raises _RefusedError."""
@@ -154,7 +166,7 @@ class _Answers:
             kept = {**sent["kept"], "given": [[sample, label] for sample, label, *_ in rows]}
             beside = json.dumps(kept, allow_nan=False).encode() + b"\n"
             try:
-                write_together({self.file: labels_csv(self.data, rows), self.beside: beside})
+                write_together({self.beside: beside, self.file: labels_csv(self.data, rows)})
             except (EcgfedError, OSError) as problem:
                 said = problem.line if isinstance(problem, EcgfedError) else str(problem)
                 raise _RefusedError(HTTPStatus.INSUFFICIENT_STORAGE, said) from problem
@@ -320,7 +332,7 @@ def serve(
             with all the same.
 
     Raises:
-        OptionError: there are labels that were not made for this page, or it cannot be a file.
+        OptionError: there are labels that were not made for this page or were changed since, or it cannot be a file.
         StorageError: the actions cannot be read.
     """
     answers = _Answers(data, labels_file, overwrite=overwrite)
@@ -342,4 +354,5 @@ def serve(
         server.server_close()
         listening.join()
     with answers.lock:  # whatever is being written is finished
-        return Served(labels_file, answers.labels, server.why)
+        there = labels_file.exists()  # of an earlier day it may have been moved away since
+        return Served(labels_file, answers.labels if there else 0, server.why)

@@ -71,13 +71,20 @@ class OwnModel:
         why = "" if checked is None else KEPT_BECAUSE[self.kept]
         found.append(f"In the bundle: {KEPT[self.kept]}{why}.")
         part = f"{enough.wrong:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%})"
-        wrong = f"{part} are expected to have a wrong label"
-        sure = enough.enough and not self.about["warnings"] and self.about["groups_trusted"]
-        found.append(f"{wrong}: {'enough by this rule' if sure else 'more labels would help'}.")
+        found.append(f"{part} {self._expected()}.")
         for one in self.places():
             wrong = f"an expected {one['expected_wrong']:.0f} of {count_of(one['beats'], 'beat')}"
             found.append(f"- Label next at {clock(one['time_s'])} ({wrong}).")
         return found
+
+    def _expected(self) -> str:
+        """Return what the rule expects of the labels, and whether they are enough by it, in words."""
+        if not self.about["groups_trusted"]:  # what is written is not what the rule speaks of
+            return "would be expected to have a wrong label if each took its group's: more labels would help"
+        enough = "enough by this rule" if self.enough.enough else "more labels would help"
+        if self.enough.enough and self.about["warnings"]:
+            enough = "see the warnings before you rely on that"
+        return f"are expected to have a wrong label: {enough}"
 
     def places(self) -> list[dict[str, Any]]:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""

@@ -209,6 +209,8 @@ def _beats_folder(out: Path, beats: Path | str | None) -> Path:
     folder = out.with_name(f"{out.name}-beats") if beats is None else Path(beats)
     if out.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise OptionError("--beats", f"{folder} is inside the bundle {out}", "another folder")
+    if file := next((one for one in (folder, *folder.parents) if one.exists() and not one.is_dir()), None):
+        raise OptionError("--beats", f"{file} is a file", "a folder for the recording's own labels", "name another")
     return folder
 
 

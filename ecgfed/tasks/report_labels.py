@@ -143,12 +143,15 @@ def read_labels(path: Path, recording: AnyRecording, *, whole: bool = True) -> A
     Raises:
         RecordError: it cannot be read, reaches past the recording, or marks no beat.
     """
+    if not path.is_file():
+        wrong = "is no file" if path.exists() else "does not exist"
+        raise RecordError(path, wrong, "a file of labels", "name one with --labels")
     with named_errors(path):
         if path.suffix.casefold() in FORMATS["csv"]:
             _refuse_answers(path)
             found = read_csv_annotation(path, recording.fs_hz, samples=recording.samples)
         else:
-            found = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples, named_by="--labels")
+            found = read_annotation_file(path, fs_hz=recording.fs_hz, samples=recording.samples)
     beats = found.beats()
     if not len(beats.sample):
         raise RecordError(path, "marks no beat", "labels of beats", "leave --labels out for a model's")

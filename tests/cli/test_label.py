@@ -18,6 +18,8 @@ from support import Command, assert_refused, snapshot
 
 import ecgfed as package
 from ecgfed.errors import OptionError, StorageError
+from ecgfed.labels.answers import read_answers
+from ecgfed.labels.page import page_data as served_data
 from ecgfed.tasks.grouped import recording_id
 
 
@@ -131,7 +133,7 @@ def test_a_recording_is_known_by_its_signal_not_by_its_name(record: Path, tmp_pa
     assert recording_id(package.read_recording(third)) != recording_id(mine)
 
 
-def test_served_labels_are_in_the_file_before_the_next_question(record: Path, tmp_path: Path) -> None:
+def test_the_served_page_is_given_and_ends_by_itself(record: Path, tmp_path: Path) -> None:
     """The page itself is driven in the browser tests; here a request as it makes them, and the end by idleness."""
     made = package.label(record, tmp_path / "labels", count=3, page_file=False)
     seen: list[str] = []
@@ -145,6 +147,31 @@ def test_served_labels_are_in_the_file_before_the_next_question(record: Path, tm
     assert seen[0].startswith("http://127.0.0.1:")
     assert '"served":true' in seen[1]
     assert not (tmp_path / "labels" / "rec-labels.csv").exists()
+
+
+def test_served_labels_are_in_the_file_before_the_next_question(
+    record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that ``serve`` does around the server: what keeps a second one out must not keep the answers out."""
+    monkeypatch.setattr("ecgfed.files._WAIT_S", 0.2)
+    made = package.label(record, tmp_path / "labels", count=3, page_file=False)
+    data, told = served_data(made.page), list[Any]()
+    sample = min(point["sample"] for point in data["points"].values())
+    about = {"version": 1, "recording": data["recording"], "groups": data["digest"]}
+    kept = {**about, "revision": 1, "cursor": 1, "actions": [{"do": "answer", "group": 0, "label": "V"}], "given": []}
+
+    def opened(address: str) -> None:
+        given = {"base": 0, "kept": kept, "rows": [[sample, "V", data["beats"], "clinician"]]}
+        origin = address.rsplit("/", 2)[0]
+        head = {"Origin": origin, "Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}save", json.dumps(given).encode(), head)
+        told.append(json.load(urllib.request.urlopen(asked)))
+        told.extend(read_answers(made.labels_file))
+
+    served = made.serve(opened, idle_s=0.5)
+    assert told[0] == {"revision": 1}
+    assert [(one.sample, one.label, one.beats) for one in told[1:]] == [(sample, "V", data["beats"])]
+    assert (served.labels, served.ended) == (1, "idle")
 
 
 def test_no_torch_on_the_way(record: Path, tmp_path: Path) -> None:

@@ -39,17 +39,18 @@ def labels(record: Path) -> Path:
 
 
 def test_from_a_recording_to_its_own_model(ecgfed: Command, record: Path, labels: Path, tmp_path: Path) -> None:
-    said = ecgfed("personalize", record, "--labels", labels, "--out", tmp_path / "mine")
+    named = ("--out", tmp_path / "it's mine", "--patient", "Jörg M")
+    said = ecgfed("personalize", record, "--labels", labels, *named)
     assert (said.code, said.err) == (0, "")
-    assert "rec: 10 labels (F 6, N 4)." in said.out
+    assert "Jörg M: 10 labels (F 6, N 4)." in said.out
     assert "labels held back in turn, right: groups" in said.out
     assert "In the bundle: " in said.out
     assert "expected to have a wrong label" in said.out
-    assert {file.name for file in (tmp_path / "mine-beats").iterdir()} == {"rec.own", "rec.csv"}
-    words = shlex.split(said.out.split("Next: ecgfed ")[1])
+    assert {file.name for file in (tmp_path / "it's mine-beats").iterdir()} == {"rec.own", "rec.csv"}
+    words = shlex.split(said.out.split("Next: ecgfed ")[1])  # whatever the names are
     assert words[-2:] == ["--out", "predictions"]
     assert ecgfed(*words[:-1], tmp_path / "predictions").code == 0
-    with (tmp_path / "mine-beats" / "rec.csv").open(newline="") as stream:
+    with (tmp_path / "it's mine-beats" / "rec.csv").open(newline="") as stream:
         own = [row["model"] for row in csv.DictReader(stream)]
     with (tmp_path / "predictions" / "rec.csv").open(newline="") as stream:
         assert [row["symbol"] for row in csv.DictReader(stream)] == own  # the device says what the table says
@@ -128,6 +129,19 @@ def test_options_of_the_other_form_are_refused(
         ecgfed("personalize", record, *of_labels, *out, "--bundle", exported(fedavg_run), "--patient", "p1"), "p1"
     )
     assert_refused(ecgfed("personalize", record, *of_labels, "--out", shipped_model(), "--overwrite"), "in the package")
+    assert snapshot(tmp_path) == before
+
+
+def test_what_is_no_file_of_labels_or_no_folder_is_said_before_the_work(
+    ecgfed: Command, record: Path, labels: Path, tmp_path: Path
+) -> None:
+    before, out = snapshot(tmp_path), ("--out", tmp_path / "b")
+    for name, found in ((record.parent, "is no file"), (tmp_path / "none.atr", "does not exist")):
+        said = ecgfed("personalize", record, "--labels", name, *out)
+        assert_refused(said, name.name, found, "a file of labels", "name one with --labels")
+    for folder in (labels, labels / "below"):
+        said = ecgfed("personalize", record, "--labels", labels, *out, "--beats", folder)
+        assert_refused(said, "--beats", "rec-labels.csv is a file", "name another")
     assert snapshot(tmp_path) == before
 
 

@@ -44,6 +44,9 @@ def test_sample_and_label_are_enough_and_columns_may_stand_in_any_order(tmp_path
         (HEAD + "x,1,,N,many,\n", "line 2: beats 'many'"),
         (HEAD + "x,1,,N,,model\n", "line 2: source 'model'"),
         (HEAD + "x,1,,N,,\nx,1,,V,,\n", "sample 1 is N and V"),
+        ("# mine\n\nsample,label\n1,X\n", "line 4: label 'X'"),
+        ("# mine\n", "has the columns none"),
+        ("sample;label\n5.954;N\n", r"line 2: sample '5\.954'"),
         (HEAD + 'x,1,,"N\n', "cannot be read|label"),
     ],
 )
@@ -71,11 +74,16 @@ def test_what_is_no_text_or_not_there(tmp_path: Path) -> None:
         "recording;sample;time_s;label;beats;source\n;100;0,278;N;3;clinician\n;;;;;\n;720;2,000;V;;\n",
         "Sample\tLabel\n100\tN\n720\tV\n",
         "sample,label\n100.0,N\n,\n720,V\n",
+        "sample;label\n100,0;N\n720,0;V\n",
+        "sep=;\nsample;label\n100;N\n720;V\n",
+        '# read by Dr. X\n"# second, and last",\n,\n\nsample,label\n100,N\n720,V\n',
+        "sample,label\r100,N\r720,V\r",
     ],
 )
 def test_a_table_that_a_spreadsheet_has_saved_is_read(tmp_path: Path, text: str) -> None:
     file = tmp_path / "labels.csv"
-    file.write_text(text, encoding="utf-8")
+    file.write_bytes(text.encode())
+    assert {"sample", "label"} <= set(column_names(file))
     assert [(one.sample, one.label) for one in read_answers(file)] == [(100, "N"), (720, "V")]
 
 

@@ -244,6 +244,34 @@ def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
     assert file.read_bytes() == labels_csv(DATA, ROWS)
 
 
+def test_labels_that_were_corrected_by_hand_are_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "208-labels.csv"
+    first = Running(file).start()
+    first.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
+    first.end()
+    by_us = file.read_text()
+    file.write_text(by_us.replace(",", ";"))  # a spreadsheet has saved it: the labels are the same
+    assert Running(file).start().end().labels == 2
+    file.write_text(by_us.replace(",N,", ",V,"))
+    with pytest.raises(OptionError, match="has been changed since it was written"):
+        serve(PAGE, DATA, file, opened=lambda _: None)
+    assert ",V," in file.read_text()
+    assert Running(file, overwrite=True).start().end().labels == 2
+    file.unlink()  # moved away: nothing lies there, whatever is kept beside
+    assert Running(file).start().end().labels == 0
+
+
+def test_all_undone_is_gone_on_with(tmp_path: Path) -> None:
+    file = tmp_path / "208-labels.csv"
+    first = Running(file).start()
+    first.post("save", {"base": 0, "kept": kept(2), "rows": []})
+    first.end()
+    assert Running(file).start().end().labels == 0
+    file.write_text("mine\n")
+    with pytest.raises(OptionError, match="has been changed since it was written"):
+        serve(PAGE, DATA, file, opened=lambda _: None)
+
+
 def test_a_disk_that_refuses_is_told_and_nothing_is_lost(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     running.post("save", {"base": 0, "kept": kept(1), "rows": ROWS})
     before = running.file.read_bytes()

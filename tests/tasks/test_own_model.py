@@ -19,7 +19,7 @@ import ecgfed as package
 import ecgfed.tasks.personalize_labels as module
 from ecgfed.bundles.weights import global_model
 from ecgfed.device import open_bundle
-from ecgfed.errors import EcgfedError, OptionError, RecordError
+from ecgfed.errors import BundleError, EcgfedError, OptionError, RecordError
 from ecgfed.labels.spread import spread
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
@@ -283,6 +283,7 @@ def test_too_few_labels_are_not_believed(
     assert "fewer than 5 labels" in made.unchecked
     assert made.to_dict()["held_back"] is None
     assert made.labels.by_source() == {"clinician": 4, "group": 0, "model": grouped.grouped - 4}
+    assert any("would be expected" in one and "if each took its group's" in one for one in made.sentences())
 
 
 def test_one_class_alone_is_said(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
@@ -392,6 +393,23 @@ def test_one_more_time_into_its_own_bundle(made: OwnModel, record: Path, labels:
     assert second.answered.label != first.answered.label
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("shared", "was changed by somebody else since it was opened"), ("shared.zip", "does not hold|was changed")],
+)
+def test_a_patient_whom_another_process_added_meanwhile_is_not_lost(
+    record: Path, labels: Path, tmp_path: Path, name: str, found: str
+) -> None:
+    shared, told = tmp_path / name, {"labels": labels, "overwrite": True}
+    package.personalize_labels(record, shared, patient="one", beats=tmp_path / "one", **told)
+    before = open_bundle(shared)
+    package.personalize_labels(record, shared, bundle=before, patient="two", beats=tmp_path / "two", **told)
+    with pytest.raises(BundleError, match=found):
+        package.personalize_labels(record, shared, bundle=before, patient="three", beats=tmp_path / "three", **told)
+    assert set(open_bundle(shared).patients) == {"one", "two"}
+    assert not (tmp_path / "three").exists()
+
+
 def test_nothing_is_published_where_the_labels_cannot_be_written(
     record: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,7 +457,9 @@ def test_labels_that_the_global_model_never_gives_and_beats_that_are_none_are_do
     (tmp_path / "paced.csv").write_bytes(table_of(grouped, paced))
     made = package.personalize_labels(record, tmp_path / "b", labels=tmp_path / "paced.csv")
     assert any("0 of 8 labels" in text for text in made.about["warnings"])
-    assert "enough by this rule" not in " ".join(made.sentences())
+    (said,) = [one for one in made.sentences() if "expected to have a wrong label" in one]
+    assert said.startswith("0 of ")
+    assert said.endswith("see the warnings before you rely on that.")  # neither enough, nor would more of them help
     none = {beat: "|" if number else "N" for number, beat in enumerate(paced)}
     (tmp_path / "none.csv").write_bytes(table_of(grouped, none))
     gone = package.personalize_labels(record, tmp_path / "c", labels=tmp_path / "none.csv")

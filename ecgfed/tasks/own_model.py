@@ -73,7 +73,8 @@ class OwnModel:
         part = f"{enough.wrong:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%})"
         found.append(f"{part} {self._expected()}.")
         for one in self.places():
-            wrong = f"an expected {one['expected_wrong']:.0f} of {count_of(one['beats'], 'beat')}"
+            few = round(one["expected_wrong"])
+            wrong = f"an expected {few or 'less than one'} of {count_of(one['beats'], 'beat')}"
             found.append(f"- Label next at {clock(one['time_s'])} ({wrong}).")
         return found
 

@@ -18,9 +18,10 @@ from browser_driver import HERE, chromium_path, driver_path
 from label_pages import page_of, reference
 
 from ecgfed.labels.choose import next_group
-from ecgfed.labels.page import LABELS, LabelPage, label_page, page_data
+from ecgfed.labels.page import LABELS, LabelPage, label_page
 from ecgfed.labels.spread import spread
-from ecgfed.tasks.label_server import Served, serve
+from ecgfed.tasks.label import Labelling
+from ecgfed.tasks.label_server import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.mitdb]
 COUNT = 20
@@ -54,7 +55,8 @@ def setting(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Setting:
     hostile = dataclasses.replace(small, record=HOSTILE, model=HOSTILE, notices=(HOSTILE,), leads=(HOSTILE, "V1"))
     for name, one in (("page", page), ("small", small), ("hostile", hostile)):
         (folder / f"{name}.html").write_text(label_page(one))
-    file = folder / "208-labels.csv"
+    made = Labelling(page.groups, page, folder)  # type: ignore[arg-type]  # nothing but the page is served
+    file = made.labels_file
     ended: list[Served] = []
     address: list[str] = []
     there = threading.Event()
@@ -64,8 +66,7 @@ def setting(mitdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Setting:
         there.set()
 
     def work() -> None:
-        html = label_page(page, file=file.name)
-        ended.append(serve(html, page_data(page), file, opened=opened, idle_s=240))
+        ended.append(made.serve(opened, idle_s=240))
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -295,7 +296,7 @@ def test_it_respects_less_motion_and_prints_the_answers(setting: Setting) -> Non
 def test_served_every_answer_is_in_the_file_at_once(setting: Setting) -> None:
     told = setting.told["served"]
     assert told["lines"] == [1, 2, 3, 4]
-    assert told["begin"] == "Every answer is written to 208-labels.csv at once."
+    assert re.fullmatch(r"Every answer is written to \S+/208-labels\.csv at once\.", told["begin"])
     assert told["file"]["text"] == expected_csv(setting.page, python_asks(setting.page, setting.truth, 4)[1])
     assert "your last change was not made" in told["raced"]["said"]
     assert len(told["raced"]["answered"]) == 5

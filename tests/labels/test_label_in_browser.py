@@ -301,7 +301,7 @@ def test_served_every_answer_is_in_the_file_at_once(setting: Setting) -> None:
     assert "your last change was not made" in told["raced"]["said"]
     assert len(told["raced"]["answered"]) == 5
     assert told["raced"]["answered"][-1] == "V"
-    assert told["offline"]["kept"].startswith("Not yet in 208-labels.csv: the program that opened this page")
+    assert "/208-labels.csv: the program that opened this page" in told["offline"]["kept"]
     assert (told["offline"]["csv"], told["offline"]["then"]) == (5, 6)
     assert len(rows(told["end"]["csv"])) == COUNT
     assert told["closed"]["said"].startswith("The program has ended: nothing can be changed here.")

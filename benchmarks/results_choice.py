@@ -108,21 +108,24 @@ def _newcomers() -> Iterator[str]:
     found = _results("newcomers")
     if found is None:
         return
-    told, gains = [], []
-    for lesson in (FIVE_MINUTES, TWENTY):
-        (row,) = (
+    five, twenty = (
+        next(
             one
             for one in found["differences"][lesson]
             if (one["method"], one["answer"], one["less"]) == ("fedavg", "partway", "from scratch")
         )
-        gain = row["macro_f1"]
-        gains.append(gain)
-        told.append(f"{gain['mean']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})")
-    wrong = "a newcomer gains by federation: this sentence is wrong now"
-    assert gains[0]["low"] <= 0, wrong
-    assert gains[1]["mean"] <= 0, wrong
-    yield (
-        "- Federation adds little to five labelled minutes of a newcomer, and nothing to twenty labels that speak for"
-        " their groups.\n  FedAvg's model, trained on (`partway`), less a net from scratch, macro-F1:"
-        f" {told[0]} and\n  {told[1]} ([all methods](../benchmarks/newcomers/README.md))."
+        for lesson in (FIVE_MINUTES, TWENTY)
     )
+    wrong = "what a newcomer gains by federation is another thing now: change this sentence"
+    assert five["macro_f1"]["low"] <= 0 < five["macro_f1_truth"]["low"], wrong
+    assert twenty["macro_f1"]["mean"] <= 0, wrong
+    yield (
+        "- To five labelled minutes of a newcomer federation adds a little, to twenty labels that speak for their groups"
+        f" nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch: {_gain(five['macro_f1'])} in"
+        f" macro-F1 and\n  {_gain(five['macro_f1_truth'])} over the classes in truth, and {_gain(twenty['macro_f1'])}"
+        " ([all methods](../benchmarks/newcomers/README.md))."
+    )
+
+
+def _gain(found: dict[str, float]) -> str:
+    return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"

@@ -120,8 +120,8 @@ def _newcomers() -> Iterator[str]:
     assert five["macro_f1"]["low"] <= 0 < five["macro_f1_truth"]["low"], wrong
     assert twenty["macro_f1"]["mean"] <= 0, wrong
     yield (
-        "- To five labelled minutes of a newcomer federation adds a little, to twenty labels that speak for their groups"
-        f" nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch: {_gain(five['macro_f1'])} in"
+        "- To five labelled minutes of a newcomer federation adds a little, to twenty labels that speak for their"
+        f" groups nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch: {_gain(five['macro_f1'])} in"
         f" macro-F1 and\n  {_gain(five['macro_f1_truth'])} over the classes in truth, and {_gain(twenty['macro_f1'])}"
         " ([all methods](../benchmarks/newcomers/README.md))."
     )

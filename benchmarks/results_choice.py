@@ -121,8 +121,8 @@ def _newcomers() -> Iterator[str]:
     assert twenty["macro_f1"]["mean"] <= 0, wrong
     yield (
         "- To five labelled minutes of a newcomer federation adds a little, to twenty labels that speak for their"
-        f" groups nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch: {_gain(five['macro_f1'])} in"
-        f" macro-F1 and\n  {_gain(five['macro_f1_truth'])} over the classes in truth, and {_gain(twenty['macro_f1'])}"
+        f" groups nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch:"
+        f" {_gain(five['macro_f1'])} in macro-F1 and\n  {_gain(five['macro_f1_truth'])} over the classes in truth, and {_gain(twenty['macro_f1'])}"
         " ([all methods](../benchmarks/newcomers/README.md))."
     )
 

@@ -119,11 +119,12 @@ def _newcomers() -> Iterator[str]:
     wrong = "what a newcomer gains by federation is another thing now: change this sentence"
     assert five["macro_f1"]["low"] <= 0 < five["macro_f1_truth"]["low"], wrong
     assert twenty["macro_f1"]["mean"] <= 0, wrong
+    plain, truth, groups = (_gain(one) for one in (five["macro_f1"], five["macro_f1_truth"], twenty["macro_f1"]))
     yield (
         "- To five labelled minutes of a newcomer federation adds a little, to twenty labels that speak for their"
-        f" groups nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch:"
-        f" {_gain(five['macro_f1'])} in macro-F1 and\n  {_gain(five['macro_f1_truth'])} over the classes in truth, and {_gain(twenty['macro_f1'])}"
-        " ([all methods](../benchmarks/newcomers/README.md))."
+        " groups nothing.\n  FedAvg's model, trained on (`partway`), less a net from scratch, macro-F1:"
+        f" {plain}, over\n  the classes in truth {truth}; and {groups} after twenty labels"
+        "\n  ([all methods](../benchmarks/newcomers/README.md))."
     )
 
 

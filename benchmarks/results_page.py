@@ -218,7 +218,14 @@ def cifar(found: dict[str, Any]) -> list[str]:
         local = [run["local_models"] for run in runs if run["local_models"]]
         free = mean_of(one["P_FL_expected"] for one in local) if local and "P_FL_expected" in local[0] else ""
         rows.append((name, len(runs), cells.get("G_FL", ""), cells.get("P_FL_expected", ""), free))
-    return table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows)
+    rounds = next(iter(found["methods"].values()))[0]["rounds"]
+    said = (
+        f"20 clients, Dir(0.3), 10,000 images to train on and 2,000 to test on, three convolutions, {rounds} rounds"
+        " of 8\nclients and two local epochs: accuracy, where guessing has 0.10. All share one learning rate, which"
+        " nobody tuned,\nso this is no ranking. The copy of CIFAR-10 that it was run on has JPEG stand-ins for 93 of"
+        " the 60,000 images."
+    )
+    return [said, "", *table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows)]
 
 
 def _interval(found: dict[str, float] | None) -> str:

@@ -100,7 +100,7 @@ def seconds() -> list[str]:
     said = (
         f"FedGate's global model has T_g {ENOUGH:.2f} on validation beats after {statistics.fmean(now):.0f} s of"
         f" training ({min(now):.0f} to {max(now):.0f}, three seeds,\ntwo cores). The 60 passes of before, whose T_g"
-        f" on test beats was [.84 and .87](grp-fed.md), take {before:.0f} s for their\nglobal model on the same"
+        f" on test beats was [.84 and .87](whole-path.md#how-good-it-gets), take {before:.0f} s for their\nglobal model on the same"
         f" machine, {local:.0f} s with GRP-FED's local extractors: FedGate is {found['times_as_fast']:.1f} times as"
         f" fast.\nIt sees RR intervals, which those did not (`{found['command']}`)."
     )

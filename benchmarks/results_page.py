@@ -97,12 +97,13 @@ def seconds() -> list[str]:
         return []
     found = json.loads(file.read_text())
     now, before, local = found["fed_gate_s"], found["before_s"], found["before_with_local_s"]
+    earlier = "[.84 and .87](whole-path.md#how-good-it-gets)"
     said = (
         f"FedGate's global model has T_g {ENOUGH:.2f} on validation beats after {statistics.fmean(now):.0f} s of"
         f" training ({min(now):.0f} to {max(now):.0f}, three seeds,\ntwo cores). The 60 passes of before, whose T_g"
-        f" on test beats was [.84 and .87](whole-path.md#how-good-it-gets), take {before:.0f} s for their\nglobal model on the same"
-        f" machine, {local:.0f} s with GRP-FED's local extractors: FedGate is {found['times_as_fast']:.1f} times as"
-        f" fast.\nIt sees RR intervals, which those did not (`{found['command']}`)."
+        f" on test beats was {earlier}, take {before:.0f} s for their\nglobal model on the same machine,"
+        f" {local:.0f} s with GRP-FED's local extractors: FedGate is {found['times_as_fast']:.1f} times as fast.\n"
+        f"It sees RR intervals, which those did not (`{found['command']}`)."
     )
     return ["", said]
 

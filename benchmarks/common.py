@@ -22,6 +22,7 @@ import ecgfed
 from ecgfed.errors import EcgfedError, OptionError, RunError
 from ecgfed.extras import is_installed
 from ecgfed.files import read_json, write_json
+from ecgfed.locks import locked
 
 if TYPE_CHECKING:
     from ecgfed.evaluation.ec57 import Comparison
@@ -160,8 +161,10 @@ def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict
     known = known_runs(file)
     if key not in known:
         made = json.loads(json.dumps(make()))
-        known = {**known_runs(file), key: made}
-        write_json(file, known)
+        # its own lock, for the file's is for who writes it: of two scripts at once none loses the other's run
+        with locked(file.with_name(f"{file.name}.remembered"), wait_s=60):
+            known = {**known_runs(file), key: made}
+            write_json(file, known)
         print(key, {name: value for name, value in made.items() if name not in _NOT_PRINTED}, flush=True)
     return dict(known[key])
 
@@ -288,6 +291,21 @@ def mean_of(values: Iterable[float | None]) -> str:
     """Return the mean of the values that are there, ``0.934``, or ``-`` where there is none."""
     there = [value for value in values if value is not None]
     return f"{statistics.fmean(there):.3f}" if there else "-"
+
+
+def interval(found: dict[str, float]) -> str:
+    """Return a difference with its interval, ``+0.033 (-0.007 to +0.077)``."""
+    return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+
+
+def results_of(folder: str, name: str = "results.json") -> dict[str, Any] | None:
+    """Return what a results file of a benchmark's folder holds; None where it has not been run.
+
+    Raises:
+        RunError: it is no JSON object.
+    """
+    file = ROOT / "benchmarks" / folder / name
+    return dict(read_json(file, RunError)) if file.is_file() else None
 
 
 def kept_of(result: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ benchmark has not been run says so.
 """
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from common import mean_of, table
+from common import interval, mean_of, results_of, table
 from results_choice import choices
 
 BENCHMARKS = Path(__file__).resolve().parent
@@ -67,7 +66,7 @@ def flagship(found: dict[str, Any]) -> list[str]:
     columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
     seeds = len(next(iter(found["methods"].values())))
     said = (
-        f"As `ecgfed train` runs them with nothing else said: 20 passes, {seeds} seeds, mean and range.\n"
+        f"As `ecgfed train --method` runs them with nothing else said: 20 passes, {seeds} seeds, mean and range.\n"
         "FedAvg has the same server step, and answers for a patient with that patient's classes alone. Windows alone\n"
         "means without RR intervals, as in the papers. The last column is on validation beats."
     )
@@ -92,12 +91,12 @@ FIGURES = {
 
 def seconds() -> list[str]:
     """How long a global model of ``ENOUGH`` takes, where that has been timed."""
-    file = BENCHMARKS / "flagship" / "seconds.json"
-    if not file.is_file():
+    found, sixty = results_of("flagship", "seconds.json"), results_of("grp_fed")
+    if found is None or sixty is None:
         return []
-    found = json.loads(file.read_text())
     now, before, local = found["fed_gate_s"], found["before_s"], found["before_with_local_s"]
-    earlier = "[.84 and .87](whole-path.md#how-good-it-gets)"
+    scores = " and ".join(f"{row['test']['T_g']:.2f}" for row in sixty["rows"] if row["name"] == "grp")
+    earlier = f"[{scores}](whole-path.md#how-good-it-gets)"
     said = (
         f"FedGate's global model has T_g {ENOUGH:.2f} on validation beats after {statistics.fmean(now):.0f} s of"
         f" training ({min(now):.0f} to {max(now):.0f}, three seeds,\ntwo cores). The 60 passes of before, whose T_g"
@@ -223,14 +222,14 @@ def cifar(found: dict[str, Any]) -> list[str]:
     said = (
         f"20 clients, Dir(0.3), 10,000 images to train on and 2,000 to test on, three convolutions, {rounds} rounds"
         " of 8\nclients and two local epochs: accuracy, where guessing has 0.10. All share one learning rate, which"
-        " nobody tuned,\nso this is no ranking. The copy of CIFAR-10 that it was run on has JPEG stand-ins for 93 of"
-        " the 60,000 images."
+        " nobody tuned,\nso this is no ranking. The copy of CIFAR-10 that it was run on has, as its README says, JPEG"
+        " stand-ins for\n93 of the 60,000 images."
     )
     return [said, "", *table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows)]
 
 
 def _interval(found: dict[str, float] | None) -> str:
-    return "" if found is None else f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+    return "" if found is None else interval(found)
 
 
 #: Title, folder, what writes the section.
@@ -260,11 +259,10 @@ def page() -> str:
     """The page that the results files give: what has been measured, and last what is still to be."""
     lines, left = [HEAD.rstrip()], []
     for title, folder, section in SECTIONS:
-        file = BENCHMARKS / folder / "results.json"
-        if not file.is_file():
+        found = results_of(folder)
+        if found is None:
             left.append(f"- {title}: `python benchmarks/{folder}/run.py`")
             continue
-        found = json.loads(file.read_text())
         lines += ["", f"## {title}", "", f"`{found['command']}`", "", *section(found)]
     if chosen := choices():
         lines[1:1] = ["", "## What to choose when", "", *chosen]

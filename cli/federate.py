@@ -1,5 +1,6 @@
 """``ecgfed federate``: the same training across sites, on Flower."""
 
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -312,4 +313,7 @@ def _run(
     if json_output:
         print_json({**result, "seconds": round(time.perf_counter() - started, 2)})
         return
-    note(f"Done in {seconds(time.perf_counter() - started)}. Next: ecgfed federate status {folder}", quiet=quiet)
+    note(
+        f"Done in {seconds(time.perf_counter() - started)}. Next: ecgfed federate status {shlex.quote(str(folder))}",
+        quiet=quiet,
+    )

@@ -36,7 +36,7 @@ README = [
         "README.md",
         "flagship/results.json",
         {
-            "| FedGate, ours | {2} | {2} | {2} | {2} |": flagship_means("FedGate"),
+            "| FedGate (`fed-gate`), ours | {2} | {2} | {2} | {2} |": flagship_means("FedGate"),
             "| GRP-FED | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED"),
             "| FedAvg, same server step, each patient's own classes | {2} | {2} | {2} | {2} |": flagship_means(
                 "FedAvg"

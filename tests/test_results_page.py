@@ -49,16 +49,19 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
     choice = load_script(ROOT / "benchmarks" / "results_choice.py")
 
     def runs(own: float, everybody: float) -> list[dict[str, object]]:
-        scores = {"T_g": 0.5, "T_p": own, "T_r": everybody, "T_l": 0.3}
+        scores = {"T_g": 0.5, "T_p": own, "T_r": everybody, "T_l": everybody / 2}
         return [{"test": scores, "test_truth": {"T_p": own + 0.05}, "test_worst_tenth": own - 0.2}] * 2
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
-    gate, local = list(choice._who_takes_part(methods))[1:]
+    means = choice.seed_means(methods)
+    gate, local = list(choice._who_takes_part(means))[1:]
     assert gate[2] == "T_p 0.80, T_r 0.70; `grp-fed` 0.70 and 0.75"
     assert local[2] == "T_p 0.90, worst tenth 0.70; but T_r 0.10"
-    said = next(line for line in choice._what_does_not_hold(methods) if line.startswith("- "))
+    said = next(line for line in choice._what_does_not_hold(means) if line.startswith("- "))
     assert "T_p 0.90 against FedGate's 0.80" in said
     assert said.endswith("in truth FedGate has 0.85, the net 0.95.")
+    with pytest.raises(AssertionError, match="change the sentence"):
+        list(choice._what_does_not_hold({**means, "Local": {**means["Local"], "T_p": 0.75}}))
 
 
 def test_table_1_says_the_papers_values_and_what_is_not_finished(results_page: ModuleType) -> None:

@@ -22,14 +22,13 @@ import ecgfed
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.runs.history import HISTORY, read_lines
 
-WINDOWS_ALONE = "FedGate, windows alone"
-#: name -> method, settings, personal answer
-METHODS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "FedGate": ("fed-gate", {}, "gated"),
-    "GRP-FED": ("grp-fed", {}, "method"),
-    "FedAvg": ("fedavg", SAME_SERVER, "masked"),
-    "Local": ("local", {}, "method"),
-    WINDOWS_ALONE: ("fed-gate", {}, "gated"),
+#: name -> options of ``ecgfed.train``, and the personal answer
+METHODS: dict[str, tuple[dict[str, Any], str]] = {
+    "FedGate": ({"method": "fed-gate"}, "gated"),
+    "GRP-FED": ({"method": "grp-fed"}, "method"),
+    "FedAvg": ({"method": "fedavg", "settings": SAME_SERVER}, "masked"),
+    "Local": ({"method": "local"}, "method"),
+    "FedGate, windows alone": ({"method": "fed-gate", "rr": False}, "gated"),
 }
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
@@ -37,10 +36,8 @@ RUNS = Path(__file__).with_name("runs.json")
 
 def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one method and score it, on test beats and, to choose by, on validation beats."""
-    method, settings, personal = METHODS[name]
-    folder = given.work / f"{name}-{seed}"
-    inputs = {"rr": False} if name == WINDOWS_ALONE else {}
-    run = trained(cohort, folder, method=method, settings=settings, seed=seed, workers=given.workers, **inputs)
+    options, personal = METHODS[name]
+    run = trained(cohort, given.work / f"{name}-{seed}", **options, seed=seed, workers=given.workers)
     found: dict[str, Any] = {"rounds": run.plan.rounds}
     for split in ("valid", "test"):
         scores = ecgfed.evaluate(

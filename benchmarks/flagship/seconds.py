@@ -4,8 +4,8 @@
 
 A few rounds of each are timed in turns, on a machine with nothing else to do; a round's seconds are those of training
 with aggregation (``timing.jsonl``). How many rounds it takes is known already: the recipe before (GRP-FED, 4 steps of
-64 windows, no RR intervals) had T_g .84 and .87 after its 60 passes, local steps in their last fifth
-(``benchmarks/grp_fed``); FedGate's rounds until T_g .86 on validation beats are those of ``runs.json``, three seeds.
+64 windows, no RR intervals) has those of its 60 passes, local steps in the last of them (``benchmarks/grp_fed``);
+FedGate's rounds until T_g .86 on validation beats are those of ``runs.json``, three seeds.
 """
 
 import json
@@ -16,34 +16,23 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import parser, prepared, print_table, save, script, trained
+from common import ROOT, parser, prepared, print_table, results_of, save, script, trained
 from results_page import ENOUGH, passes_to
 
 from ecgfed.cohort.cohort import Cohort
+from ecgfed.errors import RunError
 from ecgfed.runs.history import TIMING, read_lines
 
 #: Rounds of a run that are timed after its first, which warms up; turns, each with runs of its own.
 ROUNDS, TURNS = 9, 3
+BEFORE: dict[str, Any] = {"method": "grp-fed", "rr": False, "local_steps": 4, "batch_size": 64}
+GLOBAL, LOCAL, FED_GATE = "before, global model", "before, local extractors too", "FedGate"
 #: name -> options of ``ecgfed.train``
 RECIPES: dict[str, dict[str, Any]] = {
-    "before, global model": {
-        "method": "grp-fed",
-        "settings": {"personalise": False},
-        "rr": False,
-        "local_steps": 4,
-        "batch_size": 64,
-    },
-    "before, local extractors too": {
-        "method": "grp-fed",
-        "settings": {"personal_start": 0.0},
-        "rr": False,
-        "local_steps": 4,
-        "batch_size": 64,
-    },
-    "FedGate": {"method": "fed-gate"},
+    GLOBAL: {**BEFORE, "settings": {"personalise": False}},
+    LOCAL: {**BEFORE, "settings": {"personal_start": 0.0}},
+    FED_GATE: {"method": "fed-gate"},
 }
-#: Rounds of the recipe before (60 passes), and the share of them with local steps.
-ROUNDS_BEFORE, LOCAL_SHARE = 385, 0.2
 RUNS = Path(__file__).with_name("runs.json")
 
 
@@ -57,6 +46,19 @@ def timed(cohort: Cohort, folder: Path) -> dict[str, float]:
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
+def rounds_before() -> tuple[int, float]:
+    """Return the rounds of the recipe before, and the share of them with local steps.
+
+    Raises:
+        RunError: ``benchmarks/grp_fed`` has no results.
+    """
+    found = results_of("grp_fed")
+    if found is None:
+        raise RunError(ROOT / "benchmarks" / "grp_fed", "has no results.json", "those of its run.py")
+    first = next(row for row in found["rows"] if row["name"] == "grp")
+    return first["rounds"], 1 - first["settings"]["personal_start"]
+
+
 def rounds_needed(runs: dict[str, Any]) -> Iterator[float]:
     """Yield for each seed the rounds that FedGate took until ``ENOUGH`` on validation beats."""
     for seed in range(3):
@@ -68,10 +70,10 @@ def main() -> None:
     given = parser(__doc__, __file__, results="seconds.json").parse_args()
     cohort = prepared(given.source, given.work, by="record")
     round_s = timed(cohort, given.work / "timed")
-    of_global, of_local = round_s["before, global model"], round_s["before, local extractors too"]
-    before = ROUNDS_BEFORE * of_global
-    local = ROUNDS_BEFORE * LOCAL_SHARE * (of_local - of_global)
-    now = [rounds * round_s["FedGate"] for rounds in rounds_needed(json.loads(RUNS.read_text()))]
+    rounds, local_share = rounds_before()
+    before = rounds * round_s[GLOBAL]
+    local = rounds * local_share * (round_s[LOCAL] - round_s[GLOBAL])
+    now = [rounds * round_s[FED_GATE] for rounds in rounds_needed(json.loads(RUNS.read_text()))]
     found = {
         "round_s": {name: round(value, 4) for name, value in round_s.items()},
         "before_s": round(before, 1),

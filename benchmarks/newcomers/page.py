@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import table
+from common import interval, table
 
 HERE = Path(__file__).resolve().parent
 README, RESULTS = HERE / "README.md", HERE / "results.json"
@@ -78,11 +78,7 @@ def _differences(rows: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     for row in rows:
         less = row["less"] + (f", {row['of']}" if "of" in row else "")
         method = "" if row["method"] == NOBODY else f"`{row['method']}`"
-        yield method, row["answer"], less, *(_interval(row[key]) for key in (KIND, TRUTH, "worst_tenth"))
-
-
-def _interval(found: dict[str, float]) -> str:
-    return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+        yield method, row["answer"], less, *(interval(row[key]) for key in (KIND, TRUTH, "worst_tenth"))
 
 
 def with_results(text: str, results: dict[str, Any] | None) -> str:

@@ -19,10 +19,9 @@ trains some methods, so that several processes share the work, and writes no res
 """
 
 import argparse
-import math
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,20 +46,23 @@ SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
 
+def known_or_made(given: argparse.Namespace, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    """Return a run as ``remembered`` does; None where it is not known, and nothing is to be trained."""
+    return known_runs(RUNS).get(key) if given.known else remembered(RUNS, key, make)
+
+
 def measured(
     cohort: Cohort, given: argparse.Namespace, stage: str, name: str, settings: Settings, seed: int
 ) -> dict[str, Any] | None:
-    """Train and score one run, or read what is known of it; None where nothing is, and nothing is to be trained."""
+    """Train and score one run, or read what is known of it (see ``known_or_made``)."""
     trial = f"{settings['beta']:g}" if stage == "beta" else ROWS[name].trials.index(settings)
     key = f"{stage}/{name}/{trial}/{seed}"
-    if given.known:
-        return known_runs(RUNS).get(key)
 
     def make() -> dict[str, Any]:
         run = trained_run(cohort, given.work / key.replace("/", "_"), stage, name, settings, seed)
         return {"passes": passes_of(stage, name), "settings": settings, **scores_of(run, stage, name, given)}
 
-    return remembered(RUNS, key, make)
+    return known_or_made(given, key, make)
 
 
 def passes_of(stage: str, name: str) -> float:
@@ -130,12 +132,11 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.5g}")
 
 
-def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings:
-    """The trial with the best T_l on validation beats."""
+def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings | None:
+    """The trial with the best T_l on validation beats; None where not all of them are finished."""
     trials = ROWS[name].trials
-    runs = [measured(cohort, given, "tune", name, trial, 0) for trial in trials]
-    found = [run["scores"]["T_l"] if run else -math.inf for run in runs]
-    return trials[found.index(max(found))]
+    found = [run["scores"]["T_l"] for one in trials if (run := measured(cohort, given, "tune", name, one, 0))]
+    return trials[found.index(max(found))] if len(found) == len(trials) else None
 
 
 def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dict[str, Any]]:
@@ -144,6 +145,8 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         if name not in given.only or (stage == "work" and row.work == 1):
             continue
         settings = tuned(cohort, given, name)
+        if settings is None:
+            continue
         seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
         runs = [run for seed in seeds if (run := measured(cohort, given, stage, name, settings, seed))]
         if len(runs) < 2:
@@ -161,6 +164,8 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
 def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Rows of the paper's figure 4."""
     tuned_settings = tuned(cohort, given, "GRP-FED")
+    if tuned_settings is None:
+        return
     known = {"beta": DEFAULT_BETA, **tuned_settings}["beta"]
     for beta in BETAS:
         stage, settings = ("passes", tuned_settings) if beta == known else ("beta", {**tuned_settings, "beta": beta})
@@ -184,15 +189,13 @@ def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, 
 
     for name in PRINTED:
         keys = [f"printed/{name}/{seed}" for seed in range(3)]
-        if given.known:
-            runs = [run for key in keys if (run := known_runs(RUNS).get(key))]
-        else:
-            runs = [remembered(RUNS, key, partial(make, name, seed)) for seed, key in enumerate(keys)]
+        found = [known_or_made(given, key, partial(make, name, seed)) for seed, key in enumerate(keys)]
+        runs = [run for run in found if run]
         done = [run for run in runs if "stopped" not in run]
         stopped = [run["stopped"] for run in runs if "stopped" in run]
         if runs:
-            about = {"name": name, "of": 3, "seeds": len(runs), "stopped": stopped}
-            yield {**about, **({**spread(done), "seeds": len(runs)} if len(done) > 1 else {})}
+            scores = spread(done) if len(done) > 1 else {}
+            yield {**scores, "name": name, "of": len(keys), "seeds": len(runs), "stopped": stopped}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -207,6 +210,21 @@ def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "scores_truth": {key: of([run["scores_truth"][key] for run in runs]) for key in SCORES},
         "worst_decile": of([run["personal_f1"]["worst_decile"] for run in runs]),
     }
+
+
+def unfinished(results: dict[str, Any]) -> Iterator[str]:
+    """Say of each stage what is not there with all of its seeds."""
+    asked = {
+        "passes": list(ROWS),
+        "work": [name for name, row in ROWS.items() if row.work > 1],
+        "beta": [f"beta {beta:g}" for beta in BETAS],
+        "printed": list(PRINTED),
+    }
+    for stage, names in asked.items():
+        there = {row["name"] for row in results.get(stage, []) if row.get("of") == row["seeds"]}
+        left = [name for name in names if name not in there]
+        if left:
+            yield f"{TITLES[stage]}: {'; '.join(left)}"
 
 
 def main() -> None:
@@ -241,21 +259,6 @@ def main() -> None:
         return
     given.only = None  # no word of the command
     save(given, {**results, "unfinished": list(unfinished(results))})
-
-
-def unfinished(results: dict[str, Any]) -> Iterator[str]:
-    """Say of each stage what is not there with all of its seeds."""
-    asked = {
-        "passes": list(ROWS),
-        "work": [name for name, row in ROWS.items() if row.work > 1],
-        "beta": [f"beta {beta:g}" for beta in BETAS],
-        "printed": list(PRINTED),
-    }
-    for stage, names in asked.items():
-        there = {row["name"] for row in results.get(stage, []) if row.get("of") == row["seeds"]}
-        left = [name for name in names if name not in there]
-        if left:
-            yield f"{TITLES[stage]}: {'; '.join(left)}"
 
 
 if __name__ == "__main__":

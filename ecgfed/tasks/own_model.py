@@ -73,19 +73,22 @@ class OwnModel:
         part = f"{enough.wrong:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%})"
         found.append(f"{part} {self._expected()}.")
         for one in self.places():
-            few = round(one["expected_wrong"])
-            wrong = f"an expected {few or 'less than one'} of {count_of(one['beats'], 'beat')}"
-            found.append(f"- Label next at {clock(one['time_s'])} ({wrong}).")
+            wrong = round(one["expected_wrong"]) or "less than one"
+            part = f"an expected {wrong} of {count_of(one['beats'], 'beat')}"
+            found.append(f"- Label next at {clock(one['time_s'])} ({part}).")
         return found
 
     def _expected(self) -> str:
         """Return what the rule expects of the labels, and whether they are enough by it, in words."""
         if not self.about["groups_trusted"]:  # what is written is not what the rule speaks of
             return "would be expected to have a wrong label if each took its group's: more labels would help"
-        enough = "enough by this rule" if self.enough.enough else "more labels would help"
-        if self.enough.enough and self.about["warnings"]:
-            enough = "see the warnings before you rely on that"
-        return f"are expected to have a wrong label: {enough}"
+        if not self.enough.enough:
+            advice = "more labels would help"
+        elif self.about["warnings"]:
+            advice = "see the warnings before you rely on that"
+        else:
+            advice = "enough by this rule"
+        return f"are expected to have a wrong label: {advice}"
 
     def places(self) -> list[dict[str, Any]]:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""

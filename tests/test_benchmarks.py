@@ -169,3 +169,27 @@ def test_a_mistake_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "none" in done.stderr
+
+
+REMEMBER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from common import remembered
+for number in range(20):
+    remembered(Path(sys.argv[2]), f"{sys.argv[3]}/{number}", lambda: {"score": number})
+"""
+
+
+def test_two_scripts_at_once_lose_no_finished_run(tmp_path: Path) -> None:
+    runs = tmp_path / "runs.json"
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", REMEMBER, str(ROOT / "benchmarks"), str(runs), name], stdout=subprocess.DEVNULL
+        )
+        for name in ("one", "other")
+    ]
+    assert [one.wait(120) for one in both] == [0, 0]
+    known = json.loads(runs.read_text())
+    assert known == {f"{name}/{number}": {"score": number} for name in ("one", "other") for number in range(20)}
+    assert [file.name for file in tmp_path.iterdir()] == ["runs.json"]

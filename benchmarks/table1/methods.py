@@ -41,7 +41,7 @@ ROWS = {
     ),
     "AFL": Row(
         "afl-fedavg",
-        ({"lambda_lr": 0.01}, {"lambda_lr": 0.01, "server_lr": 0.02}, {"lambda_lr": 0.1}),
+        ({"lambda_lr": 0.01}, {"lambda_lr": 0.001}, {"lambda_lr": 0.001, "server_lr": 0.02}),
         4 / 3,
         (0.506, 0.606, 0.506, 0.503),
         SURVEYED,

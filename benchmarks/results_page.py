@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from common import interval, mean_of, results_of, table
+from cifar.protocols import PROTOCOLS
+from common import interval, mean_of, results_of, short, table
 from results_choice import choices
 
 BENCHMARKS = Path(__file__).resolve().parent
@@ -225,7 +226,34 @@ def cifar(found: dict[str, Any]) -> list[str]:
         " nobody tuned,\nso this is no ranking. The copy of CIFAR-10 that it was run on has, as its README says, JPEG"
         " stand-ins for\n93 of the 60,000 images."
     )
-    return [said, "", *table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows)]
+    return [said, "", *table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows), *full_protocols()]
+
+
+def full_protocols() -> list[str]:
+    """The papers' protocols on all of CIFAR-10 as commands, with the hours that were measured."""
+    found = results_of("cifar", "hours.json")
+    if found is None:
+        return []
+    lines = [
+        "",
+        "### The papers' full protocols",
+        "",
+        "As commands, the images in `cifar10` ([where from](data.md)); `train` takes a GPU where there is one. Hours are"
+        " of\ntwo cores of the machine they were measured on: a round's images a second, carried on to all rounds\n"
+        f"(`{found['command']}`; with `--device cuda`\nit says those of a GPU, of which none has been measured)."
+        " GRP-FED's paper prints no number of rounds: the 100\nare ours.",
+        "",
+    ]
+    rows = [
+        (name, f"`{method}`", short(row["images_per_s"]), short(row["hours"]))
+        for name, methods in found["protocols"].items()
+        for method, row in methods.items()
+    ]
+    lines += [*table(("protocol", "method", "images a second", "hours"), rows), "", "```text"]
+    for name in found["protocols"]:
+        others = PROTOCOLS[name].methods[1:]
+        lines += [f"# {name}; the same with --method {', '.join(others)}", *PROTOCOLS[name].commands()]
+    return [*lines, "```"]
 
 
 def _interval(found: dict[str, float] | None) -> str:

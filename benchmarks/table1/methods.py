@@ -51,7 +51,7 @@ ROWS = {
     ),
     "per-FedAvg": Row(
         "per-fedavg",
-        ({"alpha": 0.01}, {"alpha": 0.01, "server_lr": 0.02}, {"alpha": 0.05}),
+        ({"alpha": 0.01}, {"alpha": 0.01, "server_lr": 0.02}, {"alpha": 0.001}),
         1,
         (0.378, 0.799, 0.310, 0.424),
         SAME_SERVER,

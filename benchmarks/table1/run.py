@@ -62,7 +62,11 @@ def measured(
         run = trained_run(cohort, given.work / key.replace("/", "_"), stage, name, settings, seed)
         return {"passes": passes_of(stage, name), "settings": settings, **scores_of(run, stage, name, given)}
 
-    return known_or_made(given, key, make)
+    found = known_or_made(given, key, make)
+    if found and found["settings"] != settings:
+        known = f"{key} of {found['settings']}"
+        raise RunError(RUNS, f"holds {known}", str(settings), "remove that run from it, so that it is made anew")
+    return found
 
 
 def passes_of(stage: str, name: str) -> float:

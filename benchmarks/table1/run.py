@@ -12,10 +12,10 @@ Stages:
 - ``printed``: GRP-FED with the paper's q0 = 10 and R = 5 local epochs of batches of 64, its losses bounded, and FedAvg
   with the same local work, 60 passes, three seeds.
 
-The simple personal answers are made from each of FedAvg's models. Every finished run is written into ``runs.json``
-beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes on where it
-was stopped. ``--known`` trains nothing: it writes the results of what is finished, and which rows are not. ``--only``
-trains some methods, so that several processes share the work, and writes no results.
+The simple personal answers are made from FedAvg's models of three seeds. Every finished run is written into
+``runs.json`` beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes
+on where it was stopped. ``--known`` trains nothing: it writes the results of what is finished, and which rows are not.
+``--only`` trains some methods, so that several processes share the work, and writes no results.
 """
 
 import argparse
@@ -42,6 +42,8 @@ PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60
 #: The method's own default is one of them.
 BETAS, DEFAULT_BETA = (0.1, 0.3, 0.5, 0.7, 0.9), GrpFedSettings().beta
 MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
+#: Of so many seeds of FedAvg the simple personal answers are made.
+PERSONAL_SEEDS = 3
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
@@ -98,7 +100,7 @@ def scores_of(run: ecgfed.Run, stage: str, name: str, given: argparse.Namespace)
     found = summary(plain)
     if stage == "passes" and run.plan.seed == 0:
         found["drawn"] = drawn(run, plain)
-    if name == "FedAvg" and stage == "passes":
+    if name == "FedAvg" and stage == "passes" and run.plan.seed < PERSONAL_SEEDS:
         found["personal"] = {}
         for personal in PERSONAL:
             answer = ecgfed.evaluate(run, split=split, personal=personal, local_models=False, workers=given.workers)
@@ -160,9 +162,10 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         yield {**about, **spread(runs)}
         if stage == "passes" and name == "FedAvg":
             for personal in PERSONAL:
-                answers = [run["personal"][personal] for run in runs]
-                about = {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, "of": len(seeds)}
-                yield {**about, **spread(answers)}
+                answers = [run["personal"][personal] for run in runs if "personal" in run]
+                about = {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, "of": PERSONAL_SEEDS}
+                if len(answers) > 1:
+                    yield {**about, **spread(answers)}
 
 
 def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:

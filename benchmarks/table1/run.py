@@ -15,7 +15,8 @@ Stages:
 The simple personal answers are made from FedAvg's models of three seeds. Every finished run is written into
 ``runs.json`` beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes
 on where it was stopped. ``--known`` trains nothing: it writes the results of what is finished, and which rows are not.
-``--only`` trains some methods, so that several processes share the work, and writes no results.
+``--only`` trains some methods, so that several processes share the work, ``--first`` the first seeds of each; neither
+writes results.
 """
 
 import argparse
@@ -154,7 +155,7 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         if settings is None:
             continue
         seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
-        runs = [run for seed in seeds if (run := measured(cohort, given, stage, name, settings, seed))]
+        runs = [run for seed in seeds[: given.first] if (run := measured(cohort, given, stage, name, settings, seed))]
         if len(runs) < 2:
             continue
         trial = row.trials.index(settings)
@@ -238,6 +239,7 @@ def main() -> None:
     arguments = parser(__doc__, __file__)
     arguments.add_argument("--stage", choices=STAGES, default=STAGES[-1], help="the last stage to run")
     arguments.add_argument("--only", nargs="+", choices=list(ROWS), default=list(ROWS), metavar="METHOD")
+    arguments.add_argument("--first", type=int, metavar="N", help="of each method no more than N seeds")
     arguments.add_argument("--workers", type=int, default=1)
     arguments.add_argument("--known", action="store_true", help="train nothing, write the results of finished runs")
     given = arguments.parse_args()
@@ -262,7 +264,7 @@ def main() -> None:
                 for row in results[stage]
             ],
         )
-    if given.only != list(ROWS):
+    if given.only != list(ROWS) or given.first:
         return
     given.only = None  # no word of the command
     save(given, {**results, "unfinished": list(unfinished(results))})

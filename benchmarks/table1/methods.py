@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from common import SAME_SERVER
+from common import BY_LOSS, SAME_SERVER
 
 Settings = dict[str, Any]
 
@@ -71,7 +71,7 @@ ROWS = {
         "lg-fedavg", ({"lr": 0.02}, {"lr": 0.005}, {"lr": 0.02, "warm_start": 0.8}), 1, (0.343, 0.964, 0.169, 0.286)
     ),
     "GRP-FED": Row("grp-fed", ({}, {"server_lr": 0.02}, {"beta": 0.9}), 2, (0.569, 0.864, 0.424, 0.553)),
-    "FedGate": Row("fed-gate", ({}, {"server_lr": 0.02}, {"server_lr": 0.005}), 1),
+    "FedGate": Row("fed-gate", ({}, {"server_lr": 0.02}, BY_LOSS), 1),
 }
 #: From FedAvg's global model, without any federation of something personal.
 PERSONAL = ("masked", "prior", "head", "kernel", "finetune", "probe", "gated")

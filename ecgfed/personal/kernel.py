@@ -28,7 +28,7 @@ _FLOOR = 1e-6
 
 def scaling(net: Net, described: Tensor) -> tuple[Tensor, Tensor]:
     """Shift and scale (D,) each: features to unit variance over the patient's beats, shape as the window has it."""
-    spread = (described.var(0, correction=0) + _FLOOR).sqrt()
+    spread = (described.var(0, correction=0) + _FLOOR).sqrt() if len(described) > 1 else torch.ones_like(described[0])
     scale = 1.0 / (spread.clamp_min(float(spread[: net.features].median())) * net.features**0.5)
     if net.shape_size:
         scale[net.features :] = (SHAPE_SHARE / net.shape_size) ** 0.5
@@ -69,7 +69,7 @@ def fit_kernel(net: Net, described: Tensor, label: Tensor, classes: int) -> tupl
     """
     shift, scale = scaling(net, described)
     points = (described - shift) * scale
-    width = float(2 * points.var(0, correction=0).sum().clamp_min(_FLOOR)) ** 0.5
+    width = float(2 * points.var(0, correction=0).sum().clamp_min(_FLOOR)) ** 0.5 if len(points) > 1 else 1.0
     points, scale = points / width, scale / width
     chosen = kept_beats(points, label)
     centres = points[chosen]

@@ -236,3 +236,15 @@ def test_where_the_gate_is_nearly_open_single_precision_is_enough() -> None:
     exact = gated_logits({name: value.double() for name, value in params.items()}, described.double(), others.double())
     assert set(exact.argmax(1).tolist()) == {0, 1, 2, 3}
     assert (gated_logits(params, described, others).double() - exact).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["kernel", "gated"])
+def test_of_a_single_beat_rounding_does_not_decide(name: str) -> None:
+    """One beat has no variance to be measured in: a net's last bits, other on a device, must not become a distance."""
+    own = OwnBeats(beats(1, 0), None, OWN.everyone, (0, 4))
+    answer = personal_answers()[name].fit(NET, MODEL, own)
+    batch, inputs = own.train, own.train.inputs
+    assert inputs.rr is not None
+    moved = Batch(Inputs(inputs.examples * (1 + 1e-6), inputs.rr * (1 + 1e-6)), batch.label)
+    torch.testing.assert_close(logits(answer, moved), logits(answer, batch), rtol=0, atol=1e-3)
+    assert logits(answer, batch).argmax(1).tolist() == batch.label.tolist()

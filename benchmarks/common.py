@@ -47,7 +47,7 @@ DS1, DS2, PACED = tuple(_DS1.split()), tuple(_DS2.split()), ("102", "104", "107"
 #: How often seeds and patients are drawn anew for an interval, and what share of what comes out it holds.
 DRAWS, INTERVAL = 2000, (0.025, 0.975)
 #: What is kept of a run and too long to print.
-_NOT_PRINTED = ("patients", "drawn", "curve")
+_NOT_PRINTED = ("patients", "drawn", "curve", "cohort")
 #: Options that do not change a result.
 _NO_MATTER = ("workers", "collect", "known")
 
@@ -142,25 +142,50 @@ def known_runs(file: Path) -> dict[str, Any]:
     """Return the finished runs that a file keeps, none where there is no file.
 
     Raises:
-        RunError: it is no JSON object.
+        RunError: it is no JSON object of JSON objects.
     """
-    return dict(read_json(file, RunError)) if file.is_file() else {}
+    found = read_json(file, RunError) if file.is_file() else {}
+    if not isinstance(found, dict) or not all(isinstance(run, dict) for run in found.values()):
+        raise RunError(file, "holds something else than finished runs", "a JSON object of them", "fetch it again")
+    return found
 
 
-def remembered(file: Path, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def check_cohort(file: Path, key: str, run: dict[str, Any], cohort: ecgfed.Cohort) -> None:
+    """Refuse a finished run of another cohort: a script shall not print what was measured on other recordings.
+
+    Raises:
+        RunError: it is of another one.
+    """
+    if run.get("cohort") != cohort.fingerprint:
+        raise RunError(
+            file,
+            f"has {key} of another cohort than {cohort.path} ({str(run.get('cohort'))[:8]}...)",
+            f"runs of {cohort.fingerprint[:8]}...",
+            "move the file away, so that all is trained anew",
+        )
+
+
+def remembered(
+    file: Path, key: str, make: Callable[[], dict[str, Any]], cohort: ecgfed.Cohort | None = None
+) -> dict[str, Any]:
     """Return what ``file`` says of ``key``; where it says nothing, what ``make`` gives, which is then kept there.
 
     Args:
         file: a JSON file of finished runs, or none yet.
         key: the run.
         make: trains and scores it.
+        cohort: what it is trained on, whose fingerprint is kept with it; a run of another one is refused.
 
     Raises:
         EcgfedError: ``file`` holds something else or cannot be written; and whatever ``make`` raises.
     """
     known = known_runs(file)
+    if key in known and cohort is not None:
+        check_cohort(file, key, known[key], cohort)
     if key not in known:
         made = json.loads(json.dumps(make()))
+        if cohort is not None:
+            made["cohort"] = cohort.fingerprint
         # its own lock, for the file's is for who writes it: of two scripts at once none loses the other's run
         with locked(file.with_name(f"{file.name}.remembered"), wait_s=60):
             known = {**known_runs(file), key: made}

@@ -99,6 +99,10 @@ class RunError(EcgfedError):
     """A training run that cannot be opened, resumed or evaluated."""
 
 
+class DivergedError(RunError):
+    """A training whose loss or whose parameters are no longer finite."""
+
+
 class BundleError(EcgfedError):
     """A bundle that cannot be written, or is not what its manifest says."""
 

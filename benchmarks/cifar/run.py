@@ -74,7 +74,10 @@ def main() -> None:
     rows = {
         name: [
             remembered(
-                RUNS, f"{given.images}/{given.passes:g}/{name}/{seed}", partial(measured, cohort, given, name, seed)
+                RUNS,
+                f"{given.images}/{given.passes:g}/{name}/{seed}",
+                partial(measured, cohort, given, name, seed),
+                cohort,
             )
             for seed in given.seeds
         ]

@@ -91,7 +91,7 @@ def measured(
             "patients": {row["client"]: row["global_f1"] for row in scores["per_patient"]},
         }
 
-    return remembered(RUNS, name, make)
+    return remembered(RUNS, name, make, cohort)
 
 
 def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:

@@ -63,7 +63,10 @@ def main() -> None:
     given = arguments.parse_args()
     cohort = prepared(given.source, given.work, by="record")
     rows = {
-        name: [remembered(RUNS, f"{name}/{seed}", partial(measured, cohort, given, name, seed)) for seed in given.seeds]
+        name: [
+            remembered(RUNS, f"{name}/{seed}", partial(measured, cohort, given, name, seed), cohort)
+            for seed in given.seeds
+        ]
         for name in given.only
     }
     print_table(

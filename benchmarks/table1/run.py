@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import known_runs, parser, prepared, print_table, remembered, save, scored, script, trained
+from common import check_cohort, known_runs, parser, prepared, print_table, remembered, save, scored, script, trained
 from methods import PERSONAL, PRINTED, ROWS, Settings
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.errors import RunError
+from ecgfed.errors import DivergedError, RunError
 from ecgfed.methods.grp_fed import GrpFedSettings
 from ecgfed.runs.history import HISTORY, read_lines
 
@@ -49,9 +49,26 @@ SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
 
-def known_or_made(given: argparse.Namespace, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """Return a run as ``remembered`` does; None where it is not known, and nothing is to be trained."""
-    return known_runs(RUNS).get(key) if given.known else remembered(RUNS, key, make)
+def known_or_made(
+    cohort: Cohort, given: argparse.Namespace, key: str, make: Callable[[], dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Return a run as ``remembered`` does, with ``stopped`` where its numbers were no longer finite.
+
+    None where it is not known, and nothing is to be trained.
+    """
+
+    def made() -> dict[str, Any]:
+        try:
+            return make()
+        except DivergedError as problem:
+            return {"stopped": str(problem)}
+
+    if not given.known:
+        return remembered(RUNS, key, made, cohort)
+    found = known_runs(RUNS).get(key)
+    if found:
+        check_cohort(RUNS, key, found, cohort)
+    return found
 
 
 def measured(
@@ -65,8 +82,8 @@ def measured(
         run = trained_run(cohort, given.work / key.replace("/", "_"), stage, name, settings, seed)
         return {"passes": passes_of(stage, name), "settings": settings, **scores_of(run, stage, name, given)}
 
-    found = known_or_made(given, key, make)
-    if found and found["settings"] != settings:
+    found = known_or_made(cohort, given, key, make)
+    if found and found.get("settings", settings) != settings:
         known = f"{key} of {found['settings']}"
         raise RunError(RUNS, f"holds {known}", str(settings), "remove that run from it, so that it is made anew")
     return found
@@ -142,7 +159,8 @@ def _short(value: float | None) -> float | None:
 def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings | None:
     """The trial with the best T_l on validation beats; None where not all of them are finished."""
     trials = ROWS[name].trials
-    found = [run["scores"]["T_l"] for one in trials if (run := measured(cohort, given, "tune", name, one, 0))]
+    runs = [run for one in trials if (run := measured(cohort, given, "tune", name, one, 0))]
+    found = [-1.0 if "stopped" in run else run["scores"]["T_l"] for run in runs]
     return trials[found.index(max(found))] if len(found) == len(trials) else None
 
 
@@ -155,7 +173,8 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         if settings is None:
             continue
         seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
-        runs = [run for seed in seeds[: given.first] if (run := measured(cohort, given, stage, name, settings, seed))]
+        found = [measured(cohort, given, stage, name, settings, seed) for seed in seeds[: given.first]]
+        runs = [run for run in found if run and "stopped" not in run]
         if len(runs) < 2:
             continue
         trial = row.trials.index(settings)
@@ -177,7 +196,8 @@ def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any
     known = {"beta": DEFAULT_BETA, **tuned_settings}["beta"]
     for beta in BETAS:
         stage, settings = ("passes", tuned_settings) if beta == known else ("beta", {**tuned_settings, "beta": beta})
-        runs = [run for seed in range(3) if (run := measured(cohort, given, stage, "GRP-FED", settings, seed))]
+        found = [measured(cohort, given, stage, "GRP-FED", settings, seed) for seed in range(3)]
+        runs = [run for run in found if run and "stopped" not in run]
         if len(runs) > 1:
             yield {"name": f"beta {beta:g}", "beta": beta, "of": 3, **spread(runs)}
 
@@ -189,21 +209,18 @@ def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, 
     def make(name: str, seed: int) -> dict[str, Any]:
         method, settings = PRINTED[name]
         folder = given.work / f"printed_{method}_{seed}"
-        try:
-            run = trained(cohort, folder, method=method, settings=settings, seed=seed, **plan)
-        except RunError as problem:
-            return {"stopped": str(problem)}
+        run = trained(cohort, folder, method=method, settings=settings, seed=seed, **plan)
         return {"rounds": run.plan.rounds, **summary(scored(run, local_models=False, workers=given.workers))}
 
     for name in PRINTED:
         keys = [f"printed/{name}/{seed}" for seed in range(3)]
-        found = [known_or_made(given, key, partial(make, name, seed)) for seed, key in enumerate(keys)]
+        found = [known_or_made(cohort, given, key, partial(make, name, seed)) for seed, key in enumerate(keys)]
         runs = [run for run in found if run]
         done = [run for run in runs if "stopped" not in run]
         stopped = [run["stopped"] for run in runs if "stopped" in run]
         if runs:
             scores = spread(done) if len(done) > 1 else {}
-            yield {**scores, "name": name, "of": len(keys), "seeds": len(runs), "stopped": stopped}
+            yield {**scores, "name": name, "of": len(keys), "seeds": len(done), "stopped": stopped}
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.errors import RunError
+from ecgfed.errors import DivergedError
 from ecgfed.federation.data import TrainingData, local_batches
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.trees import flatten
@@ -66,7 +66,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
     """Run one client's round from ``begin`` to ``finish``.
 
     Raises:
-        RunError: a loss or a parameter that is not finite, naming the client and the round.
+        DivergedError: a loss or a parameter that is not finite, naming the client and the round.
     """
     work = prepared(method, data, work)
     info = work.info
@@ -127,7 +127,7 @@ def close_client(
     """End a client's round with ``finish``.
 
     Raises:
-        RunError: a loss or a parameter that is not finite, naming the client and the round.
+        DivergedError: a loss or a parameter that is not finite, naming the client and the round.
     """
     info = work.info
     returned, kept = method.finish(state, info)
@@ -135,7 +135,7 @@ def close_client(
     lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
     for name, mean in {**means, "the model": float(lengths.sum())}.items():
         if not math.isfinite(mean):
-            raise RunError(
+            raise DivergedError(
                 f"client {data.ids.get(info.index, info.index)} in round {info.round}",
                 f"{name} is {mean}",
                 "a finite number",

@@ -17,10 +17,11 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, prepared, script
+from common import ROOT, known_runs, prepared, script
 from run import RUNS, trained_run
 
 import ecgfed
+from ecgfed.errors import RunError
 from ecgfed.federation.data import training_data
 
 if TYPE_CHECKING:
@@ -43,8 +44,16 @@ def row_of(results: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
-    """What is kept of the run of a method's first seed."""
-    return dict(json.loads(RUNS.read_text())[f"passes/{name}/{row_of(results, name)['trial']}/0"])
+    """What is kept of the run of a method's first seed.
+
+    Raises:
+        RunError: it is not there.
+    """
+    key = f"passes/{name}/{row_of(results, name)['trial']}/0"
+    known = known_runs(RUNS).get(key)
+    if known is None:
+        raise RunError(RUNS, f"lacks {key}", "the first seed of what is drawn", "run benchmarks/table1/run.py")
+    return dict(known)
 
 
 def new(columns: int, rows: int = 1, width: float = 10.0, height: float = 3.6) -> "tuple[Figure, np.ndarray]":
@@ -103,8 +112,12 @@ def frontier_figure(results: dict[str, Any]) -> "Figure":
         simple = row["name"].startswith("FedAvg, ")
         x, y = (row["scores"][key]["mean"] for key in ("T_p", "T_r"))
         axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
-        axes.annotate(row["name"], (x, y), xytext=(4, 3), textcoords="offset points", fontsize=8)
+        name = row["name"].removeprefix("FedAvg, ")
+        axes.annotate(name, (x, y), xytext=(4, -10 if simple else 3), textcoords="offset points", fontsize=8)
+    axes.plot([], [], "o", color=COLOURS[0], label="a method's own personal models")
+    axes.plot([], [], "s", color=COLOURS[1], label="made from FedAvg's global model afterwards")
     axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats")
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.1), ncols=2)
     return figure
 
 
@@ -121,6 +134,8 @@ def losses_figure(results: dict[str, Any]) -> "Figure":
             )
     for axes, title in ((mean, "mean over clients"), (worst, "client with the largest")):
         axes.set(xlabel="passes of the training beats", ylabel="training loss", yscale="log", title=title)
+        for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            axis(lambda value, _: f"{value:g}")
         axes.legend(frameon=False)
     return figure
 
@@ -171,7 +186,7 @@ def _case(axes: "Axes", results: dict[str, Any], client: str, word: str, apart: 
     axes.set(xticks=range(len(CASES)), ylim=(0, 1.05), ylabel="macro-F1 of its personal model")
     axes.set_xticklabels(CASES, fontsize=8)
     axes.set_title(f"{client}, {word} (half the sum of differences {apart:.2f})", fontsize=9)
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7, loc="lower left")
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
 
 
 def main() -> None:
@@ -191,7 +206,7 @@ def main() -> None:
         figures["clients"] = clients_figure(cohort, given.work, results)
     if there.issuperset(CURVES):
         figures["losses"] = losses_figure(results)
-    if results.get("beta"):
+    if len(results.get("beta", ())) > 1:
         figures["beta"] = beta_figure(results)
     if there.issuperset(CASES):
         figures["cases"] = cases_figure(cohort, results)

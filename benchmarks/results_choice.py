@@ -48,9 +48,14 @@ def _who_takes_part(means: dict[str, Means]) -> Iterator[tuple[str, str, str]]:
         f"T_g {gate['T_g']:.2f} and {avg['T_g']:.2f}: they are the same training but for the weights",
     )
     yield (
-        "each patient's own answer that still names what the patient has never had",
+        "each patient's own answer, best on that patient's usual beats, that can name other classes too",
         "`fed-gate`",
-        f"T_p {gate['T_p']:.2f}, T_r {gate['T_r']:.2f}; `grp-fed` {grp['T_p']:.2f} and {grp['T_r']:.2f}",
+        f"T_p {gate['T_p']:.2f}, worst tenth {gate['worst']:.2f}; `grp-fed` {grp['T_p']:.2f} and {grp['worst']:.2f}",
+    )
+    yield (
+        "the same, best at naming what the patient has never had",
+        "`grp-fed`",
+        f"T_r {grp['T_r']:.2f}, T_l {grp['T_l']:.2f}; `fed-gate` {gate['T_r']:.2f} and {gate['T_l']:.2f}",
     )
     yield (
         "only what each patient has had already, nothing shared",
@@ -97,12 +102,15 @@ def _fairness() -> Iterator[str]:
     found = results_of("fairness")
     if found is None:
         return
-    rows = [row["worst_decile"] for row in found["against_uniform"].values()]
+    rules = found["against_uniform"]
+    rows = [row["worst_decile"] for row in rules.values()]
     assert all(row["low"] <= 0 for row in rows), WRONG_NOW
+    *others, last = rules
     yield (
-        "- No way of weighting patients serves the worst tenth measurably better than equal weights"
-        f" ({min(row['mean'] for row in rows):+.3f} to {max(row['mean'] for row in rows):+.3f}\n  in T_p), so these are"
-        " FedGate's."
+        "- Of the ways of weighting patients that were best on validation beats none serves the worst tenth measurably"
+        f" better\n  than equal weights, so these are FedGate's: {', '.join(others)} and {last}\n"
+        f"  ({min(row['mean'] for row in rows):+.3f} to {max(row['mean'] for row in rows):+.3f} in the global model's"
+        " macro-F1 on each patient, five seeds). Others had one seed."
     )
 
 

@@ -38,9 +38,10 @@ README = [
         {
             "| FedGate (`fed-gate`), ours | {2} | {2} | {2} | {2} |": flagship_means("FedGate"),
             "| GRP-FED | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED"),
-            "| FedAvg, same server step, each patient's own classes | {2} | {2} | {2} | {2} |": flagship_means(
-                "FedAvg"
-            ),
+            (
+                "| FedAvg with GRP-FED's server step, each patient's own classes (`--personal masked`)"
+                " | {2} | {2} | {2} | {2} |"
+            ): flagship_means("FedAvg"),
             "| each patient alone | {2} (ensemble) | {2} | {2} | {2} |": flagship_means("Local"),
         },
     ),

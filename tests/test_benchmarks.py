@@ -10,9 +10,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loaded_scripts import load_script
 
 from ecgfed.cohort.cohort import open_cohort
-from ecgfed.errors import OptionError, RunError
+from ecgfed.errors import DivergedError, OptionError, RunError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
@@ -193,3 +194,52 @@ def test_two_scripts_at_once_lose_no_finished_run(tmp_path: Path) -> None:
     known = json.loads(runs.read_text())
     assert known == {f"{name}/{number}": {"score": number} for name in ("one", "other") for number in range(20)}
     assert [file.name for file in tmp_path.iterdir()] == ["runs.json"]
+
+
+def test_a_finished_run_of_another_cohort_is_refused(common: ModuleType, cohort_path: Path, tmp_path: Path) -> None:
+    cohort, file = open_cohort(cohort_path), tmp_path / "runs.json"
+    first = common.remembered(file, "a", lambda: {"score": 1}, cohort)
+    assert first == {"score": 1, "cohort": cohort.fingerprint}
+    assert common.remembered(file, "a", lambda: {"score": 2}, cohort) == first
+    for other in ({"score": 3, "cohort": "0" * 64}, {"score": 3}):
+        file.write_text(json.dumps({"a": other}))
+        with pytest.raises(RunError, match="of another cohort"):
+            common.remembered(file, "a", lambda: {"score": 4}, cohort)
+        assert json.loads(file.read_text()) == {"a": other}
+    file.write_text("[1]")
+    with pytest.raises(RunError, match="something else than finished runs"):
+        common.known_runs(file)
+
+
+def test_committed_runs_are_all_of_the_cohort_by_record() -> None:
+    """They are compared with one another, so what they were trained on has to be the same."""
+    files = [ROOT / "benchmarks" / name / "runs.json" for name in ("flagship", "table1", "fairness")]
+    kept = [json.loads(file.read_text()) for file in files]
+    assert len({run["cohort"] for runs in kept for run in runs.values()}) == 1
+
+
+def test_a_diverging_trial_is_a_result_and_another_error_is_none(cohort_path: Path, tmp_path: Path) -> None:
+    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
+    cohort, given = open_cohort(cohort_path), argparse.Namespace(known=False)
+    run.RUNS = tmp_path / "runs.json"
+
+    def diverges() -> dict[str, object]:
+        raise DivergedError("client p1 in round 1", "loss is nan")
+
+    def broken() -> dict[str, object]:
+        raise RunError(tmp_path, "lacks rounds")
+
+    assert (
+        run.known_or_made(cohort, given, "tune/Local/0/0", diverges)["stopped"] == "client p1 in round 1: loss is nan"
+    )
+    with pytest.raises(RunError, match="lacks rounds"):
+        run.known_or_made(cohort, given, "tune/Local/1/0", broken)
+    assert list(json.loads(run.RUNS.read_text())) == ["tune/Local/0/0"]
+    scores = {"T_l": 0.2}
+    for trial in (1, 2):
+        settings = run.ROWS["Local"].trials[trial]
+        run.known_or_made(cohort, given, f"tune/Local/{trial}/0", lambda s=settings: {"settings": s, "scores": scores})
+    assert run.tuned(cohort, given, "Local") == run.ROWS["Local"].trials[1], "the first of those that did not diverge"
+    run.known_or_made(cohort, given, "tune/FedAvg/0/0", lambda: {"settings": {"lr": 9}, "scores": scores})
+    with pytest.raises(RunError, match="remove that run"):
+        run.tuned(cohort, given, "FedAvg")

@@ -45,6 +45,37 @@ def test_the_flagships_row_by_hand(results_page: ModuleType) -> None:
     assert "2 seeds" in lines[0]
 
 
+def test_a_goal_that_some_seeds_never_reach(results_page: ModuleType) -> None:
+    assert results_page.passes_until([8.0, 9.0]) == "8.5"
+    assert results_page.passes_until([8.0, float("inf"), 9.0]) == "8.5 (2 of 3)"
+    assert results_page.passes_until([float("inf")] * 2) == "never"
+
+
+def test_table_1_says_what_of_the_papers_order_came_out(results_page: ModuleType) -> None:
+    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
+
+    def row(name: str, t_l: float, in_truth: float) -> dict[str, object]:
+        scores = {key: {"mean": 0.4, "sd": 0.0} for key in results_page.SCORES}
+        paper = run.ROWS[name].paper if name in run.ROWS else None
+        return {
+            "name": name,
+            "paper": paper,
+            "scores": {**scores, "T_l": {"mean": t_l, "sd": 0.0}},
+            "scores_truth": {**scores, "T_l": {"mean": in_truth, "sd": 0.0}},
+        }
+
+    names = [*run.ROWS, "FedAvg, kernel", "FedAvg, gated"]
+    rows = {name: row(name, 0.3, 0.3) for name in names}
+    rows |= {"GRP-FED": row("GRP-FED", 0.7, 0.5), "AFL": row("AFL", 0.6, 0.8), "FedGate": row("FedGate", 0.9, 0.9)}
+    said = "\n".join(results_page.table1_against_paper({"passes": list(rows.values())}))
+    assert "GRP-FED has the best T_l, 0.700, then AFL, 0.600" in said, "FedGate is none of the paper's"
+    assert "the best are AFL 0.800, GRP-FED 0.500, Local 0.300" in said
+    assert "T_p of Local 0.40 (0.93), LG-FedAvg 0.40 (0.96)" in said
+    with pytest.raises(AssertionError, match="change the sentences"):
+        results_page.table1_against_paper({"passes": list({**rows, "AFL": row("AFL", 0.8, 0.8)}.values())})
+    assert results_page.table1_against_paper({"passes": [rows["Local"]]}) == []
+
+
 def test_what_to_choose_is_said_by_the_runs() -> None:
     choice = load_script(ROOT / "benchmarks" / "results_choice.py")
 
@@ -54,8 +85,9 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
     means = choice.seed_means(methods)
-    gate, local = list(choice._who_takes_part(means))[1:]
-    assert gate[2] == "T_p 0.80, T_r 0.70; `grp-fed` 0.70 and 0.75"
+    gate, grp, local = list(choice._who_takes_part(means))[1:]
+    assert gate[2] == "T_p 0.80, worst tenth 0.60; `grp-fed` 0.70 and 0.50"
+    assert grp[2] == "T_r 0.75, T_l 0.38; `fed-gate` 0.70 and 0.35"
     assert local[2] == "T_p 0.90, worst tenth 0.70; but T_r 0.10"
     said = next(line for line in choice._what_does_not_hold(means) if line.startswith("- "))
     assert "T_p 0.90 against FedGate's 0.80" in said

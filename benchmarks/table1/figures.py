@@ -113,7 +113,9 @@ def frontier_figure(results: dict[str, Any]) -> "Figure":
         x, y = (row["scores"][key]["mean"] for key in ("T_p", "T_r"))
         axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
         name = row["name"].removeprefix("FedAvg, ")
-        axes.annotate(name, (x, y), xytext=(4, -10 if simple else 3), textcoords="offset points", fontsize=8)
+        # a name of FedAvg's stands right of its point, a method's left and above: some lie close together
+        place, side = ((6, -4), "left") if simple else ((-3, 5), "right")
+        axes.annotate(name, (x, y), xytext=place, textcoords="offset points", ha=side, fontsize=8)
     axes.plot([], [], "o", color=COLOURS[0], label="a method's own personal models")
     axes.plot([], [], "s", color=COLOURS[1], label="made from FedAvg's global model afterwards")
     axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats")

@@ -323,6 +323,11 @@ def interval(found: dict[str, float]) -> str:
     return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
 
 
+def of_spread(value: dict[str, Any]) -> str:
+    """Return a mean with its standard deviation, ``0.934 ± 0.004``; ``0.934`` where it is of one seed."""
+    return f"{value['mean']:.3f}" + (f" ± {value['sd']:.3f}" if value["sd"] is not None else "")
+
+
 def results_of(folder: str, name: str = "results.json") -> dict[str, Any] | None:
     """Return what a results file of a benchmark's folder holds; None where it has not been run.
 

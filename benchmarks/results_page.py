@@ -18,15 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cifar.protocols import PROTOCOLS
 from common import interval, mean_of, results_of, short, table
 from results_choice import choices
+from results_table1 import IN_TRUTH, SCORES, table1
 
 BENCHMARKS = Path(__file__).resolve().parent
 PAGE = BENCHMARKS.parent / "docs" / "results.md"
-SCORES = ("T_g", "T_p", "T_r", "T_l")
 #: Who is measured in the flagship's benchmark.
 FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone")
 #: A global model of this T_g was the goal.
 ENOUGH = 0.86
-IN_TRUTH = "The same over the classes in truth ([what the two conventions do](macro-f1.md)):"
 HEAD = """# Results
 
 Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
@@ -42,11 +41,6 @@ classes in truth or prediction unless it says otherwise.
 What a command finds in the `runs.json` of its folder it does not train again: those are the runs of this page, each
 with the fingerprint of its cohort. Move that file away, and it trains everything anew, which takes hours.
 """
-
-
-def spread(value: dict[str, float]) -> str:
-    """``.934 ± .004``."""
-    return f"{value['mean']:.3f} ± {value['sd']:.3f}"
 
 
 def of_seeds(values: Sequence[float]) -> str:
@@ -92,15 +86,6 @@ def flagship(found: dict[str, Any]) -> list[str]:
 
 
 #: Figures of table 1's runs, in docs/images, with what a reader who cannot see them is told.
-FIGURES = {
-    "frontier": "T_p against T_r of every method and simple personal answer",
-    "clients": "Figure 1 of the paper: features of each client's beats, the clients' classes, FedAvg's F1 on each",
-    "losses": "Figure 3 of the paper: mean and largest training loss over the passes, four methods",
-    "beta": "Figure 4 of the paper: T_p, T_r and T_l of GRP-FED by beta",
-    "cases": "Figure 5 of the paper: five methods on a patient near everybody's classes and on one far from them",
-}
-
-
 def seconds() -> list[str]:
     """How long a global model of ``ENOUGH`` takes, where that has been timed."""
     found, sixty = results_of("flagship", "seconds.json"), results_of("grp_fed")
@@ -127,102 +112,6 @@ def seconds() -> list[str]:
         f"It sees RR intervals, which those did not (`{found['command']}`).{same}"
     )
     return ["", said]
-
-
-def table1(found: dict[str, Any]) -> list[str]:
-    """Table 1, at equal passes and at equal work, what the paper prints, and the figures that are there."""
-    lines = [
-        "12 passes over the training beats, batches of 16, no RR intervals"
-        " ([why so few passes](decisions/0037-small-batches.md)). Each method\ntuned by three trials on validation"
-        " beats. The paper's value is in brackets, beside its T_l what equation 6 makes of its T_p\nand T_r.",
-        "",
-    ]
-    work = {row["name"]: row for row in found.get("work", [])}
-    rows = []
-    for row in found["passes"]:
-        cells = [f"{spread(row['scores'][key])}{theirs}" for key, theirs in zip(SCORES, of_paper(row), strict=True)]
-        equal = work.get(row["name"])
-        at_work = spread(equal["scores"]["T_l"]) if equal else ""
-        rows.append((row["name"], row["seeds"], *cells, spread(row["worst_decile"]), at_work))
-    lines += table(("method", "seeds", *SCORES, "worst tenth", "T_l at equal work"), rows)
-    truth = [(row["name"], *(spread(row["scores_truth"][key]) for key in SCORES)) for row in found["passes"]]
-    lines += ["", IN_TRUTH, "", *table(("method", *SCORES), truth), *as_printed(found.get("printed", []))]
-    lines += ["", *table1_against_paper(found)]
-    for name, told in FIGURES.items():
-        drawn = name != "beta" or len(found.get("beta", ())) > 1
-        if drawn and (PAGE.parent / "images" / f"results-{name}.svg").is_file():
-            lines += ["", f"![{told}](images/results-{name}.svg)"]
-    if found["unfinished"]:
-        lines += ["", "Trainings that are not finished, and stand here with fewer seeds or not at all:", ""]
-        lines += [f"- {part}" for part in found["unfinished"]]
-    return lines
-
-
-def table1_against_paper(found: dict[str, Any]) -> list[str]:
-    """What of the paper's table came out again and what did not, and the likeliest reason."""
-    rows = {row["name"]: row for row in found["passes"]}
-    eight = [name for name, row in rows.items() if row["paper"]]
-    if "GRP-FED" not in eight or len(eight) < 8:
-        return []
-
-    def ours(name: str, key: str = "T_l", convention: str = "scores") -> float:
-        return float(rows[name][convention][key]["mean"])
-
-    def ranked(convention: str) -> list[str]:
-        return sorted(eight, key=lambda name: -ours(name, "T_l", convention))
-
-    def beside(key: str, *names: str) -> str:
-        place = SCORES.index(key)
-        return ", ".join(f"{name} {ours(name, key):.2f} ({rows[name]['paper'][place]:.2f})" for name in names)
-
-    first, second, *_ = ranked("scores")
-    in_truth = ", ".join(f"{name} {ours(name, 'T_l', 'scores_truth'):.3f}" for name in ranked("scores_truth")[:3])
-    assert first == "GRP-FED" != ranked("scores_truth")[0], "change the sentences that follow"
-    return [
-        "Beside the paper (its values in brackets):",
-        "",
-        f"- The order comes out again: of its eight methods GRP-FED has the best T_l, {ours(first):.3f}, then {second},"
-        f" {ours(second):.3f}.",
-        f"  It does not over the classes in truth (the paper names no convention): there the best are {in_truth}.",
-        "  A global model that gives a few of a patient's beats a foreign name loses by the first convention alone.",
-        f"- Global models are better here: T_g of {beside('T_g', 'FedAvg', 'q-FFL', 'GRP-FED')}.",
-        "  The likeliest reason is the server's Adam step and batches of 16, which these three have here.",
-        f"- Personal models are worse: T_p of {beside('T_p', 'Local', 'LG-FedAvg', 'pFedMe', 'per-FedAvg')}.",
-        "  The likeliest reason is that they learn from 12 passes, in the paper from five local epochs a round; with RR"
-        " intervals\n  and 20 passes Local has more (above).",
-        f"- A kernel machine on FedAvg's frozen features, nothing of it federated, has the best T_p of all,"
-        f" {ours('FedAvg, kernel', 'T_p'):.3f};",
-        f"  the gate on that model T_l {ours('FedAvg, gated'):.3f}, FedGate {ours('FedGate'):.3f}.",
-        "- Trials were not all chosen beforehand: AFL's after its first, per-FedAvg's third and FedGate's after theirs"
-        " were scored",
-        "  ([0055](decisions/0055-windows-in-the-papers-table.md)).",
-    ]
-
-
-def of_paper(row: dict[str, Any]) -> list[str]:
-    """The paper's scores of a method in brackets, nothing where it has none."""
-    if row["paper"] is None:
-        return [""] * len(SCORES)
-    *others, harmonic = (f"{value:.3f}" for value in row["paper"])
-    own, everybody = row["paper"][1:3]
-    return [*(f" ({one})" for one in others), f" ({harmonic}; {2 * own * everybody / (own + everybody):.3f})"]
-
-
-def as_printed(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """What the paper prints, where it has been run: q0 = 10, five local epochs of batches of 64, 60 passes."""
-    if not rows:
-        return []
-    told = [
-        (
-            row["name"],
-            row["seeds"],
-            *(spread(row["scores"][key]) if "scores" in row else "" for key in SCORES),
-            len(row["stopped"]),
-        )
-        for row in rows
-    ]
-    said = "As the paper prints it, but for losses that are bounded; 60 passes:"
-    return ["", said, "", *table(("method", "seeds", *SCORES, "runs that stopped, their numbers not finite"), told)]
 
 
 def fairness(found: dict[str, Any]) -> list[str]:

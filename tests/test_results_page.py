@@ -20,7 +20,9 @@ def test_the_page_is_what_the_files_give(results_page: ModuleType) -> None:
 
 
 def test_spreads_and_intervals_by_hand(results_page: ModuleType) -> None:
-    assert results_page.spread({"mean": 0.93449, "sd": 0.0041}) == "0.934 ± 0.004"
+    common = load_script(ROOT / "benchmarks" / "common.py")
+    assert common.of_spread({"mean": 0.93449, "sd": 0.0041}) == "0.934 ± 0.004"
+    assert common.of_spread({"mean": 0.93449, "sd": None}) == "0.934"
     assert results_page._interval({"mean": 0.01, "low": -0.002, "high": 0.03}) == "+0.010 (-0.002 to +0.030)"
     assert results_page.table(("a", "b"), [(1, 2)]) == ["| a | b |", "| --- | --- |", "| 1 | 2 |"]
 
@@ -51,11 +53,16 @@ def test_a_goal_that_some_seeds_never_reach(results_page: ModuleType) -> None:
     assert results_page.passes_until([float("inf")] * 2) == "never"
 
 
-def test_table_1_says_what_of_the_papers_order_came_out(results_page: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def results_table1() -> ModuleType:
+    return load_script(ROOT / "benchmarks" / "results_table1.py")
+
+
+def test_table_1_says_what_of_the_papers_order_came_out(results_table1: ModuleType) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
 
     def row(name: str, t_l: float, in_truth: float) -> dict[str, object]:
-        scores = {key: {"mean": 0.4, "sd": 0.0} for key in results_page.SCORES}
+        scores = {key: {"mean": 0.4, "sd": 0.0} for key in results_table1.SCORES}
         paper = run.ROWS[name].paper if name in run.ROWS else None
         return {
             "name": name,
@@ -67,13 +74,13 @@ def test_table_1_says_what_of_the_papers_order_came_out(results_page: ModuleType
     names = [*run.ROWS, "FedAvg, kernel", "FedAvg, gated"]
     rows = {name: row(name, 0.3, 0.3) for name in names}
     rows |= {"GRP-FED": row("GRP-FED", 0.7, 0.5), "AFL": row("AFL", 0.6, 0.8), "FedGate": row("FedGate", 0.9, 0.9)}
-    said = "\n".join(results_page.table1_against_paper({"passes": list(rows.values())}))
+    said = "\n".join(results_table1.table1_against_paper({"passes": list(rows.values())}))
     assert "GRP-FED has the best T_l, 0.700, then AFL, 0.600" in said, "FedGate is none of the paper's"
     assert "the best are AFL 0.800, GRP-FED 0.500, Local 0.300" in said
     assert "T_p of Local 0.40 (0.93), LG-FedAvg 0.40 (0.96)" in said
     with pytest.raises(AssertionError, match="change the sentences"):
-        results_page.table1_against_paper({"passes": list({**rows, "AFL": row("AFL", 0.8, 0.8)}.values())})
-    assert results_page.table1_against_paper({"passes": [rows["Local"]]}) == []
+        results_table1.table1_against_paper({"passes": list({**rows, "AFL": row("AFL", 0.8, 0.8)}.values())})
+    assert results_table1.table1_against_paper({"passes": [rows["Local"]]}) == []
 
 
 def test_what_to_choose_is_said_by_the_runs() -> None:
@@ -96,9 +103,9 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         list(choice._what_does_not_hold({**means, "Local": {**means["Local"], "T_p": 0.75}}))
 
 
-def test_table_1_says_the_papers_values_and_what_is_not_finished(results_page: ModuleType) -> None:
+def test_table_1_says_the_papers_values_and_what_is_not_finished(results_table1: ModuleType) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
-    scores = dict.fromkeys(results_page.SCORES, 0.5)
+    scores = dict.fromkeys(results_table1.SCORES, 0.5)
     runs = [{"scores": scores, "scores_truth": scores, "personal_f1": {"worst_decile": 0.25}}] * 2
     row = run.ROWS["GRP-FED"]
     known = {"name": "GRP-FED", "trial": 0, "settings": {}, "paper": row.paper, "of": 3, **run.spread(runs)}
@@ -107,9 +114,20 @@ def test_table_1_says_the_papers_values_and_what_is_not_finished(results_page: M
     assert "equal work: AFL; q-FFL; pFedMe; GRP-FED" in found["unfinished"]
     assert found["unfinished"][0].startswith("equal passes: Local; ")
     assert found["unfinished"][0].endswith("; GRP-FED; FedGate"), "two seeds of three"
-    assert found["unfinished"][-1] == "as printed: GRP-FED, printed, bounded losses"
-    lines = results_page.table1(found)
+    assert found["unfinished"][-2] == "as printed: GRP-FED, printed, bounded losses"
+    assert found["unfinished"][-1].startswith("60 passes: Local; ")
+    lines = results_table1.table1(found)
     half = "0.500 ± 0.000"
     cells = f"{half} (0.569) | {half} (0.864) | {half} (0.424) | {half} (0.553; 0.569) | 0.250 ± 0.000 |"
     assert any(line.startswith(f"| GRP-FED | 2 | {cells}") for line in lines), "2 x .864 x .424 / (.864 + .424) = .569"
     assert "| FedAvg, printed | 3 |  |  |  |  | 2 |" in lines
+
+
+def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
+    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
+    scores = dict.fromkeys(results_table1.SCORES, 0.5)
+    one = [{"scores": scores, "scores_truth": {"T_l": 0.75, **scores}, "personal_f1": {"worst_decile": 0.25}}]
+    assert run.spread(one)["scores"]["T_g"] == {"mean": 0.5, "sd": None}
+    lines = results_table1.five_times_the_steps([{"name": "FedGate", **run.spread(one)}])
+    assert lines[-1] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 | 0.500 |"
+    assert results_table1.five_times_the_steps([]) == []

@@ -10,7 +10,8 @@ Stages:
 - ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats;
 - ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4); the beta of ``passes`` is read from there;
 - ``printed``: GRP-FED with the paper's q0 = 10 and R = 5 local epochs of batches of 64, its losses bounded, and FedAvg
-  with the same local work, 60 passes, three seeds.
+  with the same local work, 60 passes, three seeds;
+- ``sixty``: the same as ``passes`` with 60 of them, five times the steps, three seeds: what does more training change?
 
 The simple personal answers are made from FedAvg's models of three seeds. Every finished run is written into
 ``runs.json`` beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes
@@ -28,7 +29,19 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import check_cohort, known_runs, parser, prepared, print_table, remembered, save, scored, script, trained
+from common import (
+    check_cohort,
+    known_runs,
+    of_spread,
+    parser,
+    prepared,
+    print_table,
+    remembered,
+    save,
+    scored,
+    script,
+    trained,
+)
 from methods import PERSONAL, PRINTED, ROWS, Settings
 
 import ecgfed
@@ -37,14 +50,24 @@ from ecgfed.errors import DivergedError, RunError
 from ecgfed.methods.grp_fed import GrpFedSettings
 from ecgfed.runs.history import HISTORY, read_lines
 
-STAGES = ("tune", "passes", "work", "beta", "printed")
-TITLES = {"passes": "equal passes", "work": "equal work", "beta": "by beta", "printed": "as printed"}
-PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60.0}
+STAGES = ("tune", "passes", "work", "beta", "printed", "sixty")
+TITLES = {
+    "passes": "equal passes",
+    "work": "equal work",
+    "beta": "by beta",
+    "printed": "as printed",
+    "sixty": "60 passes",
+}
+PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60.0, "sixty": 60.0}
+#: In these the simple personal answers stand beside the methods.
+WITH_PERSONAL = ("passes", "sixty")
 #: The method's own default is one of them.
 BETAS, DEFAULT_BETA = (0.1, 0.3, 0.5, 0.7, 0.9), GrpFedSettings().beta
 MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
 #: Of so many seeds of FedAvg the simple personal answers are made.
 PERSONAL_SEEDS = 3
+#: A row of one seed is better than none where a run takes a quarter of an hour.
+LEAST_SEEDS = {"sixty": 1}
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
@@ -118,7 +141,7 @@ def scores_of(run: ecgfed.Run, stage: str, name: str, given: argparse.Namespace)
     found = summary(plain)
     if stage == "passes" and run.plan.seed == 0:
         found["drawn"] = drawn(run, plain)
-    if name == "FedAvg" and stage == "passes" and run.plan.seed < PERSONAL_SEEDS:
+    if name == "FedAvg" and stage in WITH_PERSONAL and run.plan.seed < PERSONAL_SEEDS:
         found["personal"] = {}
         for personal in PERSONAL:
             answer = ecgfed.evaluate(run, split=split, personal=personal, local_models=False, workers=given.workers)
@@ -165,7 +188,7 @@ def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings | No
 
 
 def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dict[str, Any]]:
-    """Rows of the table: one for each method, and in ``passes`` one for each simple personal answer."""
+    """Rows of the table: one for each method, and beside FedAvg's one for each simple personal answer."""
     for name, row in ROWS.items():
         if name not in given.only or (stage == "work" and row.work == 1):
             continue
@@ -175,16 +198,16 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
         found = [measured(cohort, given, stage, name, settings, seed) for seed in seeds[: given.first]]
         runs = [run for run in found if run and "stopped" not in run]
-        if len(runs) < 2:
+        if len(runs) < LEAST_SEEDS.get(stage, 2):
             continue
         trial = row.trials.index(settings)
         about = {"name": name, "trial": trial, "settings": settings, "paper": row.paper, "of": len(seeds)}
         yield {**about, **spread(runs)}
-        if stage == "passes" and name == "FedAvg":
+        if stage in WITH_PERSONAL and name == "FedAvg":
             for personal in PERSONAL:
                 answers = [run["personal"][personal] for run in runs if "personal" in run]
                 about = {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, "of": PERSONAL_SEEDS}
-                if len(answers) > 1:
+                if len(answers) >= LEAST_SEEDS.get(stage, 2):
                     yield {**about, **spread(answers)}
 
 
@@ -224,10 +247,10 @@ def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, 
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation over seeds of every score."""
+    """Mean and standard deviation over seeds of every score; no deviation, None, of a single seed."""
 
-    def of(values: list[float]) -> dict[str, float]:
-        return {"mean": statistics.fmean(values), "sd": statistics.stdev(values)}
+    def of(values: list[float]) -> dict[str, float | None]:
+        return {"mean": statistics.fmean(values), "sd": statistics.stdev(values) if len(values) > 1 else None}
 
     return {
         "seeds": len(runs),
@@ -244,6 +267,7 @@ def unfinished(results: dict[str, Any]) -> Iterator[str]:
         "work": [name for name, row in ROWS.items() if row.work > 1],
         "beta": [f"beta {beta:g}" for beta in BETAS],
         "printed": list(PRINTED),
+        "sixty": list(ROWS),
     }
     for stage, names in asked.items():
         there = {row["name"] for row in results.get(stage, []) if row.get("of") == row["seeds"]}
@@ -275,7 +299,7 @@ def main() -> None:
                 (
                     row["name"],
                     row["seeds"],
-                    *(f"{row['scores'][key]['mean']:.3f} ± {row['scores'][key]['sd']:.3f}" for key in SCORES),
+                    *(of_spread(row["scores"][key]) for key in SCORES),
                     f"{row['worst_decile']['mean']:.3f}",
                 )
                 for row in results[stage]

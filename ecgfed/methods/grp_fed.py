@@ -102,6 +102,11 @@ class GrpFedSettings(FederatedSgdSettings):
     personal_start: float = ranged(0.8, 0, 1)
     personalise: bool = True
 
+    def planned_by_length(self) -> tuple[str, ...]:
+        """And the local steps begin after a share of all rounds."""
+        late = self.personalise and self.personal_start > 0
+        return (*super().planned_by_length(), *((f"personal_start={self.personal_start:g}",) if late else ()))
+
 
 def next_power(q: Tensor, sigma: Tensor, sigma_before: Tensor, eta_q: float) -> Tensor:
     """Equation 2; q stays when both spreads are 0. All 0-d."""

@@ -31,6 +31,10 @@ class LgFedAvgSettings(SgdSettings):
 
     warm_start: float = ranged(0.5, 0, 1)
 
+    def planned_by_length(self) -> tuple[str, ...]:
+        """FedAvg has a share of all rounds."""
+        return (f"warm_start={self.warm_start:g}",) if 0 < self.warm_start < 1 else ()
+
 
 class LgFedAvg(Method):
     """Personal extractors, shared head."""

@@ -149,6 +149,13 @@ class Settings:
     def check_together(self) -> None:
         """Raise OptionError where values do not go together; nothing by default. Each of them is within its limits."""
 
+    def planned_by_length(self) -> tuple[str, ...]:
+        """Return, as ``NAME=VALUE``, the settings that go by the share of the run that is over; none by default.
+
+        Whoever trains a finished run further is told of them: its rounds until then went by the shorter length.
+        """
+        return ()
+
     @classmethod
     def of_earlier_versions(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return a stored run's values as this version takes them."""

@@ -23,6 +23,7 @@ from ecgfed.tasks.run_folder import RunFolder, run_folder
 from ecgfed.tasks.session import run_session
 from ecgfed.tasks.train_options import DEFAULTS, RECIPES, SettingValue, Wish, default_out, wish_of
 from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.text import count_of
 
 
 def train(
@@ -315,4 +316,12 @@ def _resume(
         data = training_data(cohort, rr=run.net.spec.rr, leave_out=plan.leave_out)
         plan = plan.with_passes(check_passes(passes), data.train_examples, run.method.needs.batches_per_step)
     rounds = plan.rounds if rounds is None else rounds
-    return (extend_run(run, rounds) if rounds != run.plan.rounds else run), cohort
+    if rounds == run.plan.rounds:
+        return run, cohort
+    longer = extend_run(run, rounds)
+    if run.store.exists() and (planned := run.method.settings.planned_by_length()):
+        watch.warn(
+            f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)}"
+            f" went by the shorter length until now, so it ends elsewhere than a run begun for {rounds}"
+        )
+    return longer, cohort

@@ -21,6 +21,10 @@ class Heard(ecgfed.Watch):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.rounds: list[tuple[int, int | None]] = []
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -78,6 +82,31 @@ def test_a_run_that_fails_brings_back_what_it_was_to_replace(
         ecgfed.train(cohort_path, tmp_path / "run", overwrite=True, **{**SHORT, **wrong})  # type: ignore[arg-type]
     assert open_run(tmp_path / "run").store.rounds() == 2
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "named"),
+    [
+        ("fedavg", {}, None),
+        ("fedavg", {"server_schedule": "cosine"}, "server_schedule=cosine went"),
+        ("grp-fed", {}, "server_schedule=cosine, personal_start=0.8 went"),
+        ("grp-fed", {"server_schedule": "constant", "personal_start": 0.0}, None),
+        ("lg-fedavg", {}, "warm_start=0.5 went"),
+        ("lg-fedavg", {"warm_start": 1.0}, None),
+    ],
+)
+def test_a_longer_run_is_told_what_went_by_the_shorter_length(
+    cohort_path: Path, tmp_path: Path, method: str, settings: dict[str, float | str], named: str | None
+) -> None:
+    heard, plan = Heard(), {**SHORT, "method": method, "settings": settings, "eval_every": 0}
+    ecgfed.train(cohort_path, tmp_path / "run", watch=heard, **plan)  # type: ignore[arg-type]
+    ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **plan)  # type: ignore[arg-type]
+    assert not any("was begun for" in text for text in heard.warnings), "the same length"
+    longer = ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
+    said = [text for text in heard.warnings if "was begun for 2 rounds and goes on to 3" in text]
+    assert longer.store.rounds() == 3
+    assert len(said) == (0 if named is None else 1)
+    assert all(str(named) in text for text in said)
 
 
 def test_only_a_run_is_replaced(cohort_path: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cifar.protocols import PROTOCOLS
 from common import interval, mean_of, results_of, short, table
 from results_choice import choices
+from results_fed_rod import fed_rod
 from results_table1 import IN_TRUTH, SCORES, table1
 
 BENCHMARKS = Path(__file__).resolve().parent
@@ -156,16 +157,6 @@ def fairness(found: dict[str, Any]) -> list[str]:
         ]
         lines += table(columns, rows)
     return lines
-
-
-def fed_rod(found: dict[str, Any]) -> list[str]:
-    """Fed-RoD's findings on hearts."""
-    rows = []
-    for name, runs in found["methods"].items():
-        local = [run["local_models"] for run in runs if run["local_models"]]
-        cells = [mean_of(one[key] for one in local) if local else "" for key in ("T_p", "T_r")]
-        rows.append((name, len(runs), *(mean_of(run["scores"][key] for run in runs) for key in SCORES), *cells))
-    return table(("method", "seeds", *SCORES, "T_p of local models", "their T_r"), rows)
 
 
 def cifar(found: dict[str, Any]) -> list[str]:

@@ -131,3 +131,39 @@ def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     lines = results_table1.five_times_the_steps([{"name": "FedGate", **run.spread(one)}])
     assert lines[-1] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 | 0.500 |"
     assert results_table1.five_times_the_steps([]) == []
+
+
+def test_which_of_fed_rods_findings_hold_is_said_by_the_runs() -> None:
+    page = load_script(ROOT / "benchmarks" / "results_fed_rod.py")
+
+    def runs(generic: float, own: float, local: float | None = None) -> list[dict[str, object]]:
+        scores = {"T_g": generic, "T_p": own, "T_r": generic, "T_l": 0.5}
+        return [{"scores": scores, "local_models": None if local is None else {"T_p": local, "T_r": 0.6}}] * 2
+
+    methods = {"FedAvg": runs(0.7, 0.6, 0.65), "FedAvg, BSM": runs(0.25, 0.15, 0.16), "Fed-RoD": runs(0.22, 0.68)}
+    found = {"methods": methods, "clients": 46, "clients_of_one_class": 11}
+    lines = page.fed_rod(found)
+    assert "| FedAvg | 2 | 0.700 | 0.600 | 0.700 | 0.500 | 0.650 | 0.600 |" in lines
+    said = "\n".join(lines)
+    assert "FedAvg's have T_p 0.65, its global model 0.60" in said
+    assert "T_g 0.25 with BSM, 0.70 with cross-entropy" in said
+    assert "the 11 of 46 clients of a single class" in said
+    assert "T_p 0.68; FedAvg's global model 0.60" in said
+    with pytest.raises(AssertionError, match="change the sentence"):
+        page.fed_rod({**found, "methods": {**methods, "FedAvg, BSM": runs(0.8, 0.6, 0.6)}})
+
+
+def test_a_class_mix_is_told_from_the_newcomers_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = load_script(ROOT / "benchmarks" / "results_fed_rod.py")
+
+    def row(method: str, answer: str, score: float) -> dict[str, object]:
+        return {"method": method, "answer": answer, "macro_f1": {"mean": score}, "macro_f1_truth": {"mean": score}}
+
+    rows = [("fed-rod-hyper", "global", 0.1), ("fed-rod-hyper", "class mix", 0.4)]
+    rows += [("fedavg", "global", 0.35), ("fedavg", "partway", 0.6)]
+    found = {"lessons": {"five minutes": [row(*one) for one in rows]}}
+    monkeypatch.setattr(page, "results_of", lambda folder: found)
+    (said,) = page._new_clients()
+    assert "0.40 (0.40 in truth),\n  0.10 (0.10 in truth)" in said
+    monkeypatch.setattr(page, "results_of", lambda folder: None)
+    assert page._new_clients() == []

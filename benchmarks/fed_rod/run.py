@@ -89,7 +89,8 @@ def main() -> None:
             for name, runs in rows.items()
         ],
     )
-    save(given, {"methods": rows})
+    one_class = sum(int((cohort.class_counts(client) > 0).sum()) == 1 for client in cohort.federation)
+    save(given, {"clients": len(cohort.federation), "clients_of_one_class": one_class, "methods": rows})
 
 
 if __name__ == "__main__":

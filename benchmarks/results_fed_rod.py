@@ -20,7 +20,7 @@ def fed_rod(found: dict[str, Any]) -> list[str]:
         rows.append((name, len(runs), *(mean_of(run["scores"][key] for run in runs) for key in SCORES), *cells))
     lines = [
         "12 passes, batches of 16, windows alone as in table 1. FedAvg, BSM and FedProx have the server step of"
-        " FedAvg's first trial\nthere, the others only the same local step; none was tuned. Local models are what clients"
+        " FedAvg's first trial\nthere, the others only its local step; none was tuned. Local models are what clients"
         " have after their\nlocal steps on the last global model.",
         "",
         *table(("method", "seeds", *SCORES, "T_p of local models", "their T_r"), rows),

@@ -7,10 +7,8 @@ benchmark has not been run says so.
 """
 
 import argparse
-import math
-import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +17,11 @@ from cifar.protocols import PROTOCOLS
 from common import interval, mean_of, results_of, short, table
 from results_choice import choices
 from results_fed_rod import fed_rod
-from results_table1 import IN_TRUTH, SCORES, table1
+from results_flagship import flagship
+from results_table1 import table1
 
 BENCHMARKS = Path(__file__).resolve().parent
 PAGE = BENCHMARKS.parent / "docs" / "results.md"
-#: Who is measured in the flagship's benchmark.
-FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone")
-#: A global model of this T_g was the goal.
-ENOUGH = 0.86
 HEAD = """# Results
 
 Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
@@ -42,77 +37,6 @@ classes in truth or prediction unless it says otherwise.
 What a command finds in the `runs.json` of its folder it does not train again: those are the runs of this page, each
 with the fingerprint of its cohort. Move that file away, and it trains everything anew, which takes hours.
 """
-
-
-def of_seeds(values: Sequence[float]) -> str:
-    """``.934 (.930 to .938)``: the mean, and the least and the largest."""
-    return f"{mean_of(values)} ({min(values):.3f} to {max(values):.3f})"
-
-
-def passes_to(run: dict[str, Any], score: float) -> float:
-    """After how many passes T_g on validation beats first reached a score; infinite where never."""
-    return next((passes for passes, reached in run["curve"] if reached >= score), math.inf)
-
-
-def passes_until(passes: Sequence[float]) -> str:
-    """``8.8``: the mean over seeds, ``12.7 (1 of 3)`` where others never came so far, or ``never``."""
-    there = [one for one in passes if math.isfinite(one)]
-    if not there:
-        return "never"
-    return f"{statistics.fmean(there):.1f}" + (f" ({len(there)} of {len(passes)})" if len(there) < len(passes) else "")
-
-
-def flagship(found: dict[str, Any]) -> list[str]:
-    """The flagship beside GRP-FED, FedAvg and each patient alone."""
-    rows = []
-    for name, runs in found["methods"].items():
-        cells = [of_seeds([run["test"][key] for run in runs]) for key in SCORES]
-        worst = of_seeds([run["test_worst_tenth"] for run in runs])
-        rows.append((name, *cells, worst, passes_until([passes_to(run, ENOUGH) for run in runs])))
-    columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
-    seeds = len(next(iter(found["methods"].values())))
-    said = (
-        f"20 passes, {seeds} seeds, mean and range; FedGate, GRP-FED and Local as `ecgfed train --method` runs them"
-        " with nothing\nelse said. FedAvg has GRP-FED's server step, and answers for a patient with that patient's"
-        " classes alone. Windows alone\nmeans without RR intervals, as in the papers. The last column is on validation"
-        " beats; in brackets, of how many seeds."
-    )
-    missing = "; ".join(name for name in FLAGSHIPS if name not in found["methods"])
-    truth = [
-        (name, *(of_seeds([run["test_truth"][key] for run in runs]) for key in SCORES))
-        for name, runs in found["methods"].items()
-    ]
-    lines = [said, "", *table(columns, rows), "", IN_TRUTH, "", *table(("method", *SCORES), truth), *seconds()]
-    return [*lines, *(["", f"Still to be measured beside it: {missing}."] if missing else [])]
-
-
-#: Figures of table 1's runs, in docs/images, with what a reader who cannot see them is told.
-def seconds() -> list[str]:
-    """How long a global model of ``ENOUGH`` takes, where that has been timed."""
-    found, sixty = results_of("flagship", "seconds.json"), results_of("grp_fed")
-    if found is None or sixty is None:
-        return []
-    now, before, local = found["fed_gate_s"], found["before_s"], found["before_with_local_s"]
-    earlier_t_g = [row["test"]["T_g"] for row in sixty["rows"] if row["name"] == "grp"]
-    scores = " and ".join(f"{value:.2f}" for value in earlier_t_g)
-    earlier = f"[{scores}](whole-path.md#how-good-it-gets)"
-    alone = (results_of("flagship") or {"methods": {}})["methods"].get("FedGate, windows alone")
-    same = ""
-    if alone:
-        whole = alone[0]["rounds"] * found["round_s"]["FedGate"]
-        reached = statistics.fmean(run["test"]["T_g"] for run in alone)
-        same = (
-            f"\nOn the same input, windows alone, all 20 passes take {whole:.0f} s and give T_g {reached:.2f} on test"
-            f" beats (mean of\nthree seeds), as the 60 did: {before / whole:.1f} times as fast."
-        )
-    said = (
-        f"FedGate's global model has T_g {ENOUGH:.2f} on validation beats after {statistics.fmean(now):.0f} s of"
-        f" training ({min(now):.0f} to {max(now):.0f}, three seeds,\ntwo cores). The 60 passes of before, whose T_g"
-        f" on test beats was {earlier}, take {before:.0f} s for their\nglobal model on the same machine,"
-        f" {local:.0f} s with GRP-FED's local extractors: FedGate is {found['times_as_fast']:.1f} times as fast.\n"
-        f"It sees RR intervals, which those did not (`{found['command']}`).{same}"
-    )
-    return ["", said]
 
 
 def fairness(found: dict[str, Any]) -> list[str]:

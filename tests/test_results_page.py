@@ -27,30 +27,49 @@ def test_spreads_and_intervals_by_hand(results_page: ModuleType) -> None:
     assert results_page.table(("a", "b"), [(1, 2)]) == ["| a | b |", "| --- | --- |", "| 1 | 2 |"]
 
 
-def test_the_flagships_row_by_hand(results_page: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def results_flagship() -> ModuleType:
+    return load_script(ROOT / "benchmarks" / "results_flagship.py")
+
+
+def test_the_flagships_row_by_hand(results_flagship: ModuleType) -> None:
     runs = [
         {
-            "test": dict.fromkeys(results_page.SCORES, score),
-            "test_truth": dict.fromkeys(results_page.SCORES, score - 0.4),
+            "test": dict.fromkeys(results_flagship.SCORES, score),
+            "test_truth": dict.fromkeys(results_flagship.SCORES, score - 0.4),
             "test_worst_tenth": score / 2,
             "curve": curve,
         }
         for score, curve in ((0.9, [[1.0, 0.5], [2.0, 0.87], [3.0, 0.85]]), (0.8, [[1.0, 0.86], [2.0, 0.9]]))
     ]
-    lines = results_page.flagship({"methods": {"FedGate": runs, "Local": [{**runs[0], "curve": [[1.0, 0.1]]}]}})
+    lines = results_flagship.flagship({"methods": {"FedGate": runs, "Local": [{**runs[0], "curve": [[1.0, 0.1]]}]}})
     four = "0.850 (0.800 to 0.900) | " * 4
     assert f"| FedGate | {four}0.425 (0.400 to 0.450) | 1.5 |" in lines
     assert any(line.startswith("| Local |") and line.endswith("| never |") for line in lines)
-    in_truth = lines[lines.index(results_page.IN_TRUTH) :]
+    in_truth = lines[lines.index(results_flagship.IN_TRUTH) :]
     assert "| FedGate" + " | 0.450 (0.400 to 0.500)" * 4 + " |" in in_truth
     assert lines[-1] == "Still to be measured beside it: GRP-FED; FedAvg; FedGate, windows alone."
     assert "2 seeds" in lines[0]
 
 
-def test_a_goal_that_some_seeds_never_reach(results_page: ModuleType) -> None:
-    assert results_page.passes_until([8.0, 9.0]) == "8.5"
-    assert results_page.passes_until([8.0, float("inf"), 9.0]) == "8.5 (2 of 3)"
-    assert results_page.passes_until([float("inf")] * 2) == "never"
+def test_a_goal_that_some_seeds_never_reach(results_flagship: ModuleType) -> None:
+    assert results_flagship.passes_until([8.0, 9.0]) == "8.5"
+    assert results_flagship.passes_until([8.0, float("inf"), 9.0]) == "8.5 (2 of 3)"
+    assert results_flagship.passes_until([float("inf")] * 2) == "never"
+
+
+def test_simple_answers_stand_apart_from_methods(results_flagship: ModuleType) -> None:
+    def runs(score: float) -> list[dict[str, object]]:
+        scores = dict.fromkeys(results_flagship.SCORES, score)
+        return [{"test": scores, "test_truth": scores, "test_worst_tenth": score / 2, "curve": [[1.0, 0.1]]}] * 2
+
+    methods = {"FedGate": runs(0.8), "FedGate's global model, head": runs(0.6)}
+    lines = results_flagship.flagship({"methods": methods})
+    half = "0.600 (0.600 to 0.600)"
+    assert f"| head | {half} | {half} | {half} | 0.300 (0.300 to 0.300) | {half} |" in lines
+    assert sum(line.startswith("| gated (FedGate) | 0.800") for line in lines) == 1
+    assert not any(line.startswith("| FedGate's") for line in lines)
+    assert results_flagship.simple_answers({"FedGate": runs(0.8)}) == []
 
 
 @pytest.fixture(scope="module")

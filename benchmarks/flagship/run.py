@@ -3,7 +3,8 @@
     python benchmarks/flagship/run.py --source MITDB --work DIR [--seeds 0 1 2] [--only FedGate]
 
 Each method as ``ecgfed train`` runs it with its defaults; FedAvg with the same server step, its answer kept to the
-classes that the patient has in training; and FedGate without RR intervals, as the papers' nets are. Test beats, read
+classes that the patient has in training; and FedGate without RR intervals, as the papers' nets are. The simple personal
+answers beside the gated one are made from the global model of FedGate's run: nothing else is trained. Test beats, read
 once. T_g over rounds is on validation beats. Every finished run is in ``runs.json`` beside this file; what is there is
 not run again. Two of them are of FedGate as it was before docs/decisions/0054, and stand in no table.
 """
@@ -30,6 +31,9 @@ METHODS: dict[str, tuple[dict[str, Any], str]] = {
     "Local": ({"method": "local"}, "method"),
     "FedGate, windows alone": ({"method": "fed-gate", "rr": False}, "gated"),
 }
+#: From the global model of FedGate's runs; the gated one is FedGate's.
+SIMPLE = ("masked", "prior", "head", "kernel", "finetune", "probe")
+METHODS |= {f"FedGate's global model, {simple}": (METHODS["FedGate"][0], simple) for simple in SIMPLE}
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
@@ -37,7 +41,8 @@ RUNS = Path(__file__).with_name("runs.json")
 def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one method and score it, on test beats and, to choose by, on validation beats."""
     options, personal = METHODS[name]
-    run = trained(cohort, given.work / f"{name}-{seed}", **options, seed=seed, workers=given.workers)
+    trained_as = next(other for other, (same, _) in METHODS.items() if same == options)
+    run = trained(cohort, given.work / f"{trained_as}-{seed}", **options, seed=seed, workers=given.workers)
     found: dict[str, Any] = {"rounds": run.plan.rounds}
     for split in ("valid", "test"):
         scores = ecgfed.evaluate(

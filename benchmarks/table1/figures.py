@@ -9,6 +9,7 @@ hold it.
 
 import argparse
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, known_runs, prepared, script
+from common import ROOT, known_runs, prepared, results_of, script
 from run import RUNS, trained_run
 
 import ecgfed
@@ -33,6 +34,10 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7")
 STYLES = ("-", "--", ":", "-.")
 CURVES = ("FedAvg", "AFL", "q-FFL", "GRP-FED")
 CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
+#: Of the flagship's benchmark: what begins the names of the simple answers, and what has no RR intervals.
+SIMPLE, WITHOUT_RR = "FedGate's global model, ", "FedGate, windows alone"
+#: A name, whether it is made afterwards, T_p and T_r.
+Point = tuple[str, bool, float, float]
 #: Beats of a client that figure 1 shows.
 SHOWN = 60
 
@@ -105,22 +110,48 @@ def clients_figure(cohort: ecgfed.Cohort, work: Path, results: dict[str, Any]) -
     return figure
 
 
-def frontier_figure(results: dict[str, Any]) -> "Figure":
-    """T_p against T_r, every method and personal answer."""
-    figure, ((axes,),) = new(1, width=7.5, height=5.5)
-    for row in results["passes"]:
-        simple = row["name"].startswith("FedAvg, ")
-        x, y = (row["scores"][key]["mean"] for key in ("T_p", "T_r"))
-        axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
-        name = row["name"].removeprefix("FedAvg, ")
-        # a name of FedAvg's stands right of its point, a method's left and above: some lie close together
-        place, side = ((6, -4), "left") if simple else ((-3, 5), "right")
-        axes.annotate(name, (x, y), xytext=place, textcoords="offset points", ha=side, fontsize=8)
-    axes.plot([], [], "o", color=COLOURS[0], label="a method's own personal models")
-    axes.plot([], [], "s", color=COLOURS[1], label="made from FedAvg's global model afterwards")
-    axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats")
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.1), ncols=2)
+def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) -> "Figure":
+    """T_p against T_r, every method and personal answer: windows alone, and beside it with RR intervals."""
+    panels = [("windows alone, 12 passes", frontier_of_table(results))]
+    if flagship is not None:
+        panels.append(("with RR intervals, 20 passes", frontier_of_flagship(flagship["methods"])))
+    figure, (panel,) = new(len(panels), width=6.5 * len(panels), height=5.5)
+    for axes, (title, points) in zip(panel, panels, strict=True):
+        for name, simple, x, y in points:
+            axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
+            # the name of a simple answer stands right of its point, a method's left and above: some lie close together
+            place, side = ((6, -4), "left") if simple else ((-3, 5), "right")
+            axes.annotate(name, (x, y), xytext=place, textcoords="offset points", ha=side, fontsize=8)
+        axes.margins(x=0.15)  # room for the names
+        axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats", title=title)
+    panel[0].plot([], [], "o", color=COLOURS[0], label="a method's own personal models")
+    panel[0].plot([], [], "s", color=COLOURS[1], label="made from one global model afterwards")
+    figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
     return figure
+
+
+def frontier_of_table(results: dict[str, Any]) -> list[Point]:
+    """Name, whether it is made afterwards, T_p and T_r, of every row of table 1."""
+    return [
+        (
+            row["name"].removeprefix("FedAvg, "),
+            row["name"].startswith("FedAvg, "),
+            row["scores"]["T_p"]["mean"],
+            row["scores"]["T_r"]["mean"],
+        )
+        for row in results["passes"]
+    ]
+
+
+def frontier_of_flagship(methods: dict[str, Any]) -> list[Point]:
+    """The same of the flagship's benchmark; FedAvg answers there with the classes a patient has."""
+    points = []
+    for name, runs in methods.items():
+        own, everybody = (statistics.fmean(run["test"][key] for run in runs) for key in ("T_p", "T_r"))
+        simple = name.startswith(SIMPLE)
+        if name != WITHOUT_RR:
+            points.append((name.removeprefix(SIMPLE).replace("FedAvg", "FedAvg, masked"), simple, own, everybody))
+    return points
 
 
 def losses_figure(results: dict[str, Any]) -> "Figure":
@@ -203,7 +234,7 @@ def main() -> None:
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     cohort = prepared(given.source, given.work, by="record")
     there = {row["name"] for row in results["passes"]}
-    figures = {"frontier": frontier_figure(results)}
+    figures = {"frontier": frontier_figure(results, results_of("flagship"))}
     if "FedAvg" in there:
         figures["clients"] = clients_figure(cohort, given.work, results)
     if there.issuperset(CURVES):

@@ -1,0 +1,45 @@
+"""What the figures of the results page show."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from loaded_scripts import load_script
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def figures() -> ModuleType:
+    return load_script(ROOT / "benchmarks" / "table1" / "figures.py")
+
+
+def test_the_frontier_has_every_row_once(figures: ModuleType) -> None:
+    def row(name: str, own: float, everybody: float) -> dict[str, object]:
+        return {"name": name, "scores": {"T_p": {"mean": own}, "T_r": {"mean": everybody}}}
+
+    found = figures.frontier_of_table({"passes": [row("FedAvg", 0.6, 0.7), row("FedAvg, head", 0.8, 0.1)]})
+    assert found == [("FedAvg", False, 0.6, 0.7), ("head", True, 0.8, 0.1)]
+
+
+def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
+    def runs(*own: float) -> list[dict[str, object]]:
+        return [{"test": {"T_p": score, "T_r": score / 2}} for score in own]
+
+    methods = {
+        "FedGate": runs(0.8, 0.9),
+        "FedAvg": runs(0.6, 0.6),
+        "FedGate, windows alone": runs(0.1, 0.1),
+        "FedGate's global model, head": runs(0.7, 0.7),
+    }
+    found = figures.frontier_of_flagship(methods)
+    assert [(name, simple) for name, simple, *_ in found] == [
+        ("FedGate", False),
+        ("FedAvg, masked", False),
+        ("head", True),
+    ]
+    assert found[0][2:] == pytest.approx((0.85, 0.425))
+    figure = figures.frontier_figure({"passes": []}, {"methods": methods})
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["windows alone, 12 passes", "with RR intervals, 20 passes"]
+    assert {text.get_text() for text in figure.axes[1].texts} == {"FedGate", "FedAvg, masked", "head"}

@@ -43,3 +43,11 @@ def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["windows alone, 12 passes", "with RR intervals, 20 passes"]
     assert {text.get_text() for text in figure.axes[1].texts} == {"FedGate", "FedAvg, masked", "head"}
+
+
+def test_the_committed_figures_are_of_the_committed_numbers(figures: ModuleType) -> None:
+    results, flagship = figures.results_of("table1"), figures.results_of("flagship")
+    assert figures.DRAWN.read_text().strip() == figures.drawn_from(results, flagship), "run table1/figures.py"
+    assert (
+        figures.drawn_from({**results, "passes": results["passes"][1:]}, flagship) != figures.DRAWN.read_text().strip()
+    )

@@ -8,6 +8,7 @@ hold it.
 """
 
 import argparse
+import hashlib
 import json
 import statistics
 import sys
@@ -38,6 +39,9 @@ CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
 SIMPLE, WITHOUT_RR = "FedGate's global model, ", "FedGate, windows alone"
 #: A name, whether it is made afterwards, T_p and T_r.
 Point = tuple[str, bool, float, float]
+IMAGES = ROOT / "docs" / "images"
+#: Says of what numbers the committed figures are.
+DRAWN = Path(__file__).with_name("drawn.sha256")
 #: Beats of a client that figure 1 shows.
 SHOWN = 60
 
@@ -59,6 +63,18 @@ def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
     if known is None:
         raise RunError(RUNS, f"lacks {key}", "the first seed of what is drawn", "run benchmarks/table1/run.py")
     return dict(known)
+
+
+def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> str:
+    """Return the SHA-256 of all figures that are drawn, so that a test finds pictures older than their numbers."""
+    there = {row["name"] for row in results["passes"]}
+    shown = {
+        "passes": results["passes"],
+        "beta": results.get("beta"),
+        "runs": {name: known_of(results, name) for name in sorted({*CURVES, *CASES} & there)},
+        "flagship": frontier_of_flagship(flagship["methods"]) if flagship else None,
+    }
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
 def new(columns: int, rows: int = 1, width: float = 10.0, height: float = 3.6) -> "tuple[Figure, np.ndarray]":
@@ -226,7 +242,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--source", type=Path, help="folder with the 48 MIT-BIH records")
     arguments.add_argument("--work", type=Path, required=True, help="folder of benchmarks/table1/run.py")
-    arguments.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
+    arguments.add_argument("--out", type=Path, default=IMAGES)
     given = arguments.parse_args()
     import matplotlib
 
@@ -234,7 +250,8 @@ def main() -> None:
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     cohort = prepared(given.source, given.work, by="record")
     there = {row["name"] for row in results["passes"]}
-    figures = {"frontier": frontier_figure(results, results_of("flagship"))}
+    flagship = results_of("flagship")
+    figures = {"frontier": frontier_figure(results, flagship)}
     if "FedAvg" in there:
         figures["clients"] = clients_figure(cohort, given.work, results)
     if there.issuperset(CURVES):
@@ -248,6 +265,8 @@ def main() -> None:
             meta = {"Date": None} if kind == "svg" else None
             figure.savefig(given.out / f"results-{name}.{kind}", dpi=130, format=kind, metadata=meta)
         print(f"wrote {given.out / f'results-{name}'}.png and .svg", flush=True)
+    if given.out == IMAGES:
+        DRAWN.write_text(drawn_from(results, flagship) + "\n")
 
 
 if __name__ == "__main__":

@@ -48,12 +48,17 @@ def _free(avg: Runs) -> list[str]:
 def _balanced(found: dict[str, Any]) -> list[str]:
     balanced, plain = (_mean(found["methods"][name], "T_g") for name in ("FedAvg, BSM", "FedAvg"))
     assert balanced < plain, WRONG_NOW
+    (any_class, own_classes), (any_plain, own_plain) = (
+        (_mean(found["methods"][name], "T_p"), _mean(found["masked"][name], "T_p"))
+        for name in ("FedAvg, BSM", "FedAvg")
+    )
+    assert own_classes > 2 * any_class, WRONG_NOW
     return [
         f"- *A balanced risk makes a better generic model.* It does not: T_g {balanced:.2f} with BSM, {plain:.2f} with"
         " cross-entropy. The likeliest\n  reason: BSM takes a class that a client does not have out of the client's"
-        " sum, so nothing there says that a beat is"
-        f" not of it,\n  and the {found['clients_of_one_class']} of {found['clients']} clients of a single class"
-        " have loss 0 and teach nothing."
+        " sum, so nothing there says that a beat is not\n  of it. Kept to the classes that each patient has, the same"
+        f" model's T_p is {own_classes:.2f}, not {any_class:.2f}"
+        f" (FedAvg's {own_plain:.2f}, not {any_plain:.2f})."
     ]
 
 

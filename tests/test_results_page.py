@@ -152,6 +152,24 @@ def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     assert results_table1.five_times_the_steps([]) == []
 
 
+def test_the_papers_figures_are_told_from_the_runs(results_table1: ModuleType) -> None:
+    def row(beta: float, t_p: float, t_r: float, t_l: float) -> dict[str, object]:
+        scores = {"T_p": {"mean": t_p, "sd": 0.0}, "T_r": {"mean": t_r, "sd": 0.0}, "T_l": {"mean": t_l, "sd": 0.01}}
+        return {"beta": beta, "scores": scores}
+
+    rows = [row(beta, 0.6 + beta / 10, 0.7 - beta / 10, 0.5 - abs(beta - 0.3)) for beta in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    said = "\n".join(results_table1._by_beta(rows))
+    assert "from 0.1 to 0.9 T_p rises from 0.61 to 0.69 and T_r falls from 0.69 to 0.61" in said
+    assert "best at 0.3, 0.500 ± 0.010; at 0.5, the paper's best, 0.300 ± 0.010" in said
+    assert results_table1._by_beta(rows[1:]) == []
+    with pytest.raises(AssertionError, match="change the sentence"):
+        results_table1._by_beta(rows[::-1])
+    losses = {"FedAvg": 0.5, "AFL": 0.6, "q-FFL": 0.55, "GRP-FED": 0.4}
+    ends = {name: {"last_losses": {"mean": 0.1, "largest": loss}} for name, loss in losses.items()}
+    assert "FedAvg 0.50 (0.10), AFL 0.60 (0.10)" in "\n".join(results_table1._by_loss(ends))
+    assert results_table1._by_loss({**ends, "AFL": {}}) == []
+
+
 def test_which_of_fed_rods_findings_hold_is_said_by_the_runs() -> None:
     page = load_script(ROOT / "benchmarks" / "results_fed_rod.py")
 
@@ -160,13 +178,14 @@ def test_which_of_fed_rods_findings_hold_is_said_by_the_runs() -> None:
         return [{"scores": scores, "local_models": None if local is None else {"T_p": local, "T_r": 0.6}}] * 2
 
     methods = {"FedAvg": runs(0.7, 0.6, 0.65), "FedAvg, BSM": runs(0.25, 0.15, 0.16), "Fed-RoD": runs(0.22, 0.68)}
-    found = {"methods": methods, "clients": 46, "clients_of_one_class": 11}
+    masked = {"FedAvg": runs(0.7, 0.7), "FedAvg, BSM": runs(0.25, 0.5)}
+    found = {"methods": methods, "masked": masked}
     lines = page.fed_rod(found)
     assert "| FedAvg | 2 | 0.700 | 0.600 | 0.700 | 0.500 | 0.650 | 0.600 |" in lines
     said = "\n".join(lines)
     assert "FedAvg's have T_p 0.65, its global model 0.60" in said
     assert "T_g 0.25 with BSM, 0.70 with cross-entropy" in said
-    assert "the 11 of 46 clients of a single class" in said
+    assert "T_p is 0.50, not 0.15 (FedAvg's 0.70, not 0.60)" in said
     assert "T_p 0.68; FedAvg's global model 0.60" in said
     with pytest.raises(AssertionError, match="change the sentence"):
         page.fed_rod({**found, "methods": {**methods, "FedAvg, BSM": runs(0.8, 0.6, 0.6)}})

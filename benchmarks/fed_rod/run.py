@@ -31,6 +31,7 @@ from common import (
     trained,
 )
 
+import ecgfed
 from ecgfed.cohort.cohort import Cohort
 
 #: name -> method and settings
@@ -43,14 +44,28 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "Fed-RoD": ("fed-rod", {"lr": 0.02}),
     "Fed-RoD (hyper)": ("fed-rod-hyper", {"lr": 0.02}),
 }
+#: Of these the global model is scored a second time, kept to the classes that a patient has.
+MASKED = ("FedAvg", "FedAvg, BSM")
 PASSES = 12.0
 RUNS = Path(__file__).with_name("runs.json")
 
 
 def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     """Train one method and score it, the clients' local models too."""
+    return kept_of(scored(trained_run(cohort, given, name, seed), workers=given.workers))
+
+
+def own_classes(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    """Score the same global model where it may only answer what the patient has: are its errors other classes?"""
+    run = trained_run(cohort, given, name, seed)
+    found = ecgfed.evaluate(run, split="test", personal="masked", local_models=False, workers=given.workers)
+    return {"scores": {key: found.to_dict()["scores"][key] for key in ("T_g", "T_p")}}
+
+
+def trained_run(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) -> ecgfed.Run:
+    """Train one method, or open its run."""
     method, settings = METHODS[name]
-    run = trained(
+    return trained(
         cohort,
         given.work / f"{name}-{seed}".replace(" ", "-"),
         method=method,
@@ -62,7 +77,6 @@ def measured(cohort: Cohort, given: argparse.Namespace, name: str, seed: int) ->
         engine="batched",
         slots=23,
     )
-    return kept_of(scored(run, workers=given.workers))
 
 
 def main() -> None:
@@ -78,6 +92,13 @@ def main() -> None:
         ]
         for name in METHODS
     }
+    masked = {
+        name: [
+            remembered(RUNS, f"{name}, masked/{seed}", partial(own_classes, cohort, given, name, seed), cohort)
+            for seed in given.seeds
+        ]
+        for name in MASKED
+    }
     print_table(
         ("method", "T_g", "T_p", "T_p of local models", "T_r of local models"),
         [
@@ -89,8 +110,7 @@ def main() -> None:
             for name, runs in rows.items()
         ],
     )
-    one_class = sum(int((cohort.class_counts(client) > 0).sum()) == 1 for client in cohort.federation)
-    save(given, {"clients": len(cohort.federation), "clients_of_one_class": one_class, "methods": rows})
+    save(given, {"methods": rows, "masked": masked})
 
 
 if __name__ == "__main__":

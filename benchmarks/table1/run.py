@@ -202,13 +202,23 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
             continue
         trial = row.trials.index(settings)
         about = {"name": name, "trial": trial, "settings": settings, "paper": row.paper, "of": len(seeds)}
-        yield {**about, **spread(runs)}
+        yield {**about, **spread(runs), **last_losses(runs[0])}
         if stage in WITH_PERSONAL and name == "FedAvg":
             for personal in PERSONAL:
                 answers = [run["personal"][personal] for run in runs if "personal" in run]
                 about = {"name": f"FedAvg, {personal}", "settings": settings, "paper": None, "of": PERSONAL_SEEDS}
                 if len(answers) >= LEAST_SEEDS.get(stage, 2):
                     yield {**about, **spread(answers)}
+
+
+def last_losses(run: dict[str, Any]) -> dict[str, Any]:
+    """Mean and largest client's training loss over the last pass, where they are kept for the figures."""
+    if "drawn" not in run:
+        return {}
+    lines = run["drawn"]["losses"]
+    last = [line for line in lines if line[0] > lines[-1][0] - 1]
+    mean, largest = (statistics.fmean(line[column] for line in last) for column in (1, 2))
+    return {"last_losses": {"mean": mean, "largest": largest}}
 
 
 def by_beta(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -94,7 +94,7 @@ def test_table_1_says_what_of_the_papers_order_came_out(results_table1: ModuleTy
     rows = {name: row(name, 0.3, 0.3) for name in names}
     rows |= {"GRP-FED": row("GRP-FED", 0.7, 0.5), "AFL": row("AFL", 0.6, 0.8), "FedGate": row("FedGate", 0.9, 0.9)}
     said = "\n".join(results_table1.table1_against_paper({"passes": list(rows.values())}))
-    assert "GRP-FED has the best T_l, 0.700, then AFL, 0.600" in said, "FedGate is none of the paper's"
+    assert "GRP-FED\n  has the best T_l, 0.700, then AFL, 0.600" in said, "FedGate is none of the paper's"
     assert "the best are AFL 0.800, GRP-FED 0.500, Local 0.300" in said
     assert "T_p of Local 0.40 (0.93), LG-FedAvg 0.40 (0.96)" in said
     with pytest.raises(AssertionError, match="change the sentences"):

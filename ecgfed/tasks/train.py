@@ -12,7 +12,7 @@ from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, partici
 from ecgfed.federation.updates import check_combining
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
-from ecgfed.methods.settings import make_settings
+from ecgfed.methods.settings import Settings, make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
 from ecgfed.privacy.noise import SITE
@@ -318,8 +318,9 @@ def _resume(
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort
-    longer = extend_run(run, rounds)
-    if run.store.exists() and (planned := run.method.settings.planned_by_length()):
+    longer, made = extend_run(run, rounds), run.method.settings
+    planned = made.planned_by_length() if isinstance(made, Settings) else ()
+    if planned and run.store.exists():
         watch.warn(
             f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)}"
             f" went by the shorter length until now, so it ends elsewhere than a run begun for {rounds}"

@@ -34,8 +34,8 @@ def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
     }
     found = figures.frontier_of_flagship(methods)
     assert [(name, simple) for name, simple, *_ in found] == [
-        ("FedGate", False),
-        ("FedAvg, masked", False),
+        ("FedGate", True),
+        ("FedAvg, masked", True),
         ("head", True),
     ]
     assert found[0][2:] == pytest.approx((0.85, 0.425))

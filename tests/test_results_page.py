@@ -94,7 +94,9 @@ def test_table_1_says_what_of_the_papers_order_came_out(results_table1: ModuleTy
     rows = {name: row(name, 0.3, 0.3) for name in names}
     rows |= {"GRP-FED": row("GRP-FED", 0.7, 0.5), "AFL": row("AFL", 0.6, 0.8), "FedGate": row("FedGate", 0.9, 0.9)}
     said = "\n".join(results_table1.table1_against_paper({"passes": list(rows.values())}))
-    assert "GRP-FED\n  has the best T_l, 0.700, then AFL, 0.600" in said, "FedGate is none of the paper's"
+    assert "GRP-FED\n  has the best T_l, 0.700 ± 0.000, then AFL, 0.600 ± 0.000." in said, (
+        "FedGate is none of the paper's"
+    )
     assert "the best are AFL 0.800, GRP-FED 0.500, Local 0.300" in said
     assert "T_p of Local 0.40 (0.93), LG-FedAvg 0.40 (0.96)" in said
     with pytest.raises(AssertionError, match="change the sentences"):
@@ -110,16 +112,21 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         return [{"test": scores, "test_truth": {"T_p": own + 0.05}, "test_worst_tenth": own - 0.2}] * 2
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
+    methods |= {choice.TUNED: runs(0.82, 0.7), choice.HEAD: runs(0.91, 0.1), choice.ALONE: runs(0.6, 0.8)}
     means = choice.seed_means(methods)
-    gate, grp, local = list(choice._who_takes_part(means))[1:]
-    assert gate[2] == "T_p 0.80, worst tenth 0.60; `grp-fed` 0.70 and 0.50"
+    gate, grp, own = list(choice._who_takes_part(means))[1:]
+    assert gate[2].startswith(
+        "T_p 0.80 and 0.82 (in truth 0.85 and 0.87), T_r 0.70 and 0.70, worst tenth 0.60 and 0.62"
+    )
     assert grp[2] == "T_r 0.75, T_l 0.38; `fed-gate` 0.70 and 0.35"
-    assert local[2] == "T_p 0.90, worst tenth 0.70; but T_r 0.10"
-    said = next(line for line in choice._what_does_not_hold(means) if line.startswith("- "))
-    assert "T_p 0.90 against FedGate's 0.80" in said
-    assert said.endswith("in truth FedGate has 0.85, the net 0.95.")
+    assert own[2].endswith("worst tenth 0.71 and 0.70; but T_r 0.10 and 0.10")
+    simple, usual, *_ = (line for line in choice._what_does_not_hold(means) if line.startswith("- "))
+    assert "T_p 0.820\n  against 0.800, T_l 0.350 against 0.350" in simple
+    assert "has T_p 0.600 and T_r 0.800: T_l 0.400, above FedGate's" in simple
+    assert "T_p 0.90 by a net of its\n  own, 0.91 by a linear head" in usual
+    assert usual.endswith("it is 0.95,\n  0.96 and 0.85.")
     with pytest.raises(AssertionError, match="change the sentence"):
-        list(choice._what_does_not_hold({**means, "Local": {**means["Local"], "T_p": 0.75}}))
+        list(choice._what_does_not_hold({**means, choice.HEAD: {**means[choice.HEAD], "T_p": 0.75}}))
 
 
 def test_table_1_says_the_papers_values_and_what_is_not_finished(results_table1: ModuleType) -> None:

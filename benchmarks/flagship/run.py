@@ -33,6 +33,7 @@ METHODS: dict[str, tuple[dict[str, Any], str]] = {
 }
 #: From the global model of FedGate's runs; the gated one is FedGate's.
 SIMPLE = ("masked", "prior", "head", "kernel", "finetune", "probe")
+METHODS |= {"FedGate's global model, alone": (METHODS["FedGate"][0], "method")}
 METHODS |= {f"FedGate's global model, {simple}": (METHODS["FedGate"][0], simple) for simple in SIMPLE}
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")

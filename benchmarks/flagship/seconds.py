@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import ROOT, parser, prepared, print_table, results_of, save, script, trained
-from results_page import ENOUGH, passes_to
+from results_flagship import ENOUGH, passes_to
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import RunError

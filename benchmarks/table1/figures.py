@@ -37,6 +37,8 @@ CURVES = ("FedAvg", "AFL", "q-FFL", "GRP-FED")
 CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
 #: Of the flagship's benchmark: what begins the names of the simple answers, and what has no RR intervals.
 SIMPLE, WITHOUT_RR = "FedGate's global model, ", "FedGate, windows alone"
+#: Their answers are made from a finished global model, too.
+AFTERWARDS = ("FedAvg", "FedGate")
 #: A name, whether it is made afterwards, T_p and T_r.
 Point = tuple[str, bool, float, float]
 IMAGES = ROOT / "docs" / "images"
@@ -140,8 +142,8 @@ def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) ->
             axes.annotate(name, (x, y), xytext=place, textcoords="offset points", ha=side, fontsize=8)
         axes.margins(x=0.15)  # room for the names
         axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats", title=title)
-    panel[0].plot([], [], "o", color=COLOURS[0], label="a method's own personal models")
-    panel[0].plot([], [], "s", color=COLOURS[1], label="made from one global model afterwards")
+    panel[0].plot([], [], "o", color=COLOURS[0], label="what a method answers a patient with")
+    panel[0].plot([], [], "s", color=COLOURS[1], label="made from a global model when training is over")
     figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
     return figure
 
@@ -151,7 +153,7 @@ def frontier_of_table(results: dict[str, Any]) -> list[Point]:
     return [
         (
             row["name"].removeprefix("FedAvg, "),
-            row["name"].startswith("FedAvg, "),
+            row["name"].startswith("FedAvg, ") or row["name"] == "FedGate",
             row["scores"]["T_p"]["mean"],
             row["scores"]["T_r"]["mean"],
         )
@@ -164,7 +166,7 @@ def frontier_of_flagship(methods: dict[str, Any]) -> list[Point]:
     points = []
     for name, runs in methods.items():
         own, everybody = (statistics.fmean(run["test"][key] for run in runs) for key in ("T_p", "T_r"))
-        simple = name.startswith(SIMPLE)
+        simple = name.startswith(SIMPLE) or name in AFTERWARDS
         if name != WITHOUT_RR:
             points.append((name.removeprefix(SIMPLE).replace("FedAvg", "FedAvg, masked"), simple, own, everybody))
     return points

@@ -318,11 +318,11 @@ def _resume(
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort
-    longer, made = extend_run(run, rounds), run.method.settings
+    other, made = extend_run(run, rounds), run.method.settings
     planned = made.planned_by_length() if isinstance(made, Settings) else ()
     if planned and run.store.exists():
         watch.warn(
-            f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)}"
-            f" went by the shorter length until now, so it ends elsewhere than a run begun for {rounds}"
+            f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)} went"
+            f" by {run.plan.rounds} until now, so it ends elsewhere than a run begun for {rounds}"
         )
-    return longer, cohort
+    return other, cohort

@@ -88,14 +88,14 @@ def test_a_run_that_fails_brings_back_what_it_was_to_replace(
     ("method", "settings", "named"),
     [
         ("fedavg", {}, None),
-        ("fedavg", {"server_schedule": "cosine"}, "server_schedule=cosine went"),
-        ("grp-fed", {}, "server_schedule=cosine, personal_start=0.8 went"),
+        ("fedavg", {"server_schedule": "cosine"}, "server_schedule=cosine went by 2"),
+        ("grp-fed", {}, "server_schedule=cosine, personal_start=0.8 went by 2"),
         ("grp-fed", {"server_schedule": "constant", "personal_start": 0.0}, None),
-        ("lg-fedavg", {}, "warm_start=0.5 went"),
+        ("lg-fedavg", {}, "warm_start=0.5 went by 2"),
         ("lg-fedavg", {"warm_start": 1.0}, None),
     ],
 )
-def test_a_longer_run_is_told_what_went_by_the_shorter_length(
+def test_a_run_of_another_length_is_told_what_went_by_the_first(
     cohort_path: Path, tmp_path: Path, method: str, settings: dict[str, float | str], named: str | None
 ) -> None:
     heard, plan = Heard(), {**SHORT, "method": method, "settings": settings, "eval_every": 0}

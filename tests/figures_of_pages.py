@@ -37,6 +37,9 @@ README = [
         "flagship/results.json",
         {
             "| FedGate (`fed-gate`), ours | {2} | {2} | {2} | {2} |": flagship_means("FedGate"),
+            "| its global model, trained on by each patient alone (`--personal finetune`) | {2} | {2} | {2} | {2} |": (
+                flagship_means("FedGate's global model, finetune")
+            ),
             "| GRP-FED | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED"),
             (
                 "| FedAvg with GRP-FED's server step, each patient's own classes (`--personal masked`)"

@@ -322,7 +322,7 @@ def _resume(
     planned = made.planned_by_length() if isinstance(made, Settings) else ()
     if planned and run.store.exists():
         watch.warn(
-            f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)} went"
-            f" by {run.plan.rounds} until now, so it ends elsewhere than a run begun for {rounds}"
+            f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)}"
+            f" went by {run.plan.rounds} until now, so it ends elsewhere than a run begun for {rounds}"
         )
     return other, cohort

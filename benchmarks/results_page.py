@@ -35,8 +35,8 @@ classes in truth or prediction unless it says otherwise.
 - **worst tenth**: T_p of the five patients who are served worst.
 
 Commands of `benchmarks/` are shown without `--source MITDB --work DIR` (the recordings, a folder to work in), which all
-need. What a command finds in the `runs.json` of its folder it does not train again: those are the runs of this page, each
-with the fingerprint of its cohort. Move that file away, and it trains everything anew, which takes hours.
+need. What a command finds in the `runs.json` of its folder it does not train again: those are the runs of this page,
+each with the fingerprint of its cohort. Move that file away, and it trains everything anew, which takes hours.
 """
 
 

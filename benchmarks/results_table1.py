@@ -112,7 +112,7 @@ def table1_against_paper(found: dict[str, Any]) -> list[str]:
         "  ([0055](decisions/0055-windows-in-the-papers-table.md)). They were chosen on validation beats, to which the"
         " answers masked,\n  finetune, probe and gated look too, for known classes, the reserve or where to stop;"
         " Local, GRP-FED, LG-FedAvg, head and\n  kernel do not.",
-        "- The runs of this page are of several machines of the same kind. The bits differ from one to another, and T_g"
+        "- The runs of this page are of several machines, and not all have the same processor. The bits differ, and T_g"
         " by up to 0.02.",
     ]
 

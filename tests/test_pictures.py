@@ -249,7 +249,7 @@ def test_the_numbers_are_found_again(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_answers_are_found_again(tmp_path: Path) -> None:
-    """Another kind of machine rounds otherwise in all 25 rounds: two of a hundred answers may be others (seen: 1 of 2,151)."""
+    """Another processor rounds otherwise, 25 rounds long: two of a hundred answers may be others (seen: 1 of 2,151)."""
     old, new = numbers("scored"), script("scored", "look").numbers(tmp_path)
     assert {key: new[key] for key in ("clients", "classes", "truth")} == {
         key: old[key] for key in ("clients", "classes", "truth")

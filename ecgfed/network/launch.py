@@ -46,10 +46,20 @@ def read_address(text: str, option: str = "--server") -> Address:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at on this machine."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """Return a port that nobody listens at on this machine, and that this process has not been given before.
+
+    Whoever was given one listens at it a second later: until then the system would give it away again.
+    """
+    while True:
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+        if port not in _GIVEN:
+            _GIVEN.add(port)
+            return port
+
+
+_GIVEN: set[int] = set()
 
 
 def check_free(port: int, host: str, option: str = "--port") -> None:

@@ -171,3 +171,25 @@ def test_real_processes_at_one_address(
     assert [site["site"] for site in found["sites"]] == ["site-0", "site-1"]
     assert json.loads((server / "ended.json").read_text()) == {"problem": ""}
     assert all((site / "bundle" / "manifest.json").is_file() for site in sites)
+
+
+def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may give a port again until somebody listens at it: three sites of one machine once had two."""
+    from ecgfed.network import launch
+
+    offered = iter([50001, 50001, 50001, 50002])
+
+    class Socket:
+        def __enter__(self) -> "Socket":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def bind(self, _: object) -> None: ...
+
+        def getsockname(self) -> tuple[str, int]:
+            return "127.0.0.1", next(offered)
+
+    monkeypatch.setattr(launch.socket, "socket", Socket)
+    monkeypatch.setattr(launch, "_GIVEN", set())
+    assert [launch.free_port(), launch.free_port()] == [50001, 50002]

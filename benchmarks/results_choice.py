@@ -4,17 +4,16 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from common import interval, results_of, table
+from common import OF_ITS_MODEL, interval, results_of, table
 
-#: Of the flagship's benchmark, what is compared here.
-OF_ITS_MODEL = "FedGate's global model, "
 TUNED, HEAD, ALONE = (OF_ITS_MODEL + name for name in ("finetune", "head", "alone"))
+#: Of the flagship's benchmark, what is compared here.
 COMPARED = ("FedGate", "GRP-FED", "FedAvg", "Local", TUNED, HEAD, ALONE)
 #: What the newcomers' benchmark learned from, and what is compared there.
 FIVE_MINUTES, TWENTY = "five minutes", "twenty labels, spread"
 TWENTY_COUNT = "20"
 Means = dict[str, float]
-#: Two means of three seeds that lie no further apart are not told from one another.
+#: Means of three seeds that lie no further apart are called about the same: their ranges overlap.
 CLOSE = 0.02
 WRONG_NOW = "the results say otherwise now: change the sentence that follows"
 
@@ -58,7 +57,7 @@ def _who_takes_part(means: dict[str, Means]) -> Iterator[tuple[str, str, str]]:
         "`fed-gate`, or `--personal finetune` on its global model",
         f"T_p {gate['T_p']:.2f} and {tuned['T_p']:.2f} (in truth {gate['in_truth']:.2f} and {tuned['in_truth']:.2f}),"
         f" T_r {gate['T_r']:.2f} and {tuned['T_r']:.2f}, worst tenth {gate['worst']:.2f} and {tuned['worst']:.2f}:"
-        " three seeds do not tell them apart; the gate shares one net among all, fine-tuning makes a net for each",
+        " about the same; the gate shares one net among all, fine-tuning makes a net for each",
     )
     yield (
         "the same, best at naming what the patient has never had",
@@ -116,9 +115,9 @@ def _what_does_not_hold(means: dict[str, Means]) -> Iterator[str]:
 
 
 def _beside(one: Means, other: Means) -> str:
-    """Whether a T_l is below, above or no other than another one."""
+    """Whether a T_l is below, above or about the same as another one."""
     if abs(one["T_l"] - other["T_l"]) < CLOSE:
-        return "no other than"
+        return "about"
     return "below" if one["T_l"] < other["T_l"] else "above"
 
 
@@ -134,7 +133,7 @@ def _fairness() -> Iterator[str]:
     assert worse == ["adaptive q, sigma / mean"], WRONG_NOW
     yield (
         "- Of the ways of weighting patients that were best on validation beats none serves the worst tenth measurably"
-        f" better\n  than equal weights, so FedGate's are equal ones: {', '.join(others)} and {last}\n"
+        f" better\n  than equal weights, so FedGate's are equal ones: {'; '.join(others)}; and {last}\n"
         f"  ({min(row['mean'] for row in rows):+.3f} to {max(row['mean'] for row in rows):+.3f} in the global model's"
         f" macro-F1 on each patient, five seeds); {worse[0]} serves it measurably worse. Others\n  had one seed. Equal"
         " weights had a server step of 0.02 there, FedGate has 0.01."

@@ -5,13 +5,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from common import mean_of, results_of, table
+from common import OF_ITS_MODEL, mean_of, results_of, table
 from results_table1 import IN_TRUTH, SCORES
 
 #: Who is measured in the flagship's benchmark.
 FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone")
-#: Personal answers that are made from the global model of FedGate's runs begin so.
-SIMPLE = "FedGate's global model, "
 #: A global model of this T_g was the goal.
 ENOUGH = 0.86
 
@@ -36,7 +34,7 @@ def passes_until(passes: Sequence[float]) -> str:
 
 def flagship(found: dict[str, Any]) -> list[str]:
     """The flagship beside GRP-FED, FedAvg and each patient alone."""
-    rows, methods = [], {name: runs for name, runs in found["methods"].items() if not name.startswith(SIMPLE)}
+    rows, methods = [], {name: runs for name, runs in found["methods"].items() if not name.startswith(OF_ITS_MODEL)}
     for name, runs in methods.items():
         cells = [of_seeds([run["test"][key] for run in runs]) for key in SCORES]
         worst = of_seeds([run["test_worst_tenth"] for run in runs])
@@ -64,7 +62,7 @@ def flagship(found: dict[str, Any]) -> list[str]:
 
 def simple_answers(methods: dict[str, Any]) -> list[str]:
     """Personal answers made afterwards from the same global models as FedGate's, beside its own."""
-    simple = {name.removeprefix(SIMPLE): runs for name, runs in methods.items() if name.startswith(SIMPLE)}
+    simple = {name.removeprefix(OF_ITS_MODEL): runs for name, runs in methods.items() if name.startswith(OF_ITS_MODEL)}
     if not simple or "FedGate" not in methods:
         return []
     rows = [

@@ -124,10 +124,10 @@ def _at_equal_work(found: dict[str, Any], eight: Sequence[str]) -> list[str]:
         return []
     ranked = sorted(eight, key=lambda name: -work[name]["scores"]["T_l"]["mean"])
     assert ranked[0] != "GRP-FED", WRONG_NOW
-    place = work["GRP-FED"]["scores"]
+    place, gradients = work["GRP-FED"]["scores"], work["GRP-FED"]["work"]
     return [
         f"- It does not at equal work (as many gradients for all as FedAvg's 12 passes take): there {ranked[0]} is"
-        f" best, {work[ranked[0]]['scores']['T_l']['mean']:.3f};\n  GRP-FED, with 9.4 passes, has"
+        f" best, {work[ranked[0]]['scores']['T_l']['mean']:.3f};\n  GRP-FED, with {12 / gradients:.1f} passes, has"
         f" {of_spread(place['T_l'])}, and T_g {of_spread(place['T_g'])}. Twelve passes are few: T_g still\n"
         "  rises, and the order is one of learning speed too."
     ]

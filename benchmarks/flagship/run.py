@@ -4,9 +4,10 @@
 
 Each method as ``ecgfed train`` runs it with its defaults; FedAvg with the same server step, its answer kept to the
 classes that the patient has in training; and FedGate without RR intervals, as the papers' nets are. The simple personal
-answers beside the gated one are made from the global model of FedGate's run: nothing else is trained. Test beats, read
-once. T_g over rounds is on validation beats. Every finished run is in ``runs.json`` beside this file; what is there is
-not run again. Two of them are of FedGate as it was before docs/decisions/0054, and stand in no table.
+answers beside the gated one are made from the global model of FedGate's run: nothing else is trained. Scores are on
+test beats; FedGate was changed after some of them had been read (docs/decisions/0042 and 0054). T_g over rounds is on
+validation beats. Every finished run is in ``runs.json`` beside this file; what is there is not run again. Two of them
+are of FedGate as it was before docs/decisions/0054, and stand in no table.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import SAME_SERVER, parser, prepared, print_table, remembered, save, script, trained
+from common import OF_ITS_MODEL, SAME_SERVER, parser, prepared, print_table, remembered, save, script, trained
 
 import ecgfed
 from ecgfed.cohort.cohort import Cohort
@@ -33,8 +34,8 @@ METHODS: dict[str, tuple[dict[str, Any], str]] = {
 }
 #: From the global model of FedGate's runs; the gated one is FedGate's.
 SIMPLE = ("masked", "prior", "head", "kernel", "finetune", "probe")
-METHODS |= {"FedGate's global model, alone": (METHODS["FedGate"][0], "method")}
-METHODS |= {f"FedGate's global model, {simple}": (METHODS["FedGate"][0], simple) for simple in SIMPLE}
+METHODS |= {f"{OF_ITS_MODEL}alone": (METHODS["FedGate"][0], "method")}
+METHODS |= {OF_ITS_MODEL + simple: (METHODS["FedGate"][0], simple) for simple in SIMPLE}
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import ROOT, known_runs, prepared, results_of, script
+from common import OF_ITS_MODEL, ROOT, known_runs, prepared, results_of, script
 from run import RUNS, trained_run
 
 import ecgfed
@@ -35,8 +35,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7")
 STYLES = ("-", "--", ":", "-.")
 CURVES = ("FedAvg", "AFL", "q-FFL", "GRP-FED")
 CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
-#: Of the flagship's benchmark: what begins the names of the simple answers, and what has no RR intervals.
-SIMPLE, WITHOUT_RR = "FedGate's global model, ", "FedGate, windows alone"
+#: Of the flagship's benchmark, what has no RR intervals.
+WITHOUT_RR = "FedGate, windows alone"
 #: Their answers are made from a finished global model, too.
 AFTERWARDS = ("FedAvg", "FedGate")
 #: A name, whether it is made afterwards, T_p and T_r.
@@ -166,9 +166,9 @@ def frontier_of_flagship(methods: dict[str, Any]) -> list[Point]:
     points = []
     for name, runs in methods.items():
         own, everybody = (statistics.fmean(run["test"][key] for run in runs) for key in ("T_p", "T_r"))
-        simple = name.startswith(SIMPLE) or name in AFTERWARDS
+        simple = name.startswith(OF_ITS_MODEL) or name in AFTERWARDS
         if name != WITHOUT_RR:
-            points.append((name.removeprefix(SIMPLE).replace("FedAvg", "FedAvg, masked"), simple, own, everybody))
+            points.append((name.removeprefix(OF_ITS_MODEL).replace("FedAvg", "FedAvg, masked"), simple, own, everybody))
     return points
 
 

@@ -152,7 +152,7 @@ class Settings:
     def planned_by_length(self) -> tuple[str, ...]:
         """Return, as ``NAME=VALUE``, the settings that go by the share of the run that is over; none by default.
 
-        Whoever trains a finished run further is told of them: its rounds until then went by the shorter length.
+        Whoever gives a run another length is told of them: its rounds until then went by the first one.
         """
         return ()
 

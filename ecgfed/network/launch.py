@@ -45,6 +45,10 @@ def read_address(text: str, option: str = "--server") -> Address:
     return Address(match["host"], int(match["port"]))
 
 
+#: Ports that this process has been given.
+_GIVEN: set[int] = set()
+
+
 def free_port() -> int:
     """Return a port that nobody listens at on this machine, and that this process has not been given before.
 
@@ -57,9 +61,6 @@ def free_port() -> int:
         if port not in _GIVEN:
             _GIVEN.add(port)
             return port
-
-
-_GIVEN: set[int] = set()
 
 
 def check_free(port: int, host: str, option: str = "--port") -> None:

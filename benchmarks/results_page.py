@@ -115,7 +115,8 @@ def full_protocols() -> list[str]:
         "As commands, the images in `cifar10` ([where from](data.md)); `train` takes a GPU where there is one. Hours"
         " are of\ntwo cores of the machine they were measured on: a round's images a second, carried on to all rounds\n"
         f"(`{found['command']}`; with `--device cuda`\nit says those of a GPU, of which none has been measured)."
-        " GRP-FED's paper prints no number of rounds: the 100\nare ours.",
+        " GRP-FED's paper prints no number of rounds: the 100\nare ours. FedABC's prints a learning rate of 0.1, with"
+        " which its loss does not stay finite here\n([why 0.01](cifar10.md#the-papers-protocols)).",
         "",
     ]
     rows = [

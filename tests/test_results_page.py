@@ -72,6 +72,22 @@ def test_simple_answers_stand_apart_from_methods(results_flagship: ModuleType) -
     assert results_flagship.simple_answers({"FedGate": runs(0.8)}) == []
 
 
+def test_a_lead_that_all_patients_share_has_no_spread(results_flagship: ModuleType) -> None:
+    def runs(lead: float) -> list[dict[str, object]]:
+        return [{"patients": {f"p{i}": i / 20 + seed / 100 + lead for i in range(10)}} for seed in range(3)]
+
+    methods = {"FedGate": runs(0.1), "GRP-FED": runs(0.0), "Local": runs(0.25)}
+    lines = results_flagship.leads(methods)
+    assert lines[-2:] == [
+        "| GRP-FED | +0.100 (+0.100 to +0.100) | +0.100 (+0.100 to +0.100) |",
+        "| Local | -0.150 (-0.150 to -0.150) | -0.150 (-0.150 to -0.150) |",
+    ]
+    assert results_flagship.leads({"FedGate": runs(0.1)}) == []
+    uneven = [{"patients": {"a": 0.0, "b": 1.0}}]
+    told = results_flagship.leads({"FedGate": uneven, "Local": [{"patients": {"a": 1.0, "b": 0.0}}]})[-1]
+    assert told == "| Local | +0.000 (-1.000 to +1.000) | +0.000 (-1.000 to +1.000) |"
+
+
 @pytest.fixture(scope="module")
 def results_table1() -> ModuleType:
     return load_script(ROOT / "benchmarks" / "results_table1.py")

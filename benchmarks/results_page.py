@@ -40,14 +40,14 @@ each with the fingerprint of its cohort. Move that file away, and it trains ever
 """
 
 
+#: What says how patients are served, and its title.
+FAIR = {"T_g": "T_g", "worst_decile": "worst tenth", "std": "sd over patients", "loss_max": "largest loss"}
+
+
 def fairness(found: dict[str, Any]) -> list[str]:
     """Rules of weighting clients."""
     rows = [
-        (
-            name,
-            f"{found['server_lr'][name]:g}",
-            *(f"{row[key]:.3f}" for key in ("T_g", "worst_decile", "std", "loss_max")),
-        )
+        (name, f"{found['server_lr'][name]:g}", *(f"{row[key]:.3f}" for key in FAIR))
         for name, row in found["factorial"].items()
     ]
     lines = [
@@ -55,32 +55,21 @@ def fairness(found: dict[str, Any]) -> list[str]:
         " is that of\na client's training batches in the last round. One seed, validation beats, 12 passes:",
         "",
     ]
-    lines += table(("rule", "server step", "T_g", "worst tenth", "sd over patients", "largest loss"), rows)
+    lines += table(("rule", "server step", *FAIR.values()), rows)
     if "final" in found:
-        rows = [
-            (
-                name,
-                *(mean_of(run[key] for run in runs) for key in ("T_g", "worst_decile", "std", "loss_max")),
-                *(_interval(found["against_uniform"].get(name, {}).get(key)) for key in ("worst_decile", "T_g")),
-            )
-            for name, runs in found["final"].items()
-        ]
-        columns = (
-            "rule",
-            "T_g",
-            "worst tenth",
-            "sd over patients",
-            "largest loss",
-            "worst tenth, less uniform's",
-            "T_g",
-        )
+        rows = [(name, *(mean_of(run[key] for run in runs) for key in FAIR)) for name, runs in found["final"].items()]
+        lines += ["", "The best four, five seeds, test beats (the loss of training batches):", ""]
+        lines += table(("rule", *FAIR.values()), rows)
         lines += [
             "",
-            "The best four, five seeds, test beats (the loss of training batches); differences with 95% intervals over"
-            " patients\nand seeds:",
+            "Less those of uniform weights, with 95% intervals: of the worst tenth and the standard deviation over"
+            " patients and\nseeds, of T_g and the largest loss over the five seeds (Student's t):",
             "",
         ]
-        lines += table(columns, rows)
+        less = found["against_uniform"]
+        lines += table(
+            ("rule", *FAIR.values()), [(name, *(_interval(row[key]) for key in FAIR)) for name, row in less.items()]
+        )
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The paired bootstrap of benchmarks/fairness, on scores whose differences are known."""
+"""The intervals of benchmarks/fairness, on scores whose differences are known."""
 
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +17,10 @@ def fairness() -> ModuleType:
 
 def runs(scores: list[list[float]], t_g: list[float]) -> list[dict[str, Any]]:
     names = [f"p{number}" for number in range(len(scores[0]))]
-    return [{"T_g": g, "patients": dict(zip(names, row, strict=True))} for g, row in zip(t_g, scores, strict=True)]
+    return [
+        {"T_g": g, "loss_max": 1 - g, "patients": dict(zip(names, row, strict=True))}
+        for g, row in zip(t_g, scores, strict=True)
+    ]
 
 
 def test_a_difference_that_is_always_there_has_no_width(fairness: ModuleType) -> None:
@@ -27,15 +30,29 @@ def test_a_difference_that_is_always_there_has_no_width(fairness: ModuleType) ->
     final = {fairness.UNIFORM: runs(base, [0.8, 0.9]), "rule": runs(better, [0.8, 0.9])}
     found = fairness.less_uniform(final)["rule"]
     assert found["worst_decile"] == pytest.approx({"mean": 0.1, "low": 0.1, "high": 0.1})
-    assert found["T_g"] == pytest.approx({"mean": 0.0, "low": 0.0, "high": 0.0})
+    for key in ("T_g", "loss_max", "std"):
+        assert found[key] == pytest.approx({"mean": 0.0, "low": 0.0, "high": 0.0})
 
 
-def test_a_difference_of_one_seed_in_two_is_not_sure(fairness: ModuleType) -> None:
-    """T_g 0.2 better under one seed of two: the means drawn are 0, 0.1 and 0.2, the interval reaches from 0 to 0.2."""
+def test_of_few_seeds_the_interval_is_students(fairness: ModuleType) -> None:
+    """T_g 0 and 0.2 better, the largest loss smaller by as much: 0.1 and t(.975, 1) = 12.706 standard errors of 0.1."""
     same = [[0.5] * 4, [0.5] * 4]
     final = {fairness.UNIFORM: runs(same, [0.7, 0.7]), "rule": runs(same, [0.7, 0.9])}
-    found = fairness.less_uniform(final)["rule"]["T_g"]
-    assert found == pytest.approx({"mean": 0.1, "low": 0.0, "high": 0.2})
+    found = fairness.less_uniform(final)["rule"]
+    assert found["T_g"] == pytest.approx({"mean": 0.1, "low": 0.1 - 1.2706, "high": 0.1 + 1.2706}, abs=1e-4)
+    assert found["loss_max"] == pytest.approx({"mean": -0.1, "low": -0.1 - 1.2706, "high": -0.1 + 1.2706}, abs=1e-4)
+
+
+def test_patients_who_differ_twice_as_much(fairness: ModuleType) -> None:
+    """Scores doubled: their standard deviation is larger by itself, whoever is drawn."""
+    base = [[0.1, 0.3, 0.4, 0.2], [0.3, 0.1, 0.2, 0.4]]
+    final = {
+        fairness.UNIFORM: runs(base, [0.8, 0.8]),
+        "rule": runs([[2 * score for score in row] for row in base], [0.8, 0.8]),
+    }
+    found = fairness.less_uniform(final)["rule"]["std"]
+    assert found["mean"] == pytest.approx(0.0125**0.5)  # of .1, .2, .3, .4
+    assert 0 <= found["low"] < found["mean"] < found["high"] <= 0.15 + 1e-9
 
 
 def test_the_worst_tenth_is_one_patient_at_least(fairness: ModuleType) -> None:

@@ -362,8 +362,21 @@ def try_federation(
             address = Address("127.0.0.1", port)
             processes.append(start_supernode(site_flower(folder), address, ca.resolve(), private.resolve()))
 
+    def ended() -> tuple[Path, int] | None:
+        """A site whose process is no more, and its code: it would be waited for without end."""
+        codes = ((folder, process.poll()) for folder, process in zip(folders, processes, strict=False))
+        return next(((folder, code) for folder, code in codes if code is not None), None)
+
+    def over() -> bool:
+        return should_stop() or ended() is not None
+
     with stopping(processes):
-        result = run_server(server, asked, keys, listening, watch=watch, should_stop=should_stop, when_listening=dial)
+        result = run_server(server, asked, keys, listening, watch=watch, should_stop=over, when_listening=dial)
+        if not result and not should_stop() and (found := ended()):
+            site, code = found
+            raise NetworkError(
+                site, f"its process ended with code {code}, before the run did", action=f"see {site / LOG}"
+            )
     for folder in folders if result else []:
         watch.note(f"{folder.name}: its patients' run is {folder / 'result'}, their bundle {folder / 'bundle'}.")
     return result

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -261,6 +263,28 @@ def test_real_processes(
     status = json.loads(ecgfed("federate", "status", out / "server", "--json").out)
     assert status["round"] == 3
     assert {leaf["way"] for leaf in status["leaves"]} == {"down", "up", "end"}
+
+
+@pytest.mark.slow
+def test_a_trial_does_not_wait_for_a_site_that_ended(
+    ecgfed: Callable[..., Any], whole: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ecgfed.network import federate
+
+    start, begun = federate.start_supernode, []
+
+    def start_one(*given: Any) -> subprocess.Popen[bytes]:
+        begun.append(given)
+        if len(begun) == 2:
+            return subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"], start_new_session=True)
+        return start(*given)
+
+    monkeypatch.setattr(federate, "start_supernode", start_one)
+    out = tmp_path / "out"
+    said = ecgfed("federate", "try", whole.path, "--out", out, "--rounds", 1, "--local-steps", 1)
+    assert said.code == 2
+    assert f"{out / 'site-2'}: its process ended with code 3, before the run did" in said.error_lines[-1]
+    assert not (out / "server" / "result.json").exists()
 
 
 @pytest.mark.slow

@@ -102,10 +102,10 @@ class GrpFedSettings(FederatedSgdSettings):
     personal_start: float = ranged(0.8, 0, 1)
     personalise: bool = True
 
-    def planned_by_length(self) -> tuple[str, ...]:
-        """And the local steps begin after a share of all rounds."""
-        late = self.personalise and self.personal_start > 0
-        return (*super().planned_by_length(), *((f"personal_start={self.personal_start:g}",) if late else ()))
+    def planned_by_length(self, over: float) -> tuple[str, ...]:
+        """And the local steps begin after a share of all rounds; until then, a longer run does the same."""
+        late = self.personalise and 0 < self.personal_start < over
+        return (*super().planned_by_length(over), *((f"personal_start={self.personal_start:g}",) if late else ()))
 
 
 def next_power(q: Tensor, sigma: Tensor, sigma_before: Tensor, eta_q: float) -> Tensor:

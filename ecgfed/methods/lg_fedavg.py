@@ -31,9 +31,9 @@ class LgFedAvgSettings(SgdSettings):
 
     warm_start: float = ranged(0.5, 0, 1)
 
-    def planned_by_length(self) -> tuple[str, ...]:
-        """FedAvg has a share of all rounds."""
-        return (f"warm_start={self.warm_start:g}",) if 0 < self.warm_start < 1 else ()
+    def planned_by_length(self, over: float) -> tuple[str, ...]:
+        """FedAvg has a share of all rounds; until that is over, a longer run does the same."""
+        return (f"warm_start={self.warm_start:g}",) if 0 < self.warm_start < min(1.0, over) else ()
 
 
 class LgFedAvg(Method):

@@ -47,9 +47,9 @@ class FederatedSgdSettings(SgdSettings):
     server_tau: float = ranged(1e-5, 1e-12, 1)
     server_schedule: str = choice("constant", ("constant", "cosine"))
 
-    def planned_by_length(self) -> tuple[str, ...]:
+    def planned_by_length(self, over: float) -> tuple[str, ...]:
         """The server's step follows a cosine over all rounds."""
-        return ("server_schedule=cosine",) if self.server_schedule == "cosine" else ()
+        return ("server_schedule=cosine",) if over > 0 and self.server_schedule == "cosine" else ()
 
 
 def server_start(initial: Params, settings: FederatedSgdSettings) -> Tree:

@@ -149,10 +149,13 @@ class Settings:
     def check_together(self) -> None:
         """Raise OptionError where values do not go together; nothing by default. Each of them is within its limits."""
 
-    def planned_by_length(self) -> tuple[str, ...]:
-        """Return, as ``NAME=VALUE``, the settings that go by the share of the run that is over; none by default.
+    def planned_by_length(self, over: float) -> tuple[str, ...]:
+        """Return, as ``NAME=VALUE``, the settings that went by the share of the run that is over; none by default.
 
         Whoever gives a run another length is told of them: its rounds until then went by the first one.
+
+        Args:
+            over: that share, 0 to 1.
         """
         return ()
 

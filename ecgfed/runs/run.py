@@ -32,6 +32,9 @@ from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.text import count_of
 
+#: The lengths a run had before, in its ``run.json``.
+EARLIER = "earlier_lengths"
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run:
@@ -221,14 +224,19 @@ def is_left_by_a_kill(part: Path) -> bool:
 
 
 def extend_run(run: Run, rounds: int) -> Run:
-    """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError."""
-    plan = replace(run.plan, rounds=rounds)
-    if run.store.exists():
-        done = run.store.load().round
-        if rounds < done:
-            expected = f"--rounds {done} or more"
-            raise RunError(run.path, f"has {count_of(done, 'finished round')}", expected, "train into a new folder")
-    write_json(run.path / FILE_NAME, {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}})
+    """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError.
+
+    The length that finished rounds went by stays there, under ``earlier_lengths``: rounds planned, and until which.
+    """
+    plan, done = replace(run.plan, rounds=rounds), run.store.rounds()
+    if rounds < done:
+        expected = f"--rounds {done} or more"
+        raise RunError(run.path, f"has {count_of(done, 'finished round')}", expected, "train into a new folder")
+    meta = {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}}
+    if done:
+        earlier = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
+        meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": done}]
+    write_json(run.path / FILE_NAME, meta)
     return open_run(run.path, type(run.method) if run.own_method else None)
 
 

@@ -318,9 +318,10 @@ def _resume(
     rounds = plan.rounds if rounds is None else rounds
     if rounds == run.plan.rounds:
         return run, cohort
-    other, made = extend_run(run, rounds), run.method.settings
-    planned = made.planned_by_length() if isinstance(made, Settings) else ()
-    if planned and run.store.exists():
+    made, done = run.method.settings, run.store.rounds()
+    planned = made.planned_by_length(done / run.plan.rounds) if isinstance(made, Settings) else ()
+    other = extend_run(run, rounds)
+    if planned:
         watch.warn(
             f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)}"
             f" went by {run.plan.rounds} until now, so it ends elsewhere than a run begun for {rounds}"

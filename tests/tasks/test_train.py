@@ -8,6 +8,8 @@ import pytest
 
 import ecgfed
 from ecgfed.errors import OptionError, RunError
+from ecgfed.methods.registry import method_by_name
+from ecgfed.methods.settings import Settings, make_settings
 from ecgfed.runs.run import open_run
 from ecgfed.runs.seeds import open_one_run, run_folders
 from ecgfed.tasks.train_options import RECIPES
@@ -107,6 +109,21 @@ def test_a_run_of_another_length_is_told_what_went_by_the_first(
     assert longer.store.rounds() == 3
     assert len(said) == (0 if named is None else 1)
     assert all(str(named) in text for text in said)
+    assert longer.meta["earlier_lengths"] == [{"rounds": 2, "until": 2}]
+
+
+def test_what_has_not_begun_is_no_reason_to_warn() -> None:
+    """Stopped before the local steps: a run of the new length would have done the same until then."""
+
+    def planned(method: str, over: float, **settings: float | str) -> tuple[str, ...]:
+        made: Settings = make_settings(method_by_name(method).settings_type, settings)
+        return made.planned_by_length(over)
+
+    assert planned("grp-fed", 0.0) == planned("lg-fedavg", 0.5) == ()
+    assert planned("grp-fed", 0.5) == ("server_schedule=cosine",)
+    assert planned("grp-fed", 0.9) == ("server_schedule=cosine", "personal_start=0.8")
+    assert planned("grp-fed", 0.8, server_schedule="constant") == ()
+    assert planned("lg-fedavg", 0.6) == ("warm_start=0.5",)
 
 
 def test_only_a_run_is_replaced(cohort_path: Path, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from common import OF_ITS_MODEL, interval, results_of, table
 
-TUNED, HEAD, ALONE = (OF_ITS_MODEL + name for name in ("finetune", "head", "alone"))
+TUNED, HEAD, UNCHANGED = (OF_ITS_MODEL + name for name in ("finetune", "head", "unchanged"))
 #: Of the flagship's benchmark, what is compared here.
-COMPARED = ("FedGate", "GRP-FED", "FedAvg", "Local", TUNED, HEAD, ALONE)
+COMPARED = ("FedGate", "GRP-FED", "FedAvg", "Local", TUNED, HEAD, UNCHANGED)
 #: What the newcomers' benchmark learned from, and what is compared there.
 FIVE_MINUTES, TWENTY = "five minutes", "twenty labels, spread"
 TWENTY_COUNT = "20"

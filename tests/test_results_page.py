@@ -130,7 +130,7 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         return [{"test": scores, "test_truth": {"T_p": own + 0.05}, "test_worst_tenth": own - 0.2}] * 2
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
-    methods |= {choice.TUNED: runs(0.82, 0.7), choice.HEAD: runs(0.91, 0.1), choice.ALONE: runs(0.6, 0.8)}
+    methods |= {choice.TUNED: runs(0.82, 0.7), choice.HEAD: runs(0.91, 0.1), choice.UNCHANGED: runs(0.6, 0.8)}
     means = choice.seed_means(methods)
     gate, grp, own = list(choice._who_takes_part(means))[1:]
     assert gate[2].startswith(

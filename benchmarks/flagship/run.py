@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[dict[str, Any], str]] = {
 }
 #: From the global model of FedGate's runs; the gated one is FedGate's.
 SIMPLE = ("masked", "prior", "head", "kernel", "finetune", "probe")
-METHODS |= {f"{OF_ITS_MODEL}alone": (METHODS["FedGate"][0], "method")}
+METHODS |= {f"{OF_ITS_MODEL}unchanged": (METHODS["FedGate"][0], "method")}
 METHODS |= {OF_ITS_MODEL + simple: (METHODS["FedGate"][0], simple) for simple in SIMPLE}
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")

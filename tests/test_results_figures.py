@@ -18,7 +18,7 @@ def test_the_frontier_has_every_row_once(figures: ModuleType) -> None:
     def row(name: str, own: float, everybody: float) -> dict[str, object]:
         return {"name": name, "scores": {"T_p": {"mean": own}, "T_r": {"mean": everybody}}}
 
-    found = figures.frontier_of_table({"passes": [row("FedAvg", 0.6, 0.7), row("FedAvg, head", 0.8, 0.1)]})
+    found = figures.frontier_of_table([row("FedAvg", 0.6, 0.7), row("FedAvg, head", 0.8, 0.1)])
     assert found == [("FedAvg", False, 0.6, 0.7), ("head", True, 0.8, 0.1)]
 
 
@@ -43,6 +43,10 @@ def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["windows alone, 12 passes", "with RR intervals, 20 passes"]
     assert {text.get_text() for text in figure.axes[1].texts} == {"FedGate", "FedAvg, masked", "head"}
+    sixty = [{"name": "AFL", "seeds": 1, "scores": {"T_p": {"mean": 0.5}, "T_r": {"mean": 0.4}}}]
+    middle = figures.frontier_figure({"passes": [], "sixty": sixty}, {"methods": methods}).axes[1]
+    assert middle.get_title() == "windows alone, 60 passes (1 seed)"
+    assert {text.get_text() for text in middle.texts} == {"AFL"}
 
 
 def test_the_committed_figures_are_of_the_committed_numbers(figures: ModuleType) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> str:
     there = {row["name"] for row in results["passes"]}
     shown = {
         "passes": results["passes"],
+        "sixty": results.get("sixty"),
         "beta": results.get("beta"),
         "runs": {name: known_of(results, name) for name in sorted({*CURVES, *CASES} & there)},
         "flagship": frontier_of_flagship(flagship["methods"]) if flagship else None,
@@ -129,11 +131,15 @@ def clients_figure(cohort: ecgfed.Cohort, work: Path, results: dict[str, Any]) -
 
 
 def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) -> "Figure":
-    """T_p against T_r, every method and personal answer: windows alone, and beside it with RR intervals."""
-    panels = [("windows alone, 12 passes", frontier_of_table(results))]
+    """T_p against T_r, every method and personal answer: windows alone, twice, and beside them with RR intervals."""
+    panels = [("windows alone, 12 passes", frontier_of_table(results["passes"]))]
+    if sixty := results.get("sixty"):
+        seeds = min(row["seeds"] for row in sixty)
+        title = f"windows alone, 60 passes ({seeds} {'seed' if seeds == 1 else 'seeds'})"
+        panels.append((title, frontier_of_table(sixty)))
     if flagship is not None:
         panels.append(("with RR intervals, 20 passes", frontier_of_flagship(flagship["methods"])))
-    figure, (panel,) = new(len(panels), width=6.5 * len(panels), height=5.5)
+    figure, (panel,) = new(len(panels), width=6.0 * len(panels), height=5.5)
     for axes, (title, points) in zip(panel, panels, strict=True):
         for name, simple, x, y in points:
             axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
@@ -148,8 +154,8 @@ def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) ->
     return figure
 
 
-def frontier_of_table(results: dict[str, Any]) -> list[Point]:
-    """Name, whether it is made afterwards, T_p and T_r, of every row of table 1."""
+def frontier_of_table(rows: Sequence[dict[str, Any]]) -> list[Point]:
+    """Name, whether it is made afterwards, T_p and T_r, of every row of a stage of table 1."""
     return [
         (
             row["name"].removeprefix("FedAvg, "),
@@ -157,7 +163,7 @@ def frontier_of_table(results: dict[str, Any]) -> list[Point]:
             row["scores"]["T_p"]["mean"],
             row["scores"]["T_r"]["mean"],
         )
-        for row in results["passes"]
+        for row in rows
     ]
 
 

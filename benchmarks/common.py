@@ -42,6 +42,9 @@ UNSEEN = {"local_steps": 4, "batch_size": 64, "eval_every": 0, "seed": 0, "rr": 
 BY_LOSS = {"q0": 1.0, "eta_q": 0.5}
 #: So begin the names of what the flagship's benchmark makes from FedGate's global models when training is over.
 OF_ITS_MODEL = "FedGate's global model, "
+#: FedGate trained three times as long, and what is made from those global models.
+LONGER = "FedGate, 60 passes"
+OF_LONGER = "FedGate's global model of 60 passes, "
 _DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 215 220 223 230"
 _DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 231 232 233 234"
 #: The records of MIT-BIH as de Chazal et al. 2004 divide them; 201 (DS1) and 202 (DS2) are one person.

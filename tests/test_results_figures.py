@@ -32,7 +32,7 @@ def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
         "FedGate, windows alone": runs(0.1, 0.1),
         "FedGate's global model, head": runs(0.7, 0.7),
     }
-    found = figures.frontier_of_flagship(methods)
+    found = figures.frontier_of_flagship(methods, 20)
     assert [(name, simple) for name, simple, *_ in found] == [
         ("FedGate", True),
         ("FedAvg, masked", True),
@@ -42,6 +42,12 @@ def test_the_flagships_panel_says_how_each_answers(figures: ModuleType) -> None:
     figure = figures.frontier_figure({"passes": []}, {"methods": methods})
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["windows alone, 12 passes", "with RR intervals, 20 passes"]
+    longer = methods | {"FedGate, 60 passes": runs(0.9), "FedGate's global model of 60 passes, head": runs(0.8)}
+    assert [name for name, *_ in figures.frontier_of_flagship(longer, 20)] == ["FedGate", "FedAvg, masked", "head"]
+    assert [(name, simple) for name, simple, *_ in figures.frontier_of_flagship(longer, 60)] == [
+        ("FedGate", True),
+        ("head", True),
+    ]
     assert {text.get_text() for text in figure.axes[1].texts} == {"FedGate", "FedAvg, masked", "head"}
     sixty = [{"name": "AFL", "seeds": 1, "scores": {"T_p": {"mean": 0.5}, "T_r": {"mean": 0.4}}}]
     middle = figures.frontier_figure({"passes": [], "sixty": sixty}, {"methods": methods}).axes[1]

@@ -48,7 +48,7 @@ def test_the_flagships_row_by_hand(results_flagship: ModuleType) -> None:
     assert any(line.startswith("| Local |") and line.endswith("| never |") for line in lines)
     in_truth = lines[lines.index(results_flagship.IN_TRUTH) :]
     assert "| FedGate" + " | 0.450 (0.400 to 0.500)" * 4 + " |" in in_truth
-    assert lines[-1] == "Still to be measured beside it: GRP-FED; FedAvg; FedGate, windows alone."
+    assert lines[-1] == "Still to be measured beside it: GRP-FED; FedAvg; FedGate, windows alone; FedGate, 60 passes."
     assert "2 seeds" in lines[0]
 
 
@@ -131,15 +131,21 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
     methods |= {choice.TUNED: runs(0.82, 0.7), choice.HEAD: runs(0.91, 0.1), choice.UNCHANGED: runs(0.6, 0.8)}
+    methods |= {choice.LONGER: runs(0.85, 0.9), choice.LONGER_TUNED: runs(0.8, 0.88)}
+    methods |= {choice.LONGER_UNCHANGED: runs(0.7, 0.89)}
     means = choice.seed_means(methods)
-    gate, grp, own = list(choice._who_takes_part(means))[1:]
+    longer, gate, grp, own = list(choice._who_takes_part(means))[1:]
+    assert longer[2].startswith("T_p 0.85 (in truth 0.90), T_r 0.90, worst tenth 0.65; fine-tuning")
+    assert longer[2].endswith("has T_p 0.80 (0.85), T_r 0.88, worst tenth 0.60")
+    with pytest.raises(AssertionError, match="change the sentence"):
+        list(choice._who_takes_part({**means, choice.LONGER_TUNED: means[choice.LONGER]}))
     assert gate[2].startswith(
         "T_p 0.80 and 0.82 (in truth 0.85 and 0.87), T_r 0.70 and 0.70, worst tenth 0.60 and 0.62"
     )
     assert grp[2] == "T_r 0.75, T_l 0.38; `fed-gate` 0.70 and 0.35"
     assert own[2].endswith("worst tenth 0.71 and 0.70; but T_r 0.10 and 0.10")
     simple, usual, *_ = (line for line in choice._what_does_not_hold(means) if line.startswith("- "))
-    assert "T_p 0.820\n  against 0.800, T_l 0.350 against 0.350" in simple
+    assert "T_p 0.820 against 0.800, T_l 0.350 against 0.350" in simple
     assert "has T_p 0.600 and T_r 0.800: T_l 0.400, above FedGate's" in simple
     assert "T_p 0.90 by a net of its\n  own, 0.91 by a linear head" in usual
     assert usual.endswith("it is 0.95,\n  0.96 and 0.85.")
@@ -172,9 +178,9 @@ def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     scores = dict.fromkeys(results_table1.SCORES, 0.5)
     one = [{"scores": scores, "scores_truth": {"T_l": 0.75, **scores}, "personal_f1": {"worst_decile": 0.25}}]
     assert run.spread(one)["scores"]["T_g"] == {"mean": 0.5, "sd": None}
-    lines = results_table1.five_times_the_steps([{"name": "FedGate", **run.spread(one)}])
+    lines = results_table1.five_times_the_steps([], [{"name": "FedGate", **run.spread(one)}])
     assert lines[-1] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 | 0.500 |"
-    assert results_table1.five_times_the_steps([]) == []
+    assert results_table1.five_times_the_steps([], []) == []
 
 
 def test_the_papers_figures_are_told_from_the_runs(results_table1: ModuleType) -> None:

@@ -10,6 +10,7 @@ hold it.
 import argparse
 import hashlib
 import json
+import math
 import statistics
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import OF_ITS_MODEL, ROOT, known_runs, prepared, results_of, script
+from common import LONGER, OF_ITS_MODEL, OF_LONGER, ROOT, known_runs, prepared, results_of, script
 from run import RUNS, trained_run
 
 import ecgfed
@@ -39,7 +40,7 @@ CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
 #: Of the flagship's benchmark, what has no RR intervals.
 WITHOUT_RR = "FedGate, windows alone"
 #: Their answers are made from a finished global model, too.
-AFTERWARDS = ("FedAvg", "FedGate")
+AFTERWARDS = ("FedAvg", "FedGate", LONGER)
 #: A name, whether it is made afterwards, T_p and T_r.
 Point = tuple[str, bool, float, float]
 IMAGES = ROOT / "docs" / "images"
@@ -76,7 +77,7 @@ def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> str:
         "sixty": results.get("sixty"),
         "beta": results.get("beta"),
         "runs": {name: known_of(results, name) for name in sorted({*CURVES, *CASES} & there)},
-        "flagship": frontier_of_flagship(flagship["methods"]) if flagship else None,
+        "flagship": [frontier_of_flagship(flagship["methods"], of) for of in (20, 60)] if flagship else None,
     }
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
@@ -138,8 +139,12 @@ def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) ->
         title = f"windows alone, 60 passes ({seeds} {'seed' if seeds == 1 else 'seeds'})"
         panels.append((title, frontier_of_table(sixty)))
     if flagship is not None:
-        panels.append(("with RR intervals, 20 passes", frontier_of_flagship(flagship["methods"])))
-    figure, (panel,) = new(len(panels), width=6.0 * len(panels), height=5.5)
+        ours = {passes: frontier_of_flagship(flagship["methods"], passes) for passes in (20, 60)}
+        panels += [(f"with RR intervals, {passes} passes", points) for passes, points in ours.items() if points]
+    figure, grid = new(2, rows=math.ceil(len(panels) / 2), width=13.0, height=5.5)
+    panel = grid.flatten()[: len(panels)]
+    for axes in grid.flatten()[len(panels) :]:
+        axes.set_axis_off()
     for axes, (title, points) in zip(panel, panels, strict=True):
         for name, simple, x, y in points:
             axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
@@ -167,14 +172,19 @@ def frontier_of_table(rows: Sequence[dict[str, Any]]) -> list[Point]:
     ]
 
 
-def frontier_of_flagship(methods: dict[str, Any]) -> list[Point]:
-    """The same of the flagship's benchmark; FedAvg answers there with the classes a patient has."""
-    points = []
+def frontier_of_flagship(methods: dict[str, Any], passes: int) -> list[Point]:
+    """The same of the flagship's benchmark; FedAvg answers there with the classes a patient has.
+
+    With 60 passes there are FedGate and what is made from its global models.
+    """
+    points, begin = [], OF_LONGER if passes == 60 else OF_ITS_MODEL
     for name, runs in methods.items():
         own, everybody = (statistics.fmean(run["test"][key] for run in runs) for key in ("T_p", "T_r"))
-        simple = name.startswith(OF_ITS_MODEL) or name in AFTERWARDS
-        if name != WITHOUT_RR:
-            points.append((name.removeprefix(OF_ITS_MODEL).replace("FedAvg", "FedAvg, masked"), simple, own, everybody))
+        if (name == LONGER or name.startswith(OF_LONGER)) != (passes == 60) or name == WITHOUT_RR:
+            continue
+        simple = name.startswith(begin) or name in AFTERWARDS
+        shown = name.removeprefix(begin).removesuffix(", 60 passes").replace("FedAvg", "FedAvg, masked")
+        points.append((shown, simple, own, everybody))
     return points
 
 

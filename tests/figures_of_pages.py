@@ -40,6 +40,15 @@ README = [
             "| its global model, trained on by each patient alone (`--personal finetune`) | {2} | {2} | {2} | {2} |": (
                 flagship_means("FedGate's global model, finetune")
             ),
+            "| FedGate, trained three times as long (`--passes 60`) | {2} | {2} | {2} | {2} |": flagship_means(
+                "FedGate, 60 passes"
+            ),
+            "| that global model, trained on by each patient alone | {2} | {2} | {2} | {2} |": flagship_means(
+                "FedGate's global model of 60 passes, finetune"
+            ),
+            "| the same, the head first (`--personal probe`) | {2} | {2} | {2} | {2} |": flagship_means(
+                "FedGate's global model of 60 passes, probe"
+            ),
             "| GRP-FED | {2} | {2} | {2} | {2} |": flagship_means("GRP-FED"),
             (
                 "| FedAvg with GRP-FED's server step, each patient's own classes (`--personal masked`)"

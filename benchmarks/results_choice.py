@@ -101,20 +101,22 @@ def _what_does_not_hold(means: dict[str, Means]) -> Iterator[str]:
     gate, grp, _, local, tuned, head, alone, longer, longer_tuned, probe = (means[name] for name in COMPARED)
     assert min(local["T_p"], head["T_p"]) > gate["T_p"], WRONG_NOW
     assert grp["T_l"] > gate["T_l"], WRONG_NOW
-    assert abs(probe["T_l"] - longer["T_l"]) < CLOSE, WRONG_NOW
+    assert longer["T_l"] > probe["T_l"] > longer_tuned["T_l"], WRONG_NOW
+    assert longer["in_truth"] > max(probe["in_truth"], longer_tuned["in_truth"]), WRONG_NOW
     yield "What was hoped for and does not hold:"
     yield ""
     yield (
-        "- FedGate does not clearly beat all that is simple. From the same global models of 20 passes,\n"
+        "- With 20 passes FedGate does not beat what is simple. From the same global models of 20 passes,\n"
         "  early-stopped fine-tuning by each patient alone has T_p"
         f" {tuned['T_p']:.3f} against {gate['T_p']:.3f}, T_l {tuned['T_l']:.3f} against"
         f" {gate['T_l']:.3f},\n  worst tenth {tuned['worst']:.3f} against {gate['worst']:.3f}; in truth T_p"
         f" {tuned['in_truth']:.3f} against {gate['in_truth']:.3f}.\n  And the global model as it is has T_p"
         f" {alone['T_p']:.3f} and T_r {alone['T_r']:.3f}: T_l {alone['T_l']:.3f}, {_beside(alone, gate)} FedGate's.\n"
-        f"  With 60 passes FedGate leaves fine-tuning behind (T_p {longer['T_p']:.3f} against"
-        f" {longer_tuned['T_p']:.3f}, worst tenth {longer['worst']:.3f} against {longer_tuned['worst']:.3f}), but"
-        f" not\n  its form that trains the head first: `probe` has T_p {probe['T_p']:.3f}, worst tenth"
-        f" {probe['worst']:.3f}, T_l {probe['T_l']:.3f} against {longer['T_l']:.3f}."
+        f"  With 60 passes it is ahead: T_p {longer['T_p']:.3f} against {longer_tuned['T_p']:.3f}, worst tenth"
+        f" {longer['worst']:.3f} against {longer_tuned['worst']:.3f}, T_l {longer['T_l']:.3f} against"
+        f" {longer_tuned['T_l']:.3f};\n  of `probe`, which trains the head first, by less: {probe['T_p']:.3f},"
+        f" {probe['worst']:.3f}, {probe['T_l']:.3f} ([how sure that is](#fedgate-the-flagship)). In truth T_p is"
+        f" {longer['in_truth']:.3f},\n  {longer_tuned['in_truth']:.3f} and {probe['in_truth']:.3f}."
     )
     yield (
         "- On its own usual beats a patient is served best by an answer that can name no other class: T_p"

@@ -92,8 +92,9 @@ def table1_against_paper(found: dict[str, Any]) -> list[str]:
         f"- Global models are better here: T_g of {beside('T_g', 'FedAvg', 'q-FFL', 'GRP-FED')}.",
         "  The likeliest reason is the server's Adam step and batches of 16, which these three have here.",
         f"- Personal models are worse: T_p of {beside('T_p', 'Local', 'LG-FedAvg', 'pFedMe', 'per-FedAvg')}.",
-        "  Why is open. It is not the passes: with 60 of them Local has no more ([earlier](grp-fed.md)). per-FedAvg"
-        " takes two batches\n  a step, so it has half the rounds, and of its trials T_l chose an alpha of 0.001, which"
+        "  Why is open. For Local it is not the passes: with 60 of them it had no more ([earlier](grp-fed.md));"
+        " LG-FedAvg's T_p rises with\n  them (above). per-FedAvg takes two batches"
+        "\n  a step, so it has half the rounds, and of its trials T_l chose an alpha of 0.001, which"
         " hardly changes the global model.",
         f"- A kernel machine on FedAvg's frozen features, nothing of it federated, has the best T_p of all,"
         f" {ours('FedAvg, kernel', 'T_p'):.3f}.",
@@ -192,6 +193,7 @@ def five_times_the_steps(before: Sequence[dict[str, Any]], rows: Sequence[dict[s
 def _what_more_steps_change(before: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> list[str]:
     """What 60 passes say that 12 do not, where the methods that it is said of are there."""
     few, many = ({row["name"]: row["scores"] for row in one} for one in (before, rows))
+    everyone = "of all" if few.keys() <= many.keys() else "of those that are finished"
     tuned, gated = "FedAvg, finetune", "FedAvg, gated"
     if not {"FedAvg", "GRP-FED", "FedGate", tuned, gated} <= few.keys() & many.keys():
         return []
@@ -208,8 +210,9 @@ def _what_more_steps_change(before: Sequence[dict[str, Any]], rows: Sequence[dic
     return [
         "",
         f"So 12 passes were too few. From 12 to 60 T_g goes from {score('FedAvg', 'T_g')} with FedAvg, from"
-        f" {score('GRP-FED', 'T_g')} with GRP-FED, and FedGate\nhas the best T_l of all, {own('FedGate', 'T_l'):.2f};"
-        f" GRP-FED's is {own('GRP-FED', 'T_l'):.2f}. A sure global model leaves fine-tuning little to do: T_p"
+        f" {score('GRP-FED', 'T_g')} with GRP-FED (means of\nas many seeds as each table has). FedGate, weights by"
+        f" loss, has the best T_l {everyone}, {own('FedGate', 'T_l'):.2f}; GRP-FED's is"
+        f" {own('GRP-FED', 'T_l'):.2f}. A sure global model leaves fine-tuning little to do: T_p"
         f" {own(tuned):.2f},\nwhere the gate on the same model has {own(gated):.2f}.",
     ]
 

@@ -193,13 +193,16 @@ def _follow(
 ) -> str | None:
     """Pass on what the run says until it ends; returns what went wrong, or "", None where somebody asked to stop."""
     lines, looked = _Lines(folder / TOLD), time.monotonic()
-    while not should_stop():
+    while True:
+        stop = should_stop()
         for line in lines.new():
             watch.note(line)
-        if (folder / ENDED).is_file():
+        if (folder / ENDED).is_file():  # before the stop is heeded: what has ended is not lost to it
             for line in lines.new():
                 watch.note(line)
             return str(read_json(folder / ENDED, StorageError).get("problem", ""))
+        if stop:
+            return None
         if not alive():
             return f"Flower's SuperLink ended; see {folder / LOG}"
         if time.monotonic() - looked > LAST_WORDS_S:
@@ -209,7 +212,6 @@ def _follow(
                 if not (folder / ENDED).is_file():
                     return f"Flower ended the run; see {folder / LOG}"
         time.sleep(LOOK_S)
-    return None
 
 
 class _Lines:

@@ -223,6 +223,21 @@ def is_left_by_a_kill(part: Path) -> bool:
     return is_temporary(part) or part.name in (f".{FILE_NAME}.lock", f".{FILE_NAME}.partial")
 
 
+def _earlier(run: Run) -> list[dict[str, int]]:
+    found = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
+    for one in found:
+        if not isinstance(one, dict) or not all(
+            type(one.get(key)) is int and one[key] > 0 for key in ("rounds", "until")
+        ):
+            raise RunError(run.path / FILE_NAME, f"{EARLIER} has {one!r:.100}", "rounds and until, 1 or more")
+    return list(found)
+
+
+def lengths_of(run: Run) -> tuple[int, ...]:
+    """Return the rounds a run was planned to have, the first length first; raises RunError."""
+    return (*(one["rounds"] for one in _earlier(run)), run.plan.rounds)
+
+
 def extend_run(run: Run, rounds: int) -> Run:
     """Change how many rounds a run shall have, in ``run.json`` too; raises OptionError, RunError, StorageError.
 
@@ -233,8 +248,9 @@ def extend_run(run: Run, rounds: int) -> Run:
         expected = f"--rounds {done} or more"
         raise RunError(run.path, f"has {count_of(done, 'finished round')}", expected, "train into a new folder")
     meta = {**run.meta, "plan": {**run.meta["plan"], "rounds": plan.rounds}}
-    if done:
-        earlier = typed({EARLIER: [], **run.meta}, EARLIER, list, run.path / FILE_NAME)
+    earlier = _earlier(run)
+    # a length that no round went by, as of a run that was stopped before it went on, is not kept
+    if done and not (earlier and earlier[-1]["until"] == done):
         meta[EARLIER] = [*earlier, {"rounds": run.plan.rounds, "until": done}]
     write_json(run.path / FILE_NAME, meta)
     return open_run(run.path, type(run.method) if run.own_method else None)

@@ -16,7 +16,7 @@ from ecgfed.methods.settings import Settings, make_settings
 from ecgfed.nets.build import make_net
 from ecgfed.nets.net import net_spec
 from ecgfed.privacy.noise import SITE
-from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, open_run
+from ecgfed.runs.run import FILE_NAME, Run, create_run, extend_run, lengths_of, open_run
 from ecgfed.runs.seeds import seed_folder
 from ecgfed.tasks.opening import told
 from ecgfed.tasks.run_folder import RunFolder, run_folder
@@ -319,11 +319,14 @@ def _resume(
     if rounds == run.plan.rounds:
         return run, cohort
     made, done = run.method.settings, run.store.rounds()
-    planned = made.planned_by_length(done / run.plan.rounds) if isinstance(made, Settings) else ()
+    # of a run that is made shorter, more would be over by now
+    begun_for, *_ = lengths = lengths_of(run)
+    over = min(1.0, done / min(*lengths, rounds))
+    planned = made.planned_by_length(over) if isinstance(made, Settings) else ()
     other = extend_run(run, rounds)
     if planned:
         watch.warn(
-            f"{out} was begun for {count_of(run.plan.rounds, 'round')} and goes on to {rounds}; {', '.join(planned)}"
-            f" went by {run.plan.rounds} until now, so it ends elsewhere than a run begun for {rounds}"
+            f"{out} was begun for {count_of(begun_for, 'round')} and goes on to {rounds}; {', '.join(planned)}"
+            f" went by {begun_for} until now, so it ends elsewhere than a run begun for {rounds}"
         )
     return other, cohort

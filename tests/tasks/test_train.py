@@ -10,7 +10,7 @@ import ecgfed
 from ecgfed.errors import OptionError, RunError
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import Settings, make_settings
-from ecgfed.runs.run import open_run
+from ecgfed.runs.run import extend_run, lengths_of, open_run
 from ecgfed.runs.seeds import open_one_run, run_folders
 from ecgfed.tasks.train_options import RECIPES
 
@@ -110,6 +110,33 @@ def test_a_run_of_another_length_is_told_what_went_by_the_first(
     assert len(said) == (0 if named is None else 1)
     assert all(str(named) in text for text in said)
     assert longer.meta["earlier_lengths"] == [{"rounds": 2, "until": 2}]
+
+
+def test_a_length_that_no_round_went_by_is_not_kept(cohort_path: Path, tmp_path: Path) -> None:
+    """Made longer, stopped before a round, made longer once more; and what a stranger wrote there is refused."""
+    plan = {**SHORT, "method": "lg-fedavg", "settings": {"warm_start": 0.6}, "eval_every": 0}
+    begun = ecgfed.train(cohort_path, tmp_path / "run", **plan)  # type: ignore[arg-type]
+    twice = extend_run(extend_run(begun, 8), 10)
+    assert twice.meta["earlier_lengths"] == [{"rounds": 2, "until": 2}]
+    assert lengths_of(twice) == (2, 10)
+    heard = Heard()
+    ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
+    assert any("begun for 2 rounds and goes on to 3; warm_start=0.6 went by 2" in text for text in heard.warnings)
+    meta = json.loads((tmp_path / "run" / "run.json").read_text())
+    for wrong in (["x"], [{"rounds": 0, "until": 1}], [{"rounds": 2}], "x"):
+        (tmp_path / "run" / "run.json").write_text(json.dumps({**meta, "earlier_lengths": wrong}))
+        with pytest.raises(RunError, match="earlier_lengths"):
+            ecgfed.train(cohort_path, tmp_path / "run", resume=True, **{**plan, "rounds": 9})  # type: ignore[arg-type]
+
+
+def test_a_run_that_is_made_shorter_has_more_of_it_behind(cohort_path: Path, tmp_path: Path) -> None:
+    heard, plan = Heard(), {**SHORT, "method": "lg-fedavg", "eval_every": 0}
+    ecgfed.train(cohort_path, tmp_path / "run", **plan)  # type: ignore[arg-type]
+    change_plan = json.loads((tmp_path / "run" / "run.json").read_text())
+    change_plan["plan"]["rounds"] = 10  # as if begun for 10 and stopped: 2 are all warm start; of 3 they are not
+    (tmp_path / "run" / "run.json").write_text(json.dumps(change_plan))
+    ecgfed.train(cohort_path, tmp_path / "run", resume=True, watch=heard, **{**plan, "rounds": 3})  # type: ignore[arg-type]
+    assert any("begun for 10 rounds and goes on to 3; warm_start=0.5" in text for text in heard.warnings)
 
 
 def test_what_has_not_begun_is_no_reason_to_warn() -> None:

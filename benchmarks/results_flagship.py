@@ -53,7 +53,8 @@ def flagship(found: dict[str, Any]) -> list[str]:
     last = methods["FedGate"][-1]["test_worst_tenth"]
     said = (
         f"20 passes unless it says 60, {seeds} seeds, mean and range; FedGate, GRP-FED and Local as `ecgfed train"
-        " --method` runs them with nothing\nelse said. FedAvg has GRP-FED's server step, and answers for a patient with that patient's"
+        " --method` runs them with nothing\nelse said. FedAvg has GRP-FED's server step, and answers for a patient with"
+        " that patient's"
         " classes alone. Windows alone\nmeans without RR intervals, as in the papers. The last column is on validation"
         " beats; in brackets, of how many seeds.\nThe gate and FedGate's weights were changed after test scores of"
         " seeds 0 and 1 had been read ([0042](decisions/0042-fedgate.md),\n[0054](decisions/0054-equal-weights.md)),"

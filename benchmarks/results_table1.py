@@ -222,8 +222,8 @@ def _what_more_steps_change(before: Sequence[dict[str, Any]], rows: Sequence[dic
         "",
         f"So 12 passes were too few. From 12 to 60 T_g goes from {score('FedAvg', 'T_g')} with FedAvg, from"
         f" {score('GRP-FED', 'T_g')} with GRP-FED (means of\nas many seeds as each table has). FedGate, weights by"
-        f" loss, has the best T_l {everyone}, {own('FedGate', 'T_l'):.2f}; GRP-FED's is"
-        f" {own('GRP-FED', 'T_l'):.2f}. A sure global model leaves fine-tuning little to do: T_p"
+        f" loss, has the best T_l {everyone}, {own('FedGate', 'T_l'):.2f}; GRP-FED's is\n"
+        f"{own('GRP-FED', 'T_l'):.2f}. A sure global model leaves fine-tuning little to do: T_p"
         f" {own(tuned):.2f},\nwhere the gate on the same model has {own(gated):.2f}.",
     ]
 

@@ -319,11 +319,11 @@ def _resume(
     if rounds == run.plan.rounds:
         return run, cohort
     made, done = run.method.settings, run.store.rounds()
+    other = extend_run(run, rounds)
     # of a run that is made shorter, more would be over by now
     begun_for, *_ = lengths = lengths_of(run)
     over = min(1.0, done / min(*lengths, rounds))
     planned = made.planned_by_length(over) if isinstance(made, Settings) else ()
-    other = extend_run(run, rounds)
     if planned:
         watch.warn(
             f"{out} was begun for {count_of(begun_for, 'round')} and goes on to {rounds}; {', '.join(planned)}"

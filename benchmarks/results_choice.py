@@ -9,7 +9,7 @@ from common import LONGER, OF_ITS_MODEL, OF_LONGER, interval, results_of, table
 TUNED, HEAD, UNCHANGED = (OF_ITS_MODEL + name for name in ("finetune", "head", "unchanged"))
 LONGER_TUNED, LONGER_PROBE = (OF_LONGER + name for name in ("finetune", "probe"))
 #: Of the flagship's benchmark, what is compared here.
-COMPARED = (*("FedGate", "GRP-FED", "FedAvg", "Local", TUNED, HEAD, UNCHANGED), *(LONGER, LONGER_TUNED, LONGER_PROBE))
+COMPARED = ("FedGate", "GRP-FED", "FedAvg", "Local", TUNED, HEAD, UNCHANGED, LONGER, LONGER_TUNED, LONGER_PROBE)
 #: What the newcomers' benchmark learned from, and what is compared there.
 FIVE_MINUTES, TWENTY = "five minutes", "twenty labels, spread"
 TWENTY_COUNT = "20"

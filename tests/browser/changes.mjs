@@ -3,9 +3,10 @@
 // node changes.mjs CHROMIUM GIVEN.json FOLDER for downloads
 // GIVEN.json: {page, first: [files], second: [files], bad: [files], bundle: [files], badBundle: [files],
 //     patient, lines: text of a serial port}
-import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
+import { downloaded } from "./download.mjs";
 
 const [chromium, input, folder] = process.argv.slice(2);
 const given = JSON.parse(readFileSync(input, "utf8"));
@@ -66,19 +67,7 @@ const state = (page) =>
     history: window.said.splice(0),
   }));
 
-async function downloaded(page, name) {
-  const into = `${folder}/saved`;
-  rmSync(into, { recursive: true, force: true });
-  mkdirSync(into, { recursive: true });
-  const session = await page.createCDPSession();
-  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: into });
-  await page.click("#save");
-  for (let i = 0; i < 100; i += 1) {
-    if (readdirSync(into).includes(name)) return readFileSync(`${into}/${name}`, "utf8");
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  return readdirSync(into).join();
-}
+const saved = (page) => downloaded(page, `${folder}/saved`, () => page.click("#save"));
 
 async function classified(page) {
   await page.click("#classify");
@@ -91,13 +80,13 @@ try {
   await choose(page, "recording-files", given.first);
   await until(page, "^first: ");
   told.classified = await classified(page);
-  told.saved = await downloaded(page, "first-beats.csv");
+  told.saved = await saved(page);
 
   // What is chosen anew leaves nothing of what was said before.
   await page.select("#patient", given.patient);
   told.changed.patient = await state(page);
   told.again = await classified(page);
-  told.patientSaved = await downloaded(page, "first-beats.csv");
+  told.patientSaved = await saved(page);
   await page.select("#lead", "1");
   told.changed.lead = await state(page);
   await page.select("#lead", "0");
@@ -161,7 +150,7 @@ try {
   await page.click("#serial");
   await until(page, "^Ended");
   told.device = await state(page);
-  told.deviceSaved = await downloaded(page, "stream-beats.csv");
+  told.deviceSaved = await saved(page);
 } finally {
   await browser.close();
 }

@@ -1,10 +1,11 @@
 // Labels a recording in headless Chromium as a person does, and prints what happened as JSON.
 // node label.mjs CHROMIUM GIVEN.json FOLDER for downloads and screenshots
 // GIVEN.json: {page, small, hostile: files; truth, smallTruth: {beat: label}; count; served: address or null}
-import { mkdirSync, readFileSync, readdirSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
+import { downloaded } from "./download.mjs";
 
 const require = createRequire(import.meta.url);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -41,21 +42,6 @@ const answered = (page) => page.$$eval("#answered-list li .symbol", (all) => all
 const pressed = (page) => page.$$eval("#answers [aria-pressed=true]", (all) => all.map((one) => one.dataset.label));
 const show = async (page) => ({ asked: (await asked(page)).group, answered: (await answered(page)).join("") });
 
-/** Let the page download into a folder of its own; return what came. */
-async function downloaded(page, name, how) {
-  const into = `${folder}/${name}`;
-  mkdirSync(into, { recursive: true });
-  const session = await page.createCDPSession();
-  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: into, browserContextId: page.browserContext().id });
-  await how();
-  for (let i = 0; i < 100; i += 1) {
-    const files = readdirSync(into).filter((file) => !file.endsWith(".crdownload"));
-    if (files.length) return { name: files[0], text: readFileSync(`${into}/${files[0]}`, "utf8") };
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  return null;
-}
-
 /** Answer what is asked until nothing is, or so many times; return the groups asked for. */
 async function answer(page, truth, many, by) {
   const groups = [];
@@ -85,7 +71,7 @@ const scenarios = {
     const groups = await answer(page, given.truth, given.count, (_, label) => press(KEYS[label] || label.toLowerCase()));
     const focused = await page.evaluate(() => document.activeElement.id);
     const finished = { seen: await seen(page, "finished"), said: await text(page, "finished-said"), progress: await text(page, "progress-said") };
-    const file = await downloaded(page, "keyboard", async () => {
+    const file = await downloaded(page, `${folder}/keyboard`, async () => {
       while ((await page.evaluate(() => document.activeElement.id)) !== "download") await press("Tab");
       await press("Enter");
     });
@@ -101,7 +87,7 @@ const scenarios = {
     const { page, context } = await visitor(given.page);
     let clicks = 0;
     const groups = await answer(page, given.truth, given.count, async (_, label) => ((clicks += 1), byClick(page, label)));
-    const file = await downloaded(page, "mouse", async () => ((clicks += 1), page.click("#download")));
+    const file = await downloaded(page, `${folder}/mouse`, async () => ((clicks += 1), page.click("#download")));
     await context.close();
     return { groups, file, clicks };
   },
@@ -196,7 +182,7 @@ const scenarios = {
     const chosen = await answered(page); // a choice alone does nothing
     await page.click(`[data-key="merge-now-${beats[2]}"]`);
     const merged = await answered(page);
-    const file = await downloaded(page, "merge", () => page.click("#download"));
+    const file = await downloaded(page, `${folder}/merge`, () => page.click("#download"));
     // it follows the one it was merged with; undo takes both back
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("ArrowLeft");
@@ -360,7 +346,7 @@ const scenarios = {
   async hostile() {
     const { page, context } = await visitor(given.hostile);
     await answer(page, given.smallTruth, 2, byKey);
-    const file = await downloaded(page, "hostile", () => page.click("#download"));
+    const file = await downloaded(page, `${folder}/hostile`, () => page.click("#download"));
     const found = { hacked: await page.evaluate(() => window.hacked === true), heading: await text(page, "page"), file, images: (await page.$$("img")).length };
     found.heading = await page.$eval("h1", (one) => one.textContent);
     await context.close();
@@ -397,7 +383,7 @@ const scenarios = {
     await page.evaluate(() => localStorage.clear()); // another browser: the server has them
     await page.reload();
     await page.waitForFunction(() => document.querySelectorAll("#answered-list li").length === 4);
-    const file = await downloaded(page, "served", () => page.click("#download"));
+    const file = await downloaded(page, `${folder}/served`, () => page.click("#download"));
     const other = await visitor(given.served);
     await other.page.waitForFunction(() => document.querySelectorAll("#answered-list li").length === 4);
     await byKey(other.page, "v");

@@ -1,10 +1,11 @@
 // Uses the live page in headless Chromium as a person does, and prints what happened as JSON.
 // node live.mjs CHROMIUM GIVEN.json FOLDER for downloads and screenshots
 // GIVEN.json: {page, recording: [files], bundle: [files], bad: [[files]], lines: text of a serial port}
-import { mkdirSync, readFileSync, readdirSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
+import { downloaded } from "./download.mjs";
 
 const require = createRequire(import.meta.url);
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -35,20 +36,6 @@ const strip = (page) =>
   page.$eval("#strip svg", (svg) => ({ said: svg.getAttribute("aria-label"), beats: Array.from(svg.querySelectorAll(".paper-beat"), (one) => one.textContent) }));
 const until = (page, start) => page.waitForFunction((begin) => document.querySelector("#said").textContent.startsWith(begin), WAIT, start);
 
-async function downloaded(page) {
-  const into = `${folder}/saved`;
-  mkdirSync(into, { recursive: true });
-  const session = await page.createCDPSession();
-  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: into });
-  await page.click("#save");
-  for (let i = 0; i < 100; i += 1) {
-    const files = readdirSync(into).filter((file) => !file.endsWith(".crdownload"));
-    if (files.length) return { name: files[0], text: readFileSync(`${into}/${files[0]}`, "utf8") };
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  return null;
-}
-
 try {
   const page = await opened();
   told.model = await text(page, "model-said");
@@ -71,7 +58,7 @@ try {
   await page.keyboard.press("Home");
   await page.keyboard.press("ArrowRight");
   told.moved = (await strip(page)).said;
-  told.saved = await downloaded(page);
+  told.saved = await downloaded(page, `${folder}/saved`, () => page.click("#save"));
   await page.evaluate(axe);
   told.axe = await page.evaluate(async () => (await window.axe.run()).violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target).join(" ")}`));
   for (const [name, width, height] of [["phone", 390, 844], ["small", 320, 640]]) {

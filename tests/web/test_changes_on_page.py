@@ -119,7 +119,8 @@ def rows_of(text: str) -> list[dict[str, str]]:
 def test_a_saved_table_names_model_patient_and_lead(told: dict[str, Any], personal: Path) -> None:
     path, bundle = told["paths"]["first"], ecgfed.open_bundle(personal)
     for saved, patient in (("saved", None), ("patientSaved", told["patient"])):
-        rows = rows_of(told[saved])
+        assert told[saved]["name"] == "first-beats.csv"
+        rows = rows_of(told[saved]["text"])
         python = ecgfed.predict(personal, path, patient=patient, force=True)
         assert [row["class"] for row in rows] == list(python.names)
         assert {row["model"] for row in rows} == {bundle.manifest["digest"]}
@@ -130,7 +131,8 @@ def test_a_saved_table_names_model_patient_and_lead(told: dict[str, Any], person
 def test_what_a_device_sends_is_drawn_on_its_own_strip(told: dict[str, Any]) -> None:
     """The recording that was open is closed: its strip would bear the device's beats."""
     state = told["device"]
-    rows = rows_of(told["deviceSaved"])
+    assert told["deviceSaved"]["name"] == "stream-beats.csv"
+    rows = rows_of(told["deviceSaved"]["text"])
     assert state["said"] == f"Ended: {len(rows):,} beats."
     assert len(rows) > 40
     assert state["beats"] > 5

@@ -7,13 +7,18 @@ On the 46 MIT-BIH clients by record, the recipe's local work, Adam at the server
 - ``tune``: 5 passes, seed 0, two steps of the server for each rule; the one whose worst tenth of patients is served
   best on *validation* beats is the rule's;
 - ``factorial``: 12 passes, seed 0, each rule with its step, on validation beats;
-- ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats, read once.
+- ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats, read once;
+- ``longer``: the same four with 60 passes, as many as GRP-FED's paper has: each rule's step chosen anew on *validation*
+  beats of seed 0, five seeds on test beats.
 
 The worst tenth is that of macro-F1 (classes in truth or prediction) of the global model on each patient's beats. Every
 finished run is written into ``runs.json`` beside this file at once; what is there is not run again, and a stage goes on
 where it was stopped. Uniform weights are q fixed at 0, so they are one rule here. AFL and q-FFL take
 their losses over 64 beats a round: over all of them, a round of four steps would read far more than it trains on. AFL's
 step of lambda is 0.001: with 0.01 it all but trains on one patient (T_g .425 in ``factorial``, commit 646cd0a).
+
+``--only`` trains some rules of the last stage, so that several processes share the work, ``--first`` the first seeds of
+each; neither writes results.
 """
 
 import argparse
@@ -57,16 +62,17 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "q-FFL, q = 1": ("q-ffl", {"q": 1.0, "survey_beats": 64}),
 }
 STEPS = (0.01, 0.02)
-PASSES = {"tune": 5.0, "factorial": 12.0, "final": 12.0}
+PASSES = {"tune": 5.0, "factorial": 12.0, "final": 12.0, "longer": 60.0}
 FINALISTS, SEEDS = 4, (0, 1, 2, 3, 4)
 RUNS = Path(__file__).with_name("runs.json")
 
 
 def measured(
-    cohort: Cohort, given: argparse.Namespace, stage: str, rule: str, step: float, seed: int
+    cohort: Cohort, given: argparse.Namespace, stage: str, rule: str, step: float, seed: int, split: str = "valid"
 ) -> dict[str, Any]:
-    """Train one run, or read what is known of it; test beats are scored in the last stage alone."""
+    """Train one run, or read what is known of it, and score the global model on a split's beats."""
     name = f"{stage}/{rule}/{step:g}/{seed}"
+    key = f"{name}/valid" if stage == "longer" and split == "valid" else name  # one run, scored on both splits
 
     def make() -> dict[str, Any]:
         method, own = RULES[rule]
@@ -81,7 +87,6 @@ def measured(
             engine="batched",
             slots=23,
         )
-        split = "test" if stage == "final" else "valid"
         scores, last = scored(run, split, local_models=False, workers=given.workers), run.last_record()
         return {
             "split": split,
@@ -93,7 +98,12 @@ def measured(
             "patients": {row["client"]: row["global_f1"] for row in scores["per_patient"]},
         }
 
-    return remembered(RUNS, name, make, cohort)
+    return remembered(RUNS, key, make, cohort)
+
+
+def best_step(cohort: Cohort, given: argparse.Namespace, stage: str, rule: str) -> float:
+    """The server's step with which a rule serves the worst tenth of validation beats best."""
+    return max(STEPS, key=lambda step: measured(cohort, given, stage, rule, step, 0)["worst_decile"])
 
 
 def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -133,27 +143,44 @@ def t_interval(differences: list[float]) -> dict[str, float]:
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
+def finals(
+    cohort: Cohort, given: argparse.Namespace, stage: str, best: list[str], tuned: dict[str, float]
+) -> dict[str, Any]:
+    """Five seeds of the best rules on test beats, and their differences to uniform weights."""
+    if stage == "final":
+        found = {
+            rule: [measured(cohort, given, stage, rule, tuned[rule], seed, "test") for seed in SEEDS] for rule in best
+        }
+        return {"final": found, "against_uniform": less_uniform(found)}
+    rules = [rule for rule in best if not given.only or rule in given.only]
+    steps = {rule: best_step(cohort, given, stage, rule) for rule in rules}
+    found = {
+        rule: [measured(cohort, given, stage, rule, steps[rule], seed, "test") for seed in SEEDS[: given.first]]
+        for rule in rules
+    }
+    if given.only or given.first:
+        return {}
+    return {"longer_server_lr": steps, "longer": found, "longer_against_uniform": less_uniform(found)}
+
+
 def main() -> None:
     arguments = parser(__doc__, __file__)
-    arguments.add_argument("--stage", choices=tuple(PASSES), default="final", help="the last stage to run")
+    arguments.add_argument("--stage", choices=tuple(PASSES), default="longer", help="the last stage to run")
+    arguments.add_argument("--only", nargs="+", choices=list(RULES), metavar="RULE")
+    arguments.add_argument("--first", type=int, metavar="N", help="of each rule no more than N seeds")
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
+    stages = tuple(PASSES)[: list(PASSES).index(given.stage) + 1]
     cohort = prepared(given.source, given.work, by="record")
-    tuned = {
-        rule: max(STEPS, key=lambda step: measured(cohort, given, "tune", rule, step, 0)["worst_decile"])
-        for rule in RULES
-    }
+    tuned = {rule: best_step(cohort, given, "tune", rule) for rule in RULES}
     results: dict[str, Any] = {"server_lr": tuned}
-    if given.stage != "tune":
+    if "factorial" in stages:
         factorial = {rule: measured(cohort, given, "factorial", rule, tuned[rule], 0) for rule in RULES}
         results["factorial"] = factorial
         order = sorted(RULES, key=lambda rule: (rule != UNIFORM, -factorial[rule]["worst_decile"]))
         best = order[:FINALISTS]  # uniform weights among them: what the others are compared with
-        if given.stage == "final":
-            results["final"] = {
-                rule: [measured(cohort, given, "final", rule, tuned[rule], seed) for seed in SEEDS] for rule in best
-            }
-            results["against_uniform"] = less_uniform(results["final"])
+        for stage in stages[2:]:
+            results |= finals(cohort, given, stage, best, tuned)
         print_table(
             ("rule", "server step", "T_g", "worst tenth", "sd over patients", "largest loss"),
             [
@@ -161,7 +188,8 @@ def main() -> None:
                 for rule, row in factorial.items()
             ],
         )
-    save(given, results)
+    if not given.only and not given.first:
+        save(given, results)
 
 
 if __name__ == "__main__":

@@ -61,3 +61,17 @@ def test_the_committed_figures_are_of_the_committed_numbers(figures: ModuleType)
     assert (
         figures.drawn_from({**results, "passes": results["passes"][1:]}, flagship) != figures.DRAWN.read_text().strip()
     )
+
+
+def test_no_name_of_the_frontier_lies_on_another_or_on_a_point(figures: ModuleType) -> None:
+    from matplotlib.text import Text
+
+    figure = figures.frontier_figure(figures.results_of("table1"), figures.results_of("flagship"))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        points = axes.transData.transform([line.get_xydata()[0] for line in axes.lines if len(line.get_xydata())])
+        boxes = [Text.get_window_extent(text) for text in axes.texts]
+        assert len(boxes) == len(points)
+        for number, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:number]), axes.texts[number].get_text()
+            assert not any(box.contains(x, y) for x, y in points), axes.texts[number].get_text()

@@ -22,6 +22,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import LONGER, OF_ITS_MODEL, OF_LONGER, ROOT, known_runs, prepared, results_of, script
+from names import name_points
 from run import RUNS, trained_run
 
 import ecgfed
@@ -146,16 +147,16 @@ def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) ->
     for axes in grid.flatten()[len(panels) :]:
         axes.set_axis_off()
     for axes, (title, points) in zip(panel, panels, strict=True):
-        for name, simple, x, y in points:
+        for _, simple, x, y in points:
             axes.plot(x, y, "s" if simple else "o", color=COLOURS[1] if simple else COLOURS[0], markersize=5)
-            # the name of a simple answer stands right of its point, a method's left and above: some lie close together
-            place, side = ((6, -4), "left") if simple else ((-3, 5), "right")
-            axes.annotate(name, (x, y), xytext=place, textcoords="offset points", ha=side, fontsize=8)
         axes.margins(x=0.15)  # room for the names
         axes.set(xlabel="T_p: on the patient's own beats", ylabel="T_r: on everybody's beats", title=title)
     panel[0].plot([], [], "o", color=COLOURS[0], label="what a method answers a patient with")
     panel[0].plot([], [], "s", color=COLOURS[1], label="made from a global model when training is over")
     figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
+    figure.canvas.draw()  # lays the panels out, so that it is known where points and names lie
+    for axes, (_, points) in zip(panel, panels, strict=True):
+        name_points(axes, [(name, x, y) for name, _, x, y in points])
     return figure
 
 

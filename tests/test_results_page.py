@@ -180,7 +180,7 @@ def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     scores = dict.fromkeys(results_table1.SCORES, 0.5)
     one = [{"scores": scores, "scores_truth": {"T_l": 0.75, **scores}, "personal_f1": {"worst_decile": 0.25}}]
     assert run.spread(one)["scores"]["T_g"] == {"mean": 0.5, "sd": None}
-    lines = results_table1.five_times_the_steps([], [{"name": "FedGate", **run.spread(one)}])
+    lines = results_table1.five_times_the_steps([], [{"name": "FedGate", "paper": None, **run.spread(one)}])
     assert lines[-1] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 | 0.500 |"
     assert results_table1.five_times_the_steps([], []) == []
 
@@ -199,8 +199,47 @@ def test_the_papers_figures_are_told_from_the_runs(results_table1: ModuleType) -
         results_table1._by_beta(rows[::-1])
     losses = {"FedAvg": 0.5, "AFL": 0.6, "q-FFL": 0.55, "GRP-FED": 0.4}
     ends = {name: {"last_losses": {"mean": 0.1, "largest": loss}} for name, loss in losses.items()}
-    assert "FedAvg 0.50 (0.10), AFL 0.60 (0.10)" in "\n".join(results_table1._by_loss(ends))
-    assert results_table1._by_loss({**ends, "AFL": {}}) == []
+    few = [{"name": name, **end} for name, end in ends.items()]
+    said = "\n".join(results_table1._by_loss({"passes": few}))
+    assert "seed of 12 passes" in said
+    assert "FedAvg 0.5 (0.1), AFL 0.6 (0.1)" in said
+    assert results_table1._by_loss({"passes": [*few[:1], {"name": "AFL"}, *few[2:]]}) == []
+    assert results_table1._two_patients({"passes": few}, {}) == []
+
+
+def test_two_patients_are_told_from_the_first_runs(results_table1: ModuleType) -> None:
+    rows = [{"name": name, "trial": 1} for name in {*results_table1.CURVES, *results_table1.CASES}]
+
+    def run(own: float, everybody: float) -> dict[str, object]:
+        patients = {results_table1.NEAR: own, results_table1.FAR: 1.0}
+        return {"patients": patients, "drawn": {"by_patient": {"T_r": dict.fromkeys(patients, everybody)}}}
+
+    kept = {"FedAvg": run(0.7, 0.96), "q-FFL": run(0.7, 0.96), "LG-FedAvg": run(0.6, 0.25), "pFedMe": run(0.5, 0.4)}
+    runs = {f"sixty/{name}/1/0": one for name, one in {**kept, "GRP-FED": run(0.8, 0.95)}.items()}
+    (said,) = results_table1._two_patients({"sixty": rows}, runs)
+    assert "best T_p (0.80) and T_l\n  (0.87)" in said, "2 x .8 x .95 / 1.75"
+    assert "T_l is poor, 0.40," in said, "2 x .25 / 1.25"
+    assert "not ahead: 0.974,\n  FedAvg's 0.980" in said
+    with pytest.raises(AssertionError, match="change the sentence"):
+        results_table1._two_patients({"sixty": rows}, {**runs, "sixty/FedAvg/1/0": run(0.9, 0.96)})
+
+
+def test_the_papers_order_at_60_passes(results_table1: ModuleType) -> None:
+    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
+    eight = {name: row.paper for name, row in run.ROWS.items() if row.paper}
+
+    def rows(**other: float) -> list[dict[str, object]]:
+        scores = {name: {"T_l": {"mean": other.get(name, paper[3])}} for name, paper in eight.items()}
+        return [
+            {"name": name, "paper": eight[name], "scores": one, "scores_truth": one} for name, one in scores.items()
+        ]
+
+    (said,) = results_table1._papers_order(rows())
+    assert "GRP-FED 0.553, q-FFL 0.534, AFL 0.503; over" in said
+    assert "is 1.00, and 1.00 in truth" in said
+    assert results_table1._papers_order(rows()[1:]) == []
+    with pytest.raises(AssertionError, match="change the sentence"):
+        results_table1._papers_order(rows(AFL=0.9))
 
 
 def test_which_of_fed_rods_findings_hold_is_said_by_the_runs() -> None:

@@ -51,9 +51,15 @@ DRAWN = Path(__file__).with_name("drawn.sha256")
 SHOWN = 60
 
 
+def drawn_stage(results: dict[str, Any]) -> str:
+    """The stage whose runs figures 1, 3 and 5 show: that of 60 passes, where it has them all."""
+    there = {row["name"] for row in results.get("sixty", ())}
+    return "sixty" if there.issuperset((*CURVES, *CASES)) else "passes"
+
+
 def row_of(results: dict[str, Any], name: str) -> dict[str, Any]:
     """A method's row of the table."""
-    (row,) = [row for row in results["passes"] if row["name"] == name]
+    (row,) = [row for row in results[drawn_stage(results)] if row["name"] == name]
     return dict(row)
 
 
@@ -63,7 +69,7 @@ def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
     Raises:
         RunError: it is not there.
     """
-    key = f"passes/{name}/{row_of(results, name)['trial']}/0"
+    key = f"{drawn_stage(results)}/{name}/{row_of(results, name)['trial']}/0"
     known = known_runs(RUNS).get(key)
     if known is None:
         raise RunError(RUNS, f"lacks {key}", "the first seed of what is drawn", "run benchmarks/table1/run.py")
@@ -72,7 +78,7 @@ def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
 
 def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> str:
     """Return the SHA-256 of all figures that are drawn, so that a test finds pictures older than their numbers."""
-    there = {row["name"] for row in results["passes"]}
+    there = {row["name"] for row in results[drawn_stage(results)]}
     shown = {
         "passes": results["passes"],
         "sixty": results.get("sixty"),
@@ -100,9 +106,9 @@ def clients_figure(cohort: ecgfed.Cohort, work: Path, results: dict[str, Any]) -
     """Figure 1: features of some beats of each client, the clients' classes, and FedAvg's macro-F1 on each."""
     from sklearn.manifold import TSNE
 
-    row = row_of(results, "FedAvg")
-    folder = work / f"passes_FedAvg_{row['trial']}_0"
-    run = trained_run(cohort, folder, "passes", "FedAvg", row["settings"], 0)
+    row, stage = row_of(results, "FedAvg"), drawn_stage(results)
+    folder = work / f"{stage}_FedAvg_{row['trial']}_0"
+    run = trained_run(cohort, folder, stage, "FedAvg", row["settings"], 0)
     data = training_data(cohort, rr=run.net.spec.rr)
     order = sorted(data.rows, key=lambda i: -len(data.rows[i]))
     rng = np.random.default_rng(0)
@@ -191,6 +197,8 @@ def frontier_of_flagship(methods: dict[str, Any], passes: int) -> list[Point]:
 
 def losses_figure(results: dict[str, Any]) -> "Figure":
     """Figure 3: mean and largest training loss over the rounds, four methods."""
+    from matplotlib.ticker import LogLocator
+
     figure, ((mean, worst),) = new(2)
     for name, colour, style in zip(CURVES, COLOURS, STYLES, strict=False):
         passes, *curves = zip(*known_of(results, name)["drawn"]["losses"], strict=True)
@@ -202,8 +210,9 @@ def losses_figure(results: dict[str, Any]) -> "Figure":
             )
     for axes, title in ((mean, "mean over clients"), (worst, "client with the largest")):
         axes.set(xlabel="passes of the training beats", ylabel="training loss", yscale="log", title=title)
-        for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            axis(lambda value, _: f"{value:g}")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(lambda _value, _: "")
         axes.legend(frameon=False)
     return figure
 
@@ -268,7 +277,7 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     cohort = prepared(given.source, given.work, by="record")
-    there = {row["name"] for row in results["passes"]}
+    there = {row["name"] for row in results[drawn_stage(results)]}
     flagship = results_of("flagship")
     figures = {"frontier": frontier_figure(results, flagship)}
     if "FedAvg" in there:

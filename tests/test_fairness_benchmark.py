@@ -1,7 +1,8 @@
 """The intervals of benchmarks/fairness, on scores whose differences are known."""
 
+import json
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,3 +67,11 @@ def test_the_worst_tenth_is_one_patient_at_least(fairness: ModuleType) -> None:
 
 def test_without_uniform_weights_nothing_is_compared(fairness: ModuleType) -> None:
     assert fairness.less_uniform({"rule": runs([[0.5]], [0.5])}) == {}
+
+
+def test_the_last_losses_are_of_the_last_passes(fairness: ModuleType, tmp_path: Path) -> None:
+    lines = [{"round": n, "passes": n / 2, "loss_max": 10.0 - n, "loss_mean": 5.0 - n} for n in range(1, 6)]
+    (tmp_path / fairness.HISTORY).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = SimpleNamespace(path=tmp_path)
+    assert fairness.last_losses(run, over=1.0) == {"loss_max": 5.5, "loss_mean": 0.5}, "rounds 4 and 5"
+    assert fairness.last_losses(run, over=0.0) == {"loss_max": 5.0, "loss_mean": 0.0}

@@ -8,8 +8,8 @@ On the 46 MIT-BIH clients by record, the recipe's local work, Adam at the server
   best on *validation* beats is the rule's;
 - ``factorial``: 12 passes, seed 0, each rule with its step, on validation beats;
 - ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats, read once;
-- ``longer``: the same four with 60 passes, as many as GRP-FED's paper has: each rule's step chosen anew on *validation*
-  beats of seed 0, five seeds on test beats.
+- ``longer``: the same four with 60 passes, as many as GRP-FED's paper has, all with the server's step that FedGate has,
+  five seeds, on test beats.
 
 The worst tenth is that of macro-F1 (classes in truth or prediction) of the global model on each patient's beats. Every
 finished run is written into ``runs.json`` beside this file at once; what is there is not run again, and a stage goes on
@@ -18,12 +18,12 @@ their losses over 64 beats a round: over all of them, a round of four steps woul
 step of lambda is 0.001: with 0.01 it all but trains on one patient (T_g .425 in ``factorial``, commit 646cd0a).
 
 ``--only`` trains some rules of the last stage, so that several processes share the work, ``--first`` the first seeds of
-each; neither writes results.
+each; neither writes results. ``--known`` trains nothing: it writes the results of the rules that are finished.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
     SAME_SERVER,
     bootstrap,
+    known_runs,
     parser,
     prepared,
     print_table,
@@ -46,7 +47,9 @@ from common import (
     worst_tenth,
 )
 
+import ecgfed
 from ecgfed.cohort.cohort import Cohort
+from ecgfed.runs.history import HISTORY, read_lines
 
 GLOBAL = {"personalise": False}
 UNIFORM = "uniform (q = 0)"
@@ -62,17 +65,22 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "q-FFL, q = 1": ("q-ffl", {"q": 1.0, "survey_beats": 64}),
 }
 STEPS = (0.01, 0.02)
+LONGER_STEP = 0.01
 PASSES = {"tune": 5.0, "factorial": 12.0, "final": 12.0, "longer": 60.0}
 FINALISTS, SEEDS = 4, (0, 1, 2, 3, 4)
 RUNS = Path(__file__).with_name("runs.json")
 
 
+def key_of(stage: str, rule: str, step: float, seed: int) -> str:
+    """The name of a run in ``runs.json``."""
+    return f"{stage}/{rule}/{step:g}/{seed}"
+
+
 def measured(
-    cohort: Cohort, given: argparse.Namespace, stage: str, rule: str, step: float, seed: int, split: str = "valid"
+    cohort: Cohort, given: argparse.Namespace, stage: str, rule: str, step: float, seed: int
 ) -> dict[str, Any]:
-    """Train one run, or read what is known of it, and score the global model on a split's beats."""
-    name = f"{stage}/{rule}/{step:g}/{seed}"
-    key = f"{name}/valid" if stage == "longer" and split == "valid" else name  # one run, scored on both splits
+    """Train one run, or read what is known of it; test beats are scored in the last two stages alone."""
+    name = key_of(stage, rule, step, seed)
 
     def make() -> dict[str, Any]:
         method, own = RULES[rule]
@@ -87,23 +95,25 @@ def measured(
             engine="batched",
             slots=23,
         )
-        scores, last = scored(run, split, local_models=False, workers=given.workers), run.last_record()
+        split = "test" if stage in ("final", "longer") else "valid"
+        scores = scored(run, split, local_models=False, workers=given.workers)
         return {
             "split": split,
             "rounds": run.plan.rounds,
             "T_g": scores["scores"]["T_g"],
-            "loss_max": last["loss_max"],
-            "loss_mean": last["loss_mean"],
+            **last_losses(run, over=1.0 if stage == "longer" else 0.0),
             **{key: scores["fairness"]["global_f1"][key] for key in ("mean", "std", "worst_decile", "worst")},
             "patients": {row["client"]: row["global_f1"] for row in scores["per_patient"]},
         }
 
-    return remembered(RUNS, key, make, cohort)
+    return remembered(RUNS, name, make, cohort)
 
 
-def best_step(cohort: Cohort, given: argparse.Namespace, stage: str, rule: str) -> float:
-    """The server's step with which a rule serves the worst tenth of validation beats best."""
-    return max(STEPS, key=lambda step: measured(cohort, given, stage, rule, step, 0)["worst_decile"])
+def last_losses(run: ecgfed.Run, over: float) -> dict[str, float]:
+    """Largest and mean loss of the clients' training batches: over the last passes, or of the last round where 0."""
+    lines = read_lines(run.path / HISTORY)
+    last = [line for line in lines if line["passes"] > lines[-1]["passes"] - over] or lines[-1:]
+    return {key: float(np.mean([line[key] for line in last])) for key in ("loss_max", "loss_mean")}
 
 
 def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -143,24 +153,24 @@ def t_interval(differences: list[float]) -> dict[str, float]:
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
-def finals(
-    cohort: Cohort, given: argparse.Namespace, stage: str, best: list[str], tuned: dict[str, float]
-) -> dict[str, Any]:
+def finals(cohort: Cohort, given: argparse.Namespace, rules: Sequence[str], tuned: dict[str, float]) -> dict[str, Any]:
     """Five seeds of the best rules on test beats, and their differences to uniform weights."""
-    if stage == "final":
-        found = {
-            rule: [measured(cohort, given, stage, rule, tuned[rule], seed, "test") for seed in SEEDS] for rule in best
-        }
-        return {"final": found, "against_uniform": less_uniform(found)}
-    rules = [rule for rule in best if not given.only or rule in given.only]
-    steps = {rule: best_step(cohort, given, stage, rule) for rule in rules}
-    found = {
-        rule: [measured(cohort, given, stage, rule, steps[rule], seed, "test") for seed in SEEDS[: given.first]]
-        for rule in rules
-    }
+    found = {rule: [measured(cohort, given, "final", rule, tuned[rule], seed) for seed in SEEDS] for rule in rules}
+    return {"final": found, "against_uniform": less_uniform(found)}
+
+
+def longer(cohort: Cohort, given: argparse.Namespace, rules: Sequence[str]) -> dict[str, Any]:
+    """The same with 60 passes and one step; nothing where not all of it was asked for."""
+    kept, seeds = known_runs(RUNS), SEEDS[: given.first]
+    asked = [
+        rule
+        for rule in given.only or rules
+        if not given.known or all(key_of("longer", rule, LONGER_STEP, seed) in kept for seed in seeds)
+    ]
+    found = {rule: [measured(cohort, given, "longer", rule, LONGER_STEP, seed) for seed in seeds] for rule in asked}
     if given.only or given.first:
         return {}
-    return {"longer_server_lr": steps, "longer": found, "longer_against_uniform": less_uniform(found)}
+    return {"longer": found, "longer_against_uniform": less_uniform(found)}
 
 
 def main() -> None:
@@ -168,19 +178,25 @@ def main() -> None:
     arguments.add_argument("--stage", choices=tuple(PASSES), default="longer", help="the last stage to run")
     arguments.add_argument("--only", nargs="+", choices=list(RULES), metavar="RULE")
     arguments.add_argument("--first", type=int, metavar="N", help="of each rule no more than N seeds")
+    arguments.add_argument("--known", action="store_true", help="train nothing, write the results of finished runs")
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
     stages = tuple(PASSES)[: list(PASSES).index(given.stage) + 1]
     cohort = prepared(given.source, given.work, by="record")
-    tuned = {rule: best_step(cohort, given, "tune", rule) for rule in RULES}
+    tuned = {
+        rule: max(STEPS, key=lambda step: measured(cohort, given, "tune", rule, step, 0)["worst_decile"])
+        for rule in RULES
+    }
     results: dict[str, Any] = {"server_lr": tuned}
     if "factorial" in stages:
         factorial = {rule: measured(cohort, given, "factorial", rule, tuned[rule], 0) for rule in RULES}
         results["factorial"] = factorial
         order = sorted(RULES, key=lambda rule: (rule != UNIFORM, -factorial[rule]["worst_decile"]))
         best = order[:FINALISTS]  # uniform weights among them: what the others are compared with
-        for stage in stages[2:]:
-            results |= finals(cohort, given, stage, best, tuned)
+        if "final" in stages:
+            results |= finals(cohort, given, best, tuned)
+        if "longer" in stages:
+            results |= longer(cohort, given, best)
         print_table(
             ("rule", "server step", "T_g", "worst tenth", "sd over patients", "largest loss"),
             [

@@ -1,6 +1,6 @@
 """The flagship beside GRP-FED, FedAvg and each patient alone, with nothing else said: 46 MIT-BIH clients, 20 passes.
 
-FedGate stands there once more with 60 passes.
+FedGate and GRP-FED stand there once more with 60 passes.
 
     python benchmarks/flagship/run.py --source MITDB --work DIR [--seeds 0 1 2] [--only FedGate]
 
@@ -22,6 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
     LONGER,
+    LONGER_GRP,
     OF_ITS_MODEL,
     OF_LONGER,
     SAME_SERVER,
@@ -46,6 +47,7 @@ METHODS: dict[str, tuple[dict[str, Any], str]] = {
     "Local": ({"method": "local"}, "method"),
     "FedGate, windows alone": ({"method": "fed-gate", "rr": False}, "gated"),
     LONGER: ({"method": "fed-gate", "passes": 60.0}, "gated"),
+    LONGER_GRP: ({"method": "grp-fed", "passes": 60.0}, "method"),
 }
 #: From the global model of FedGate's runs; the gated one is FedGate's.
 SIMPLE = {"unchanged": "method"} | {name: name for name in ("masked", "prior", "head", "kernel", "finetune", "probe")}

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from common import LONGER, OF_ITS_MODEL, OF_LONGER, bootstrap, interval, mean_of, results_of, table, worst_tenth
+from common import (
+    LONGER,
+    LONGER_GRP,
+    OF_ITS_MODEL,
+    OF_LONGER,
+    bootstrap,
+    interval,
+    mean_of,
+    results_of,
+    table,
+    worst_tenth,
+)
 from numpy.typing import NDArray
 from results_table1 import IN_TRUTH, SCORES
 
 #: Who is measured in the flagship's benchmark.
-FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone", LONGER)
+FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone", LONGER, LONGER_GRP)
 #: Trainings whose global models other personal answers are made from, and how the names of those begin.
 GATES = {"FedGate": OF_ITS_MODEL, LONGER: OF_LONGER}
 Chosen = NDArray[np.int64]
@@ -46,7 +57,7 @@ def flagship(found: dict[str, Any]) -> list[str]:
         cells = [of_seeds([run["test"][key] for run in runs]) for key in SCORES]
         worst = of_seeds([run["test_worst_tenth"] for run in runs])
         # asked every third pass of 60, and the server's step falls more slowly: no number to stand beside the others
-        until = "" if name == LONGER else passes_until([passes_to(run, ENOUGH) for run in runs])
+        until = "" if name in (LONGER, LONGER_GRP) else passes_until([passes_to(run, ENOUGH) for run in runs])
         rows.append((name, *cells, worst, until))
     columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
     seeds = len(next(iter(found["methods"].values())))
@@ -105,7 +116,7 @@ def leads(methods: dict[str, Any], gate: str = "FedGate") -> list[str]:
     """By how much FedGate is ahead of every other answer with the same beats, with intervals."""
     mine, begin = methods.get(gate), GATES[gate]
     # what had 20 passes, apart from FedGate itself, is no peer of the 60
-    peers = ("FedGate",) if gate == LONGER else FLAGSHIPS[:-1]
+    peers = ("FedGate", LONGER_GRP) if gate == LONGER else [one for one in FLAGSHIPS if "60" not in one]
     others = {
         name: runs for name, runs in methods.items() if name != gate and (name in peers or name.startswith(begin))
     }

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import LONGER, OF_ITS_MODEL, OF_LONGER, ROOT, known_runs, prepared, results_of, script
+from common import LONGER, LONGER_GRP, OF_ITS_MODEL, OF_LONGER, ROOT, known_runs, prepared, results_of, script
 from names import name_points
 from run import RUNS, trained_run
 
@@ -182,12 +182,13 @@ def frontier_of_table(rows: Sequence[dict[str, Any]]) -> list[Point]:
 def frontier_of_flagship(methods: dict[str, Any], passes: int) -> list[Point]:
     """The same of the flagship's benchmark; FedAvg answers there with the classes a patient has.
 
-    With 60 passes there are FedGate and what is made from its global models.
+    With 60 passes there are FedGate, what is made from its global models, and GRP-FED.
     """
     points, begin = [], OF_LONGER if passes == 60 else OF_ITS_MODEL
     for name, runs in methods.items():
         own, everybody = (statistics.fmean(run["test"][key] for run in runs) for key in ("T_p", "T_r"))
-        if (name == LONGER or name.startswith(OF_LONGER)) != (passes == 60) or name == WITHOUT_RR:
+        longer = name in (LONGER, LONGER_GRP) or name.startswith(OF_LONGER)
+        if longer != (passes == 60) or name == WITHOUT_RR:
             continue
         simple = name.startswith(begin) or name in AFTERWARDS
         shown = name.removeprefix(begin).removesuffix(", 60 passes").replace("FedAvg", "FedAvg, masked")

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import numpy as np
 from cifar.protocols import PROTOCOLS
-from common import interval, mean_of, results_of, short, table
+from common import interval, mean_of, results_of, short, table, worst_tenth
 from results_choice import choices
 from results_fed_rod import fed_rod
 from results_flagship import flagship
@@ -71,16 +72,23 @@ def fairness(found: dict[str, Any]) -> list[str]:
 
 def _finals(found: dict[str, list[dict[str, Any]]], less: dict[str, Any]) -> list[str]:
     """Scores of some rules, and their differences to uniform weights."""
-    rows = [(name, *(mean_of(run[key] for run in runs) for key in FAIR)) for name, runs in found.items()]
+    columns, in_truth = ["rule", *FAIR.values()], all("worst_decile_truth" in row for row in less.values())
+    keys = [*FAIR, "worst_decile_truth"] if in_truth else list(FAIR)
+    columns += ["worst tenth over the classes in truth"] if in_truth else []
+    rows = []
+    for name, runs in found.items():
+        cells = [mean_of(run[key] for run in runs) for key in FAIR]
+        if in_truth:
+            worst = [worst_tenth(np.array([list(run["patients_truth"].values())])).item() for run in runs]
+            cells.append(mean_of(worst))
+        rows.append((name, *cells))
     return [
-        *table(("rule", *FAIR.values()), rows),
+        *table(columns, rows),
         "",
         "Less those of uniform weights, with 95% intervals: of the worst tenth and the standard deviation over"
         " patients and\nseeds, of T_g and the largest loss over the five seeds (Student's t):",
         "",
-        *table(
-            ("rule", *FAIR.values()), [(name, *(_interval(row[key]) for key in FAIR)) for name, row in less.items()]
-        ),
+        *table(columns, [(name, *(_interval(row[key]) for key in keys)) for name, row in less.items()]),
     ]
 
 

@@ -104,6 +104,7 @@ def measured(
             **last_losses(run, over=1.0 if stage == "longer" else 0.0),
             **{key: scores["fairness"]["global_f1"][key] for key in ("mean", "std", "worst_decile", "worst")},
             "patients": {row["client"]: row["global_f1"] for row in scores["per_patient"]},
+            "patients_truth": {row["client"]: row["global_f1_truth"] for row in scores["per_patient"]},
         }
 
     return remembered(RUNS, name, make, cohort)
@@ -130,17 +131,19 @@ def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _differences(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> dict[str, Any]:
-    ours, theirs = (np.array([list(run["patients"].values()) for run in one]) for one in (runs, base))
+    def of(statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]], key: str = "patients") -> dict[str, float]:
+        ours, theirs = (np.array([list(run[key].values()) for run in one]) for one in (runs, base))
 
-    def of(statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> dict[str, float]:
         def less(seeds: NDArray[np.int64], patients: NDArray[np.int64]) -> float:
             drawn = np.ix_(seeds, patients)
             return float(np.mean(statistic(ours[drawn]) - statistic(theirs[drawn])))
 
         return bootstrap(less, *ours.shape)
 
+    in_truth = all("patients_truth" in run for run in (*runs, *base))  # runs of before 25 November 2026 lack it
     return {
         "worst_decile": of(worst_tenth),
+        **({"worst_decile_truth": of(worst_tenth, "patients_truth")} if in_truth else {}),
         "std": of(lambda scores: scores.std(axis=1)),
         **{key: t_interval([a[key] - b[key] for a, b in zip(runs, base, strict=True)]) for key in ("T_g", "loss_max")},
     }

@@ -94,11 +94,16 @@ def results_table1() -> ModuleType:
     return load_script(ROOT / "benchmarks" / "results_table1.py")
 
 
-def test_table_1_says_what_of_the_papers_order_came_out(results_table1: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def beside_paper() -> ModuleType:
+    return load_script(ROOT / "benchmarks" / "results_table1_paper.py")
+
+
+def test_table_1_says_what_of_the_papers_order_came_out(beside_paper: ModuleType) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
 
-    def row(name: str, t_l: float, in_truth: float) -> dict[str, object]:
-        scores = {key: {"mean": 0.4, "sd": 0.0} for key in results_table1.SCORES}
+    def row(name: str, t_l: float, in_truth: float, t_p: float = 0.4) -> dict[str, object]:
+        scores = {key: {"mean": 0.4, "sd": 0.0} for key in beside_paper.SCORES} | {"T_p": {"mean": t_p, "sd": 0.0}}
         paper = run.ROWS[name].paper if name in run.ROWS else None
         return {
             "name": name,
@@ -109,18 +114,26 @@ def test_table_1_says_what_of_the_papers_order_came_out(results_table1: ModuleTy
 
     names = [*run.ROWS, "FedAvg, kernel", "FedAvg, gated"]
     rows = {name: row(name, 0.3, 0.3) for name in names}
-    slow = {"name": "GRP-FED", "work": 1.28, "scores": {key: {"mean": 0.2, "sd": 0.0} for key in results_table1.SCORES}}
+    slow = {"name": "GRP-FED", "work": 1.28, "scores": {key: {"mean": 0.2, "sd": 0.0} for key in beside_paper.SCORES}}
     rows |= {"GRP-FED": row("GRP-FED", 0.7, 0.5), "AFL": row("AFL", 0.6, 0.8), "FedGate": row("FedGate", 0.9, 0.9)}
-    said = "\n".join(results_table1.table1_against_paper({"passes": list(rows.values()), "work": [slow]}))
-    assert "GRP-FED\n  has the best T_l, 0.700 ± 0.000, then AFL, 0.600 ± 0.000." in said, (
-        "FedGate is none of the paper's"
-    )
+    few = list(rows.values())
+    said = "\n".join(beside_paper.against_paper({"passes": few, "work": [slow]}))
+    assert said.startswith("The paper's values are in brackets, ours of 12 passes")
+    assert "the best are GRP-FED 0.700, AFL 0.600, Local 0.300" in said, "FedGate is none of the paper's"
     assert "there AFL is best, 0.600;\n  GRP-FED, with 9.4 passes, has 0.200 ± 0.000" in said
-    assert "the best are AFL 0.800, GRP-FED 0.500, Local 0.300" in said
+    assert "in truth the best are\n  AFL 0.800, GRP-FED 0.500, Local 0.300" in said
     assert "T_p of Local 0.40 (0.93), LG-FedAvg 0.40 (0.96)" in said
-    with pytest.raises(AssertionError, match="change the sentences"):
-        results_table1.table1_against_paper({"passes": list({**rows, "AFL": row("AFL", 0.8, 0.8)}.values())})
-    assert results_table1.table1_against_paper({"passes": [rows["Local"]]}) == []
+    with pytest.raises(AssertionError, match="change the sentence"):
+        beside_paper.against_paper({"passes": list({**rows, "AFL": row("AFL", 0.8, 0.8)}.values())})
+    assert beside_paper.against_paper({"passes": [rows["Local"]]}) == []
+    paper = {name: one.paper[3] for name, one in run.ROWS.items() if one.paper}
+    many = [row(name, paper.get(name, 0.3), 0.6, t_p=0.5 + (name == "Local") / 10) for name in rows]
+    said = "\n".join(beside_paper.against_paper({"passes": few, "work": [slow], "sixty": many}))
+    assert "ours of 60 passes" in said
+    assert "(Spearman's correlation of ranks 1.00): the best are GRP-FED 0.553, q-FFL 0.534, AFL 0.503" in said
+    assert "With 12 passes the best are GRP-FED 0.700, AFL 0.600" in said
+    assert "worse still, Local 0.40, LG-FedAvg 0.40, pFedMe 0.40" in said
+    assert "best T_p of all is Local's, 0.600" in said
 
 
 def test_what_to_choose_is_said_by_the_runs() -> None:
@@ -181,66 +194,48 @@ def test_a_row_of_one_seed_has_no_deviation(results_table1: ModuleType) -> None:
     scores = dict.fromkeys(results_table1.SCORES, 0.5)
     one = [{"scores": scores, "scores_truth": {"T_l": 0.75, **scores}, "personal_f1": {"worst_decile": 0.25}}]
     assert run.spread(one)["scores"]["T_g"] == {"mean": 0.5, "sd": None}
-    lines = results_table1.five_times_the_steps([], [{"name": "FedGate", "paper": None, **run.spread(one)}])
-    assert lines[-1] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 | 0.500 |"
-    assert results_table1.five_times_the_steps([], []) == []
+    lines = results_table1.of_stage([{"name": "FedGate", "paper": None, **run.spread(one)}])
+    assert lines[2] == "| FedGate | 1 | 0.500 | 0.500 | 0.500 | 0.500 | 0.250 |"
+    assert lines[-1] == "| FedGate | 0.500 | 0.500 | 0.500 | 0.500 |"
 
 
-def test_the_papers_figures_are_told_from_the_runs(results_table1: ModuleType) -> None:
+def test_the_papers_figures_are_told_from_the_runs(beside_paper: ModuleType) -> None:
     def row(beta: float, t_p: float, t_r: float, t_l: float) -> dict[str, object]:
         scores = {"T_p": {"mean": t_p, "sd": 0.0}, "T_r": {"mean": t_r, "sd": 0.0}, "T_l": {"mean": t_l, "sd": 0.01}}
         return {"beta": beta, "scores": scores}
 
     rows = [row(beta, 0.6 + beta / 10, 0.7 - beta / 10, 0.5 - abs(beta - 0.3)) for beta in (0.1, 0.3, 0.5, 0.7, 0.9)]
-    said = "\n".join(results_table1._by_beta(rows))
+    said = "\n".join(beside_paper._by_beta(rows))
     assert "from 0.1 to 0.9 T_p rises from 0.61 to 0.69 and T_r falls from 0.69 to 0.61" in said
     assert "best at 0.3, 0.500 ± 0.010; at 0.5, the paper's best, 0.300 ± 0.010" in said
-    assert results_table1._by_beta(rows[1:]) == []
+    assert beside_paper._by_beta(rows[1:]) == []
     with pytest.raises(AssertionError, match="change the sentence"):
-        results_table1._by_beta(rows[::-1])
+        beside_paper._by_beta(rows[::-1])
     losses = {"FedAvg": 0.5, "AFL": 0.6, "q-FFL": 0.55, "GRP-FED": 0.4}
     ends = {name: {"last_losses": {"mean": 0.1, "largest": loss}} for name, loss in losses.items()}
     few = [{"name": name, **end} for name, end in ends.items()]
-    said = "\n".join(results_table1._by_loss({"passes": few}))
+    said = "\n".join(beside_paper._by_loss({"passes": few}))
     assert "seed of 12 passes" in said
     assert "FedAvg 0.5 (0.1), AFL 0.6 (0.1)" in said
-    assert results_table1._by_loss({"passes": [*few[:1], {"name": "AFL"}, *few[2:]]}) == []
-    assert results_table1._two_patients({"passes": few}, {}) == []
+    assert beside_paper._by_loss({"passes": [*few[:1], {"name": "AFL"}, *few[2:]]}) == []
+    assert beside_paper._two_patients({"passes": few}, {}) == []
 
 
-def test_two_patients_are_told_from_the_first_runs(results_table1: ModuleType) -> None:
-    rows = [{"name": name, "trial": 1} for name in {*results_table1.CURVES, *results_table1.CASES}]
+def test_two_patients_are_told_from_the_first_runs(beside_paper: ModuleType) -> None:
+    rows = [{"name": name, "trial": 1} for name in {*beside_paper.CURVES, *beside_paper.CASES}]
 
     def run(own: float, everybody: float) -> dict[str, object]:
-        patients = {results_table1.NEAR: own, results_table1.FAR: 1.0}
+        patients = {beside_paper.NEAR: own, beside_paper.FAR: 1.0}
         return {"patients": patients, "drawn": {"by_patient": {"T_r": dict.fromkeys(patients, everybody)}}}
 
     kept = {"FedAvg": run(0.7, 0.96), "q-FFL": run(0.7, 0.96), "LG-FedAvg": run(0.6, 0.25), "pFedMe": run(0.5, 0.4)}
     runs = {f"sixty/{name}/1/0": one for name, one in {**kept, "GRP-FED": run(0.8, 0.95)}.items()}
-    (said,) = results_table1._two_patients({"sixty": rows}, runs)
+    (said,) = beside_paper._two_patients({"passes": rows, "sixty": rows}, runs)
     assert "best T_p (0.80) and T_l\n  (0.87)" in said, "2 x .8 x .95 / 1.75"
     assert "T_l is poor, 0.40," in said, "2 x .25 / 1.25"
     assert "not ahead: 0.974,\n  FedAvg's 0.980" in said
     with pytest.raises(AssertionError, match="change the sentence"):
-        results_table1._two_patients({"sixty": rows}, {**runs, "sixty/FedAvg/1/0": run(0.9, 0.96)})
-
-
-def test_the_papers_order_at_60_passes(results_table1: ModuleType) -> None:
-    run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
-    eight = {name: row.paper for name, row in run.ROWS.items() if row.paper}
-
-    def rows(**other: float) -> list[dict[str, object]]:
-        scores = {name: {"T_l": {"mean": other.get(name, paper[3])}} for name, paper in eight.items()}
-        return [
-            {"name": name, "paper": eight[name], "scores": one, "scores_truth": one} for name, one in scores.items()
-        ]
-
-    (said,) = results_table1._papers_order(rows())
-    assert "GRP-FED 0.553, q-FFL 0.534, AFL 0.503; over" in said
-    assert "is 1.00, and 1.00 in truth" in said
-    assert results_table1._papers_order(rows()[1:]) == []
-    with pytest.raises(AssertionError, match="change the sentence"):
-        results_table1._papers_order(rows(AFL=0.9))
+        beside_paper._two_patients({"passes": rows, "sixty": rows}, {**runs, "sixty/FedAvg/1/0": run(0.9, 0.96)})
 
 
 def test_which_of_fed_rods_findings_hold_is_said_by_the_runs() -> None:

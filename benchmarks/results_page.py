@@ -27,7 +27,9 @@ HEAD = """# Results
 
 Every figure here is read from a results file of `benchmarks/`, and each section names the command that makes it.
 `python benchmarks/results_page.py` writes this page. MIT-BIH, 46 clients by record, 12 classes, macro-F1 over the
-classes in truth or prediction unless it says otherwise.
+classes in truth or prediction unless it says otherwise. Test beats are random beats of the recordings that were trained
+on: this says how patients who take part are served. New patients are much harder ([what was found of
+them](../benchmarks/clinical/README.md)).
 
 - **T_g**: the global answer on all test beats.
 - **T_p**: a patient's own answer on its own test beats, mean over patients.

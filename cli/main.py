@@ -5,6 +5,7 @@ import io
 import os
 import re
 import sys
+from itertools import pairwise
 from typing import NoReturn
 
 import typer
@@ -108,10 +109,21 @@ def _usage_line(error: Exception) -> str:
         unknown = str(getattr(error, "option_name", ""))
         known = {name: name for param in context.command.params for name in param.opts} if context else {}
         message = f"No such option '{unknown}'"
+    elif match := re.match(r"Invalid value for '(--[\w-]+)': Input should be a valid (integer|number)", message):
+        expected = "a whole number" if match[2] == "integer" else "a number"
+        message = f"{match[1]}: {_given(match[1])}expected {expected}"
     if unknown is None:
         return f"{message}; see '{command} --help'"
     meant = " or ".join(f"'{known[name]}'" for name in closest(unknown, known))
     return f"{message.split('. ')[0]}; {f'did you mean {meant}? See' if meant else 'see'} '{command} --help'"
+
+
+def _given(option: str) -> str:
+    """Return what was written after an option, quoted and with a semicolon; nothing where that is not found."""
+    words = sys.argv[1:]
+    said = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
+    said += [after for word, after in pairwise(words) if word == option]
+    return f"{said[-1]!r:.100}; " if said else ""
 
 
 def _commands(group: typer.core.TyperGroup) -> dict[str, str]:

@@ -153,7 +153,8 @@ def _report_run(
 
 def _print_run(found: "RunReport", elapsed: float) -> None:
     parts = found.parts
-    note(f"Run {parts.run}, {parts.method}:", quiet=False)
+    method = "" if parts.method == parts.run else f", {parts.method}"
+    note(f"Run {parts.run}{method}:", quiet=False)
     if parts.scored:
         names = ("T_g", "T_p", "T_r", "T_l")
         rows = [[one.title, *(_score(one.scores.get(name)) for name in names)] for one in parts.scored]

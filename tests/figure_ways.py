@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ def both_seeds(name: str) -> tuple[Way, ...]:
     return tuple(grp(name, seed, "test", score) for score in SCENARIOS[:3] for seed in (0, 1))
 
 
-def flagship_means(name: str) -> tuple[Way, ...]:
-    """Means over seeds of T_g, T_p, T_p of the worst tenth, and T_r."""
+def flagship_means(name: str, keys: Sequence[str] = ("T_g", "T_p", "test_worst_tenth", "T_r")) -> tuple[Way, ...]:
+    """Means over seeds, by default of T_g, T_p, T_p of the worst tenth, and T_r."""
 
     def way(key: str) -> Way:
         def read(results: Any) -> float:
@@ -40,7 +41,7 @@ def flagship_means(name: str) -> tuple[Way, ...]:
 
         return read
 
-    return tuple(way(key) for key in ("T_g", "T_p", "test_worst_tenth", "T_r"))
+    return tuple(way(key) for key in keys)
 
 
 def one_seed(name: str, seed: int) -> tuple[Way, ...]:

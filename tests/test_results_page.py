@@ -141,16 +141,19 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
 
     def runs(own: float, everybody: float) -> list[dict[str, object]]:
         scores = {"T_g": 0.5, "T_p": own, "T_r": everybody, "T_l": everybody / 2}
-        return [{"test": scores, "test_truth": {"T_p": own + 0.05}, "test_worst_tenth": own - 0.2}] * 2
+        return [{"test": scores, "test_truth": {"T_p": own + 0.05, "T_l": 0.5}, "test_worst_tenth": own - 0.2}] * 2
 
     methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
     methods |= {choice.TUNED: runs(0.86, 0.7), choice.HEAD: runs(0.91, 0.1), choice.UNCHANGED: runs(0.6, 0.8)}
     methods |= {choice.LONGER: runs(0.85, 0.9), choice.LONGER_TUNED: runs(0.8, 0.87)}
-    methods |= {choice.LONGER_PROBE: runs(0.84, 0.88)}
+    methods |= {choice.LONGER_PROBE: runs(0.84, 0.88), choice.LONGER_GRP: runs(0.78, 0.8)}
     means = choice.seed_means(methods)
     longer, gate, grp, own = list(choice._who_takes_part(means))[1:]
     assert longer[2].startswith("T_p 0.85 (in truth 0.90), T_r 0.90, worst tenth 0.65; from")
-    assert longer[2].endswith("has 0.80 (0.85), 0.87 and 0.60, `probe` 0.84 (0.89), 0.88 and 0.64")
+    assert longer[2].endswith(
+        "has 0.80 (0.85), 0.87 and 0.60, `probe` 0.84 (0.89), 0.88 and 0.64, "
+        "`grp-fed` with as many passes 0.78 (0.83), 0.80 and 0.58"
+    )
     with pytest.raises(AssertionError, match="change the sentence"):
         list(choice._who_takes_part({**means, choice.LONGER_TUNED: means[choice.LONGER]}))
     assert gate[2].startswith(

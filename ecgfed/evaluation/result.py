@@ -120,9 +120,21 @@ class Scores:
         return (
             f"On {count_of(first['beats'], f'{what} {image}')} of {count_of(first['patients'], 'client')}, one model "
             f"for everybody reaches a macro-F1 of {self.T_g:.2f}{seeds}{self._weak_classes()}.",
-            f"Each client's own model reaches {self.T_p:.2f} on that client's {image}s ({self._gain()}) and "
-            f"{self.T_r:.2f} on everybody's.",
+            self._own(image),
             self._worst(),
+        )
+
+    def _alike(self) -> bool:
+        """Whether clients answer as the model for everybody does, as those of methods without personal models."""
+        return self.T_p == self.mean("T_p_global") and self.T_r == self.T_g
+
+    def _own(self, image: str) -> str:
+        if self._alike():
+            same = "mean over clients; their own answers are the same"
+            return f"On each client's own {image}s it reaches {self.T_p:.2f}, {same}."
+        return (
+            f"Each client's own model reaches {self.T_p:.2f} on that client's {image}s ({self._gain()}) and "
+            f"{self.T_r:.2f} on everybody's."
         )
 
     def _weak_classes(self) -> str:
@@ -146,9 +158,11 @@ class Scores:
         ]
         worst, name = min(served)
         below = sum(value < WEAK_F1 for value, _ in served)
+        if worst == max(served)[0]:
+            return f"Every client is served alike, with {worst:.2f}."
         return (
             f"Served worst is {name}, with {worst:.2f}; {below} of {count_of(len(served), 'client')} are below "
-            f"{WEAK_F1:g} with their own model."
+            f"{WEAK_F1:g}{'' if self._alike() else ' with their own model'}."
         )
 
     def _repr_html_(self) -> str:

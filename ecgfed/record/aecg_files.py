@@ -67,7 +67,9 @@ def _groups(root: Element, path: Path) -> list[Group]:
         if series.first("code", "code") != "REPRESENTATIVE_BEAT":
             groups += [_group(one, path) for one in series.all("component/sequenceSet")]
     if not groups:
-        raise RecordError(path, "holds no series of rhythm", "one at least", "leave the record out")
+        raise RecordError(
+            path, "holds no series of rhythm", "one at least", "choose another file, or leave this one out"
+        )
     return groups
 
 

@@ -58,7 +58,7 @@ def check_millivolt(signal_mv: NDArray[np.generic], where: object) -> None:
 def check_samples(samples: int, where: object) -> None:
     """Refuse an empty record, and a length past ``MAX_SAMPLES`` before room is made for it; raises RecordError."""
     if samples <= 0:
-        raise RecordError(where, "holds no samples", action="leave the record out")
+        raise RecordError(where, "holds no samples", action="choose another file, or leave this one out")
     if samples > MAX_SAMPLES:
         raise RecordError(where, f"claims {samples} samples a lead", f"at most {MAX_SAMPLES}", "cut it into parts")
 

@@ -150,7 +150,7 @@ def _groups(read: Any, path: Path) -> list[Group]:
             path,
             f"holds {count_of(len(groups), 'waveform')}, none as it was recorded",
             "one at least",
-            "leave the record out",
+            "choose another file, or leave this one out",
         )
     return [_group(group, path) for group in original]
 

@@ -113,7 +113,7 @@ def _layout(path: Path) -> _Layout:
         )
     records = int(_number(main[236:244], path, "number of data records", 0))
     if not records:
-        raise RecordError(path, "holds no samples", action="leave the record out")
+        raise RecordError(path, "holds no samples", action="choose another file, or leave this one out")
     whole, left = divmod(size - header_bytes, 2 * sum(samples))
     if whole < records:
         raise RecordError(path, f"is cut short at {whole} of {count_of(records, 'data record')}", action=_FETCH)
@@ -269,7 +269,9 @@ def open_edf(
     """Read the header of an EDF or EDF+ file; arguments and errors as of ``read_edf``."""
     layout = _layout(path)
     if all(label == ANNOTATIONS for label in layout.labels):
-        raise RecordError(path, "holds annotations only", "at least one lead", "leave the record out")
+        raise RecordError(
+            path, "holds annotations only", "at least one lead", "choose another file, or leave this one out"
+        )
     if not layout.duration_s:
         raise RecordError(path, "data records of 0 s", "their length", _RESTORE)
     require("edfio", "reading an EDF file")

@@ -108,7 +108,7 @@ def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
     if _ABSENT in codes:
         place = codes.index(_ABSENT) + 1
         found = f"lead {place} of {len(codes)} is marked as absent"
-        raise RecordError(path, found, "leads that were recorded", "leave the record out")
+        raise RecordError(path, found, "leads that were recorded", "choose another file, or leave this one out")
     known = [_LEADS[code] if 0 <= code < len(_LEADS) else "" for code in codes]
     return tuple(name or f"channel {number}" for number, name in enumerate(known, 1))
 

@@ -187,7 +187,7 @@ def read_table(path: Path) -> Table:
             rows.append(line.replace('"', "").replace("'", ""))
             lines.append(number)
     if not rows:
-        raise RecordError(path, "is empty", "a table of numbers", "leave the record out")
+        raise RecordError(path, "is empty", "a table of numbers", "choose another file, or leave this one out")
     separator = _separator(rows)
     width = len(rows[0].split(separator, MAX_COLUMNS))
     if width > MAX_COLUMNS:
@@ -210,7 +210,12 @@ def read_table(path: Path) -> Table:
         head.append(tuple(cells))
         rows, lines = rows[1:], lines[1:]
     if not rows:
-        raise RecordError(path, "holds no row of numbers", "numbers below the columns' names", "leave the record out")
+        raise RecordError(
+            path,
+            "holds no row of numbers",
+            "numbers below the columns' names",
+            "choose another file, or leave this one out",
+        )
     header, units = [*head, (), ()][:2]
     return Table(
         path, header, units, rows, lines, separator, _decimal(rows, separator), width, tuple(filter(None, comments))

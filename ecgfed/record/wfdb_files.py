@@ -187,7 +187,7 @@ def read_recording(
     names = signal_names(header)
     chosen = choose_lead(names, base, leads, units_of(header, base))
     if header.sig_len == 0:
-        raise RecordError(base, "holds no samples", action="leave the record out")
+        raise RecordError(base, "holds no samples", action="choose another file, or leave this one out")
     read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, _Extra(every_lead, others))
     return Recording(
         name=base.name,

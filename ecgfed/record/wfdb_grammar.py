@@ -151,7 +151,7 @@ def read_lines(path: Path) -> HeaderLines:
 
 def _check_count(path: Path, found: int, said: int, what: str) -> None:
     if not said:
-        raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
+        raise RecordError(path, "holds no signal", "at least one lead", "choose another file, or leave this one out")
     if found != said:
         raise RecordError(
             path,

@@ -85,7 +85,7 @@ def _what_to_do(said: HeaderLines) -> str:
 def _parse(path: Path) -> Any:
     """Return what wfdb reads of a header, or would of a plain one; raises RecordError where it cannot."""
     if not path.is_file():
-        raise RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
+        raise _no_header(path)
     said = read_lines(path)
     check_fs(said.fs_hz, path, said.fs_written, _what_to_do(said))
     require("wfdb", "reading a WFDB record")
@@ -104,6 +104,17 @@ def _parse(path: Path) -> Any:
             "a record line and one line for each signal",
             "restore the header from its source",
         ) from problem
+
+
+def _no_header(path: Path) -> RecordError:
+    """Say what a person named where no header is: a folder, a file of another kind, or nothing."""
+    named = path.with_suffix("")
+    if named.is_dir():
+        return RecordError(named, "is a folder", "one recording", "name a recording in it")
+    if named.is_file():
+        kinds = ".hea, .edf, .csv, .npy, .dcm, .xml, .scp or .ecg"
+        return RecordError(named, "is no kind of recording that is read", f"a WFDB record or {kinds}", "convert it")
+    return RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
 
 
 def _as_said(header: Any, said: HeaderLines) -> Any:
@@ -149,7 +160,7 @@ def _segment_leads(header: Any, path: Path) -> list[str]:
     names = header.seg_name or []
     held = [name for name in names if name != "~"]
     if not held:
-        raise RecordError(path, "holds gaps only", "at least one segment", "leave the record out")
+        raise RecordError(path, "holds gaps only", "at least one segment", "choose another file, or leave this one out")
     if path.stem in held:
         raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
     first = _parse(path.with_name(f"{held[0]}.hea"))
@@ -173,7 +184,9 @@ def read_header(record: Path | str) -> Any:
     if is_multi_segment(header):
         header.sig_name = _segment_leads(header, path)
         if not header.sig_name:
-            raise RecordError(path, "holds no signal", "at least one lead", "leave the record out")
+            raise RecordError(
+                path, "holds no signal", "at least one lead", "choose another file, or leave this one out"
+            )
     return header
 
 

@@ -159,6 +159,6 @@ def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
         ) from problem
     for channel, digital in zip(channels, read.e_d_signal, strict=True):
         if not len(digital):
-            raise RecordError(base, "holds no samples", action="leave the record out")
+            raise RecordError(base, "holds no samples", action="choose another file, or leave this one out")
         _check_sum(header, base, channel, digital)
     return list(read.e_d_signal)

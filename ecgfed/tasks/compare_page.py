@@ -12,7 +12,7 @@ from ecgfed.runs.document import finished_rounds, read_document
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.seeds import run_folders
 from ecgfed.tasks.page_files import page_targets, write_page
-from ecgfed.tasks.report_run_parts import USE, Lines, name_of_run, numbers_of
+from ecgfed.tasks.report_run_parts import USE, Lines, name_of_run, never_predicted, numbers_of
 from ecgfed.text import shortened
 
 #: What is drawn of every run's history: name -> title, whether y grows by factors, y from 0 to 1.
@@ -95,6 +95,8 @@ def _notes(
         notes.append(("different-cohorts", said))
     for path, name, folder, run in zip(runs, names, folders, found.runs, strict=True):
         notes += [("run", f"{name} {line.replace(str(path), folder)}") for line in run.notes]
+        missed = {f"{name}: {said}" for one in run_folders(path) if (said := never_predicted(_lines(one)))}
+        notes += [("never-predicted", said) for said in sorted(missed)]
     return notes
 
 

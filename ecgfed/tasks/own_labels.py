@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.extract import MATCH_S, match_peaks
 from ecgfed.errors import RecordError
 from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT, SYMBOLS, column_names, read_answers
+from ecgfed.record.annotations import SYMBOL_COLUMNS
 from ecgfed.record.reader import FORMATS
 from ecgfed.record.recording import AnyRecording
 from ecgfed.tasks.grouped import GroupedBeats, recording_id
@@ -68,8 +69,13 @@ def read_marks(path: Path, recording: AnyRecording) -> Marks:
         RecordError: it cannot be read, holds no label, is of another recording, or nobody gave these labels: a model
             did, or ``personalize`` spread them.
     """
-    if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS) and "label" in column_names(path):
-        return _of_answers(path, recording)
+    if path.suffix.casefold() in (*FORMATS["csv"], *_SPREADSHEETS):
+        names = column_names(path)
+        if "label" in names:
+            return _of_answers(path, recording)
+        if names and not set(names) & set(SYMBOL_COLUMNS):
+            expected = "sample and label, as 'ecgfed label' saves them, or sample and symbol"
+            raise RecordError(path, f"has the columns {', '.join(names)[:100]}", expected)
     found = read_labels(path, recording, whole=False)
     if (told := models_labels(path, found)) is not None:
         spread = told[1][0][0] == SPREAD

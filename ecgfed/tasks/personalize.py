@@ -323,4 +323,6 @@ def _pairs(text: str) -> list[tuple[str, float]]:
         return [(str(name), float(value)) for name, value in parse_json(text).items()]
     rows = [row for row in csv.reader(text.splitlines()) if row]
     rows = rows[1:] if rows and rows[0][0] == "class" else rows
+    if other := next((row for row in rows if len(row) != 2), None):
+        raise ValueError(f"a line is {','.join(other)!r:.60}")
     return [(name.strip(), float(value)) for name, value in rows]

@@ -144,12 +144,18 @@ def _notes(
     if progress.rounds_done < progress.rounds:
         said = f"The run is not finished: {progress.rounds_done:,} of {count_of(progress.rounds, 'round')}."
         notes.append(("not-finished", said))
-    told = [line for line in lines if isinstance(line.get("never_predicted"), list)]
-    if told and told[-1]["never_predicted"]:
-        never = ", ".join(map(str, told[-1]["never_predicted"]))
-        said = f"On validation beats of round {told[-1]['round']:,} the global model never predicts: {never}."
+    if said := never_predicted(lines):
         notes.append(("never-predicted", said))
     return notes
+
+
+def never_predicted(lines: Lines) -> str:
+    """Say which classes the global model never predicted when it was last asked; empty where it predicts them all."""
+    told = [line for line in lines if isinstance(line.get("never_predicted"), list)]
+    if not (told and told[-1]["never_predicted"]):
+        return ""
+    never = ", ".join(map(str, told[-1]["never_predicted"]))
+    return f"On validation beats of round {told[-1]['round']:,} the global model never predicts: {never}."
 
 
 def _title(one: KeptScores) -> str:

@@ -79,6 +79,17 @@ def test_curves_of_seeds_are_means(ecgfed: Command, tmp_path: Path) -> None:
         assert words in text
 
 
+def test_classes_that_a_run_never_predicts_are_said(ecgfed: Command, two: tuple[Path, Path], tmp_path: Path) -> None:
+    history = two[1] / "history.jsonl"
+    lines = [json.loads(line) for line in history.read_text().splitlines()]
+    lines[-1]["never_predicted"] = ["V"]
+    history.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = tmp_path / "page.html"
+    assert ecgfed("runs", "compare", *two, "--out", out, "--quiet").code == 0
+    assert "B: On validation beats of round" in out.read_text()
+    assert "the global model never predicts: V." in out.read_text()
+
+
 def test_what_it_refuses(ecgfed: Command, two: tuple[Path, Path], tmp_path: Path) -> None:
     before = snapshot(tmp_path)
     assert_refused(ecgfed("runs", "compare", *two, "--out", tmp_path / "page.txt"), "--out", "ends in .html")

@@ -165,7 +165,7 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
         ('{"N": -1}', "-1 for class N"),
         ('{"N": 0}', "no class occurs"),
         ('{"N": "many"}', "cannot be read"),
-        ("N;3", "cannot be read"),
+        ("N;3", "cannot be read (a line is 'N;3')"),
         ("", "no class occurs"),
     ):
         said = ecgfed("personalize", hyper_run, "--class-mix", _mix(tmp_path, text), "--patient", "x", "--out", out)

@@ -17,7 +17,8 @@ from support import ECGFED, Command, assert_refused
     [
         (("bogus",), ("'bogus'", "see 'ecgfed --help'")),
         (("train",), ("COHORT", "see 'ecgfed train --help'")),
-        (("train", "cohort", "--out", "run", "--rounds", "many"), ("--rounds", "integer")),
+        (("train", "cohort", "--out", "run", "--rounds", "many"), ("--rounds: 'many'; expected a whole number",)),
+        (("train", "cohort", "--out", "run", "--passes=few"), ("--passes: 'few'; expected a number",)),
         (("train", "cohort", "--out", "run", "--workers", "0"), ("--workers", "1")),
         (("train", "cohort", "--out", "run", "--bogus"), ("--bogus",)),
         (("train", "cohort", "more", "--out", "run"), ("more",)),

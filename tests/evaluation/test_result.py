@@ -52,6 +52,16 @@ def test_the_three_sentences() -> None:
     assert third.startswith("Served worst is a, with 0.50; 0 of 2 clients are below 0.5")
 
 
+def test_the_sentences_of_a_method_without_personal_models() -> None:
+    alike = result(0.25, 0.9, (0.5, 0.5))
+    alike["scores"]["T_p_global"] = 0.5
+    _, second, third = Scores((alike,)).sentences()
+    assert second == "On each client's own beats it reaches 0.50, mean over clients; their own answers are the same."
+    assert third == "Every client is served alike, with 0.50."
+    uneven = {**alike, "per_patient": [{"client": "a", "personal_f1": 0.4}, {"client": "b", "personal_f1": 0.6}]}
+    assert Scores((uneven,)).sentences()[2] == "Served worst is a, with 0.40; 1 of 2 clients are below 0.5."
+
+
 def test_a_notebooks_table_takes_no_markup_from_a_method() -> None:
     bad = {**result(0.8, 0.2, (0.4, 0.9)), "method": "<script>alert(1)</script>"}
     shown = Scores((bad,))._repr_html_()

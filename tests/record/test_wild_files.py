@@ -369,3 +369,19 @@ def test_bytes_that_are_nothing(text: bytes) -> None:
         for name in ("r.hea", "r.edf", "r.csv", "r.npy", "r.npz"):
             (here / name).write_bytes(text)
             tried(here / name, OPTIONS["npy"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("folder", "folder: is a folder; expected one recording; name a recording in it"),
+        ("notes.md", "notes.md: is no kind of recording that is read; expected a WFDB record or .hea, .edf, .csv"),
+        ("nothing", "nothing.hea: does not exist; expected a WFDB header"),
+    ],
+)
+def test_what_is_no_recording_is_named_as_what_it_is(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.md").write_text("# Notes\n")
+    with pytest.raises(EcgfedError) as problem:
+        read_recording(tmp_path / name)
+    assert words in problem.value.line

@@ -40,6 +40,13 @@ def refused(path: Path, grouped: GroupedBeats) -> str:
     return problem.value.line
 
 
+def test_a_table_of_other_columns_is_told_what_both_kinds_have(grouped: GroupedBeats, tmp_path: Path) -> None:
+    line = refused(given("sample,beat\n10,N\n", tmp_path), grouped)
+    assert (
+        "has the columns sample, beat; expected sample and label, as 'ecgfed label' saves them, or sample and" in line
+    )
+
+
 def test_the_pages_table_is_given_to_its_beats(record: Path, grouped: GroupedBeats, tmp_path: Path) -> None:
     truth = truth_of(record, grouped)
     label = answers_of(grouped, truth, 12)

@@ -39,7 +39,7 @@ function layoutOf(where, bytes) {
   if (bytes.length < headerBytes) throw new RecordError(where, "is cut short inside its header", `${headerBytes} bytes`, FETCH);
   if (plain(bytes.subarray(236, 244)) === "-1") throw new RecordError(where, "was never closed (-1 data records)", "their number", "finish it with the recorder's own software");
   const records = Math.trunc(numberIn(bytes.subarray(236, 244), where, "number of data records", 0));
-  if (!records) throw new RecordError(where, "holds no samples", "", "leave the record out");
+  if (!records) throw new RecordError(where, "holds no samples", "", "choose another file, or leave this one out");
   const channels = channelsOf(where, bytes.subarray(256, headerBytes), count);
   const perRecord = channels.reduce((sum, one) => sum + one.samples, 0);
   const whole = Math.floor((bytes.length - headerBytes) / (2 * perRecord));
@@ -112,7 +112,7 @@ export function readEdf(file, how = {}) {
   const { name: where, bytes } = file;
   const layout = layoutOf(where, bytes);
   const channels = layout.channels.filter((one) => one.name !== ANNOTATIONS);
-  if (!channels.length) throw new RecordError(where, "holds annotations only", "at least one lead", "leave the record out");
+  if (!channels.length) throw new RecordError(where, "holds annotations only", "at least one lead", "choose another file, or leave this one out");
   if (!layout.durationS) throw new RecordError(where, "data records of 0 s", "their length", "restore the header from its source");
   const names = distinct(channels.map((one) => one.name.replace(KIND, "")));
   const units = channels.map((one) => one.unit);

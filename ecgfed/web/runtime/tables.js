@@ -18,7 +18,7 @@ export class Table {
     /** Numbers of the rows in the file, from 1. @type {number[]} */
     this.lines = [];
     const blank = this.takeLines(text);
-    if (!this.rows.length) throw new RecordError(where, "is empty", "a table of numbers", "leave the record out");
+    if (!this.rows.length) throw new RecordError(where, "is empty", "a table of numbers", "choose another file, or leave this one out");
     this.separator = separatorOf(this.rows);
     this.columns = this.checkedWidth(blank);
     /** @type {string[][]} */
@@ -28,7 +28,7 @@ export class Table {
       this.rows.shift();
       this.lines.shift();
     }
-    if (!this.rows.length) throw new RecordError(where, "holds no row of numbers", "numbers below the columns' names", "leave the record out");
+    if (!this.rows.length) throw new RecordError(where, "holds no row of numbers", "numbers below the columns' names", "choose another file, or leave this one out");
     /** Names of the columns, or empty where the first line holds numbers already; units below them, or empty. */
     this.header = head[0] ?? [];
     this.units = head[1] ?? [];

@@ -27,7 +27,7 @@ export function checkFs(fsHz, where, written, action) {
 
 /** @param {number} samples @param {string} where */
 export function checkSamples(samples, where) {
-  if (!(samples > 0)) throw new RecordError(where, "holds no samples", "", "leave the record out");
+  if (!(samples > 0)) throw new RecordError(where, "holds no samples", "", "choose another file, or leave this one out");
   if (samples > MAX_SAMPLES) throw new RecordError(where, `claims ${samples} samples a lead`, `at most ${MAX_SAMPLES}`, "cut it into parts");
 }
 

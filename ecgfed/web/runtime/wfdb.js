@@ -62,7 +62,7 @@ export function readHeader(where, text) {
   const rate = /^([^/(]+)(?:\/[^(]*)?(?:\([^)]*\))?$/.exec(fields[2] ?? "250");
   checkFs(numberOf(rate?.[1] ?? ""), where, fields[2] ?? "250", "correct the header");
   if (fields[3] !== undefined && !COUNT.test(fields[3])) throw refuse(where, first.number, "number of samples", fields[3], "a whole number");
-  if (!Number(fields[1])) throw new RecordError(where, "holds no signal", "at least one lead", "leave the record out");
+  if (!Number(fields[1])) throw new RecordError(where, "holds no signal", "at least one lead", "choose another file, or leave this one out");
   if (rest.length !== Number(fields[1])) {
     throw new RecordError(where, `has ${rest.length} signal line${rest.length === 1 ? "" : "s"}`, `${fields[1]} as its record line says`, RESTORE);
   }

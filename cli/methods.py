@@ -42,7 +42,7 @@ def methods_command(
         elif not quiet:
             _print_table(every)
         return
-    about = about_method(method_by_name(name), named_values(set_ or []))
+    about = about_method(method_by_name(name, "NAME"), named_values(set_ or []))
     if json_output:
         print_json(about.as_json())
     elif not quiet:

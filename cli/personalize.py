@@ -221,7 +221,7 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
     note(f"{model.patient}: a personal model ({model.method}) from {source}.", quiet=False)
     if scores["beats"]:
         columns = [
-            f"on {count_of(scores['beats'], 'beat')} it has not seen",
+            f"on {count_of(scores['beats'], 'beat')} it did not learn from",
             "macro-F1",
             "classes in truth",
             "accuracy",

@@ -190,7 +190,10 @@ LABELS = [
                 (*_NO_LABEL, "all", "veb", "f1"),
                 (*_WHOLE, "all", "sveb", "f1"),
                 (*_NO_LABEL, "all", "sveb", "f1"),
-            )
+            ),
+            "without it their F1 is {1}% ({1}%)": tuple(
+                (*protocol, "without 232", "sveb", "f1") for protocol in (_WHOLE, _NO_LABEL)
+            ),
         },
     ),
     *figures(

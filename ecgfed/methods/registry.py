@@ -34,22 +34,23 @@ def methods() -> dict[str, type[Method]]:
     return dict(sorted(found.items()))
 
 
-def method_by_name(name: str) -> type[Method]:
+def method_by_name(name: str, option: str = "--method") -> type[Method]:
     """Return a method's class.
 
     Args:
         name: of a registered method, but for case, hyphens and underscores; or ``path/to/file.py:ClassName``, or
             ``package.module:ClassName``.
+        option: what named it, for messages.
 
     Raises:
         OptionError: no such method, or what is there is none; the known names are listed, the nearest is suggested.
     """
     if names_code(name):
-        return _checked(load_code(name, "--method").value, f"--method {name}")
+        return _checked(load_code(name, option).value, f"{option} {name}")
     known = same_name(name, methods())
     if known is None:
         action = did_you_mean(name, methods()) or "or your own as FILE.py:CLASS"
-        raise OptionError("--method", f"{name!r}", f"one of {', '.join(methods())}", action)
+        raise OptionError(option, f"{name!r}", f"one of {', '.join(methods())}", action)
     return methods()[known]
 
 

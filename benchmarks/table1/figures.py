@@ -142,8 +142,9 @@ def frontier_figure(results: dict[str, Any], flagship: dict[str, Any] | None) ->
     """T_p against T_r, every method and personal answer: windows alone, twice, and beside them with RR intervals."""
     panels = [("windows alone, 12 passes", frontier_of_table(results["passes"]))]
     if sixty := results.get("sixty"):
-        seeds = min(row["seeds"] for row in sixty)
-        title = f"windows alone, 60 passes ({seeds} {'seed' if seeds == 1 else 'seeds'})"
+        least, most = (of(row["seeds"] for row in sixty) for of in (min, max))
+        seeds = f"{least} to {most} seeds" if most > least else f"{most} {'seed' if most == 1 else 'seeds'}"
+        title = f"windows alone, 60 passes ({seeds})"
         panels.append((title, frontier_of_table(sixty)))
     if flagship is not None:
         ours = {passes: frontier_of_flagship(flagship["methods"], passes) for passes in (20, 60)}

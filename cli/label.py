@@ -130,7 +130,7 @@ def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Pa
             f"Wrote {made.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.",
             quiet=False,
         )
-        note(f"The browser saves them among its downloads: move them there. Next: {then}", quiet=False)
+        note(f"The browser saves them among its downloads: move them to {labels}. Next: {then}", quiet=False)
     elif ended.labels:
         lie = count_of(ended.labels, "label is", "labels are")
         note(f"{lie} in {ended.file}. Next: {then}", quiet=False)

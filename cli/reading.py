@@ -102,7 +102,7 @@ def read_options(fs: float | None, units: str | None, columns: str | None) -> "R
     from ecgfed.record.recording import ReadOptions
 
     if fs is not None:
-        check_fs(fs, "--fs", f"{fs:g}", "in Hz")
+        check_fs(fs, "--fs", f"{fs:g}", "say how many samples a second the file has")
     if units is not None:
         parse_units(units, "--units")
     names = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()

@@ -45,6 +45,7 @@ OF_ITS_MODEL = "FedGate's global model, "
 #: FedGate trained three times as long, and what is made from those global models.
 LONGER = "FedGate, 60 passes"
 LONGER_GRP = "GRP-FED, 60 passes"
+WITH_SIXTY = (LONGER, LONGER_GRP)
 OF_LONGER = "FedGate's global model of 60 passes, "
 _DS1 = "101 106 108 109 112 114 115 116 118 119 122 124 201 203 205 207 208 209 215 220 223 230"
 _DS2 = "100 103 105 111 113 117 121 123 200 202 210 212 213 214 219 221 222 228 231 232 233 234"

@@ -12,6 +12,7 @@ from common import (
     OF_ITS_MODEL,
     OF_LONGER,
     SAME_SERVER,
+    WITH_SIXTY,
     bootstrap,
     interval,
     mean_of,
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from results_table1 import IN_TRUTH, SCORES
 
 #: Who is measured in the flagship's benchmark.
-FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone", LONGER, LONGER_GRP)
+FLAGSHIPS = ("FedGate", "GRP-FED", "FedAvg", "Local", "FedGate, windows alone", *WITH_SIXTY)
 #: Trainings whose global models other personal answers are made from, and how the names of those begin.
 GATES = {"FedGate": OF_ITS_MODEL, LONGER: OF_LONGER}
 Chosen = NDArray[np.int64]
@@ -58,7 +59,7 @@ def flagship(found: dict[str, Any]) -> list[str]:
         cells = [of_seeds([run["test"][key] for run in runs]) for key in SCORES]
         worst = of_seeds([run["test_worst_tenth"] for run in runs])
         # asked every third pass of 60, and the server's step falls more slowly: no number to stand beside the others
-        until = "" if name in (LONGER, LONGER_GRP) else passes_until([passes_to(run, ENOUGH) for run in runs])
+        until = "" if name in WITH_SIXTY else passes_until([passes_to(run, ENOUGH) for run in runs])
         rows.append((name, *cells, worst, until))
     columns = ("method", *SCORES, "worst tenth", f"passes until T_g {ENOUGH:.2f}")
     seeds = len(next(iter(found["methods"].values())))
@@ -106,19 +107,14 @@ def simple_answers(methods: dict[str, Any], gate: str = "FedGate") -> list[str]:
         f"From the same global models as {gate}, without any federation of something personal"
         " ([what each is](training.md#scores)):"
     )
-    return [
-        "",
-        said,
-        "",
-        *table(("personal answer", *SCORES[1:], "worst tenth", "T_p over the classes in truth", "T_l"), rows),
-    ]
+    return ["", said, "", *table(("personal answer", *SCORES[1:], "worst tenth", "T_p in truth", "T_l in truth"), rows)]
 
 
 def leads(methods: dict[str, Any], gate: str = "FedGate") -> list[str]:
     """By how much FedGate is ahead of every other answer with the same beats, with intervals."""
     mine, begin = methods.get(gate), GATES[gate]
     # what had 20 passes, apart from FedGate itself, is no peer of the 60
-    peers = ("FedGate", LONGER_GRP) if gate == LONGER else [one for one in FLAGSHIPS if "60" not in one]
+    peers = ("FedGate", LONGER_GRP) if gate == LONGER else [one for one in FLAGSHIPS if one not in WITH_SIXTY]
     others = {
         name: runs for name, runs in methods.items() if name != gate and (name in peers or name.startswith(begin))
     }

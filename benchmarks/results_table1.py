@@ -32,7 +32,7 @@ def table1(found: dict[str, Any]) -> list[str]:
         "",
         "### With 12 passes, and at equal work",
         "",
-        "Four fifths of the steps that the paper's 60 passes with batches of 64 take"
+        "Four fifths of the steps that 60 passes with the paper's batches of 64 take"
         " ([0055](decisions/0055-windows-in-the-papers-table.md)), on a\nfifth of the beats. At equal work a method"
         " that takes more gradients for a beat reads fewer beats.",
         "",

@@ -6,14 +6,11 @@ from typing import Any
 
 from common import known_runs, of_spread, short
 from scipy.stats import spearmanr
+from table1.methods import CASES, CURVES, FAR, NEAR, latest_stage
 
 RUNS = Path(__file__).with_name("table1") / "runs.json"
 WRONG_NOW = "change the sentence: the runs say otherwise now"
 SCORES = ("T_g", "T_p", "T_r", "T_l")
-CURVES = ("FedAvg", "AFL", "q-FFL", "GRP-FED")
-CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
-#: Of several classes, the patients nearest to everybody's mix of classes and farthest from it (figure 5 names them).
-NEAR, FAR = "223", "107"
 #: T_l of one seed differ by more between machines.
 TOO_CLOSE = 0.01
 
@@ -26,8 +23,8 @@ def at_equal_work(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def latest_rows(found: dict[str, Any]) -> tuple[int, dict[str, dict[str, Any]]]:
     """Passes and rows of what is set beside the paper: the 60 passes, where every method has them, else the 12."""
-    longer, rows = ({row["name"]: row for row in found.get(stage, ())} for stage in ("sixty", "passes"))
-    return (60, longer) if longer.keys() >= rows.keys() else (12, rows)
+    stage = latest_stage(found)
+    return 60 if stage == "sixty" else 12, {row["name"]: row for row in found[stage]}
 
 
 def against_paper(found: dict[str, Any]) -> list[str]:
@@ -84,26 +81,25 @@ def _order(passes: int, rows: dict[str, dict[str, Any]], found: dict[str, Any]) 
         ours = [rows[name][convention]["T_l"]["mean"] for name in eight]
         return float(spearmanr(ours, [row["paper"][3] for row in eight.values()]).statistic)
 
-    def best(rows: dict[str, dict[str, Any]], convention: str) -> list[str]:
-        first = sorted(eight, key=lambda name: -rows[name][convention]["T_l"]["mean"])[:3]
-        return [f"{name} {rows[name][convention]['T_l']['mean']:.3f}" for name in first]
+    def best(rows: dict[str, dict[str, Any]], convention: str) -> str:
+        t_l = {name: rows[name][convention]["T_l"]["mean"] for name in eight}
+        first, *_, third = names = sorted(eight, key=lambda name: -t_l[name])[:3]
+        assert convention != "scores" or first == "GRP-FED", WRONG_NOW
+        tie = ", too close to tell" if t_l[first] - t_l[third] < TOO_CLOSE else ""
+        return ", ".join(f"{name} {t_l[name]:.3f}" for name in names) + tie
 
-    first, in_truth = best(rows, "scores"), best(rows, "scores_truth")
-    apart = float(in_truth[0].split()[-1]) - float(in_truth[2].split()[-1])
-    tie = ", too close to tell" if apart < TOO_CLOSE else ""
-    assert first[0].startswith("GRP-FED "), WRONG_NOW
     lines = [
         "- The order of its eight methods by T_l nearly comes out again (Spearman's correlation of ranks"
-        f" {alike(rows, 'scores'):.2f}): the best are {', '.join(first)}.\n  By its own equation 6 the paper's best is"
-        " q-FFL. It names no convention; over the classes in truth the best are\n"
-        f"  {', '.join(in_truth)}{tie} ({alike(rows, 'scores_truth'):.2f}). A global model that gives a few of a\n"
+        f" {alike(rows, 'scores'):.2f}): the best are {best(rows, 'scores')}.\n  By its own equation 6 the paper's best"
+        " is q-FFL. It names no convention; over the classes in truth the best are\n"
+        f"  {best(rows, 'scores_truth')} ({alike(rows, 'scores_truth'):.2f}). A global model that gives a few of a\n"
         "  patient's beats a foreign name loses by the first convention alone."
     ]
     if passes == 60:
         few = {row["name"]: row for row in found["passes"]}
         lines += [
-            f"  With 12 passes the best are {', '.join(best(few, 'scores'))} ({alike(few, 'scores'):.2f});"
-            f"\n  in truth {', '.join(best(few, 'scores_truth'))} ({alike(few, 'scores_truth'):.2f})."
+            f"  With 12 passes the best are {best(few, 'scores')} ({alike(few, 'scores'):.2f});"
+            f"\n  in truth {best(few, 'scores_truth')} ({alike(few, 'scores_truth'):.2f})."
         ]
     return lines
 
@@ -112,10 +108,8 @@ def _partly_the_steps(passes: int, rows: dict[str, dict[str, Any]], found: dict[
     """Whether personal models got better with five times the steps."""
     if passes != 60:
         return "Why is open."
-    few, names = (
-        {row["name"]: row["scores"]["T_p"]["mean"] for row in found["passes"]},
-        ("Local", "LG-FedAvg", "pFedMe"),
-    )
+    names = ("Local", "LG-FedAvg", "pFedMe")
+    few = {row["name"]: row["scores"]["T_p"]["mean"] for row in found["passes"]}
     assert all(rows[name]["scores"]["T_p"]["mean"] > few[name] for name in names), WRONG_NOW
     told = ", ".join(f"{name} {few[name]:.2f}" for name in names)
     return f"With 12 passes they were worse still, {told}: in part it is the steps."

@@ -89,6 +89,6 @@ def test_a_long_curve_is_kept_as_means_of_rounds() -> None:
 
 def test_figures_are_of_60_passes_once_all_are_there(figures: ModuleType) -> None:
     rows = [{"name": name} for name in {*figures.CURVES, *figures.CASES}]
-    assert figures.drawn_stage({"passes": rows, "sixty": rows}) == "sixty"
-    assert figures.drawn_stage({"passes": rows, "sixty": rows[1:]}) == "passes"
-    assert figures.drawn_stage({"passes": rows}) == "passes"
+    assert figures.latest_stage({"passes": rows, "sixty": rows}) == "sixty"
+    assert figures.latest_stage({"passes": rows, "sixty": rows[1:]}) == "passes"
+    assert figures.latest_stage({"passes": rows}) == "passes"

@@ -8,8 +8,7 @@ On the 46 MIT-BIH clients by record, the recipe's local work, Adam at the server
   best on *validation* beats is the rule's;
 - ``factorial``: 12 passes, seed 0, each rule with its step, on validation beats;
 - ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats, read once;
-- ``longer``: the same four with 60 passes, as many as GRP-FED's paper has, all with the server's step that FedGate has,
-  five seeds, on test beats.
+- ``longer``: the same four with 60 passes, all with the server's step that FedGate has, five seeds, on test beats.
 
 The worst tenth is that of macro-F1 (classes in truth or prediction) of the global model on each patient's beats. Every
 finished run is written into ``runs.json`` beside this file at once; what is there is not run again, and a stage goes on
@@ -18,7 +17,7 @@ their losses over 64 beats a round: over all of them, a round of four steps woul
 step of lambda is 0.001: with 0.01 it all but trains on one patient (T_g .425 in ``factorial``, commit 646cd0a).
 
 ``--only`` trains some rules of the last stage, so that several processes share the work, ``--first`` the first seeds of
-each; neither writes results. ``--known`` trains nothing: it writes the results of the rules that are finished.
+each; neither writes results. ``--known`` trains no run of the last stage: it writes the rules that are finished.
 """
 
 import argparse
@@ -181,7 +180,9 @@ def main() -> None:
     arguments.add_argument("--stage", choices=tuple(PASSES), default="longer", help="the last stage to run")
     arguments.add_argument("--only", nargs="+", choices=list(RULES), metavar="RULE")
     arguments.add_argument("--first", type=int, metavar="N", help="of each rule no more than N seeds")
-    arguments.add_argument("--known", action="store_true", help="train nothing, write the results of finished runs")
+    arguments.add_argument(
+        "--known", action="store_true", help="of the last stage train nothing, write the rules that are finished"
+    )
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()
     stages = tuple(PASSES)[: list(PASSES).index(given.stage) + 1]

@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import LONGER, LONGER_GRP, OF_ITS_MODEL, OF_LONGER, ROOT, known_runs, prepared, results_of, script
+from common import LONGER, OF_ITS_MODEL, OF_LONGER, ROOT, WITH_SIXTY, known_runs, prepared, results_of, script
+from methods import CASES, CURVES, FAR, NEAR, latest_stage
 from names import name_points
 from run import RUNS, trained_run
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 #: Distinguishable in grey and by the colour-blind (Okabe and Ito 2008), with a line style each.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7")
 STYLES = ("-", "--", ":", "-.")
-CURVES = ("FedAvg", "AFL", "q-FFL", "GRP-FED")
-CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
 #: Of the flagship's benchmark, what has no RR intervals.
 WITHOUT_RR = "FedGate, windows alone"
 #: Their answers are made from a finished global model, too.
@@ -51,15 +50,9 @@ DRAWN = Path(__file__).with_name("drawn.sha256")
 SHOWN = 60
 
 
-def drawn_stage(results: dict[str, Any]) -> str:
-    """The stage whose runs figures 1, 3 and 5 show: that of 60 passes, where it has them all."""
-    there = {row["name"] for row in results.get("sixty", ())}
-    return "sixty" if there.issuperset((*CURVES, *CASES)) else "passes"
-
-
 def row_of(results: dict[str, Any], name: str) -> dict[str, Any]:
     """A method's row of the table."""
-    (row,) = [row for row in results[drawn_stage(results)] if row["name"] == name]
+    (row,) = [row for row in results[latest_stage(results)] if row["name"] == name]
     return dict(row)
 
 
@@ -69,7 +62,7 @@ def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
     Raises:
         RunError: it is not there.
     """
-    key = f"{drawn_stage(results)}/{name}/{row_of(results, name)['trial']}/0"
+    key = f"{latest_stage(results)}/{name}/{row_of(results, name)['trial']}/0"
     known = known_runs(RUNS).get(key)
     if known is None:
         raise RunError(RUNS, f"lacks {key}", "the first seed of what is drawn", "run benchmarks/table1/run.py")
@@ -78,7 +71,7 @@ def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
 
 def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> str:
     """Return the SHA-256 of all figures that are drawn, so that a test finds pictures older than their numbers."""
-    there = {row["name"] for row in results[drawn_stage(results)]}
+    there = {row["name"] for row in results[latest_stage(results)]}
     shown = {
         "passes": results["passes"],
         "sixty": results.get("sixty"),
@@ -106,7 +99,7 @@ def clients_figure(cohort: ecgfed.Cohort, work: Path, results: dict[str, Any]) -
     """Figure 1: features of some beats of each client, the clients' classes, and FedAvg's macro-F1 on each."""
     from sklearn.manifold import TSNE
 
-    row, stage = row_of(results, "FedAvg"), drawn_stage(results)
+    row, stage = row_of(results, "FedAvg"), latest_stage(results)
     folder = work / f"{stage}_FedAvg_{row['trial']}_0"
     run = trained_run(cohort, folder, stage, "FedAvg", row["settings"], 0)
     data = training_data(cohort, rr=run.net.spec.rr)
@@ -188,7 +181,7 @@ def frontier_of_flagship(methods: dict[str, Any], passes: int) -> list[Point]:
     points, begin = [], OF_LONGER if passes == 60 else OF_ITS_MODEL
     for name, runs in methods.items():
         own, everybody = (statistics.fmean(run["test"][key] for run in runs) for key in ("T_p", "T_r"))
-        longer = name in (LONGER, LONGER_GRP) or name.startswith(OF_LONGER)
+        longer = name in WITH_SIXTY or name.startswith(OF_LONGER)
         if longer != (passes == 60) or name == WITHOUT_RR:
             continue
         simple = name.startswith(begin) or name in AFTERWARDS
@@ -247,9 +240,13 @@ def cases_figure(cohort: ecgfed.Cohort, results: dict[str, Any]) -> "Figure":
     apart = np.abs(counts / counts.sum(1, keepdims=True) - counts.sum(0) / counts.sum()).sum(1) / 2
     scored = set(known_of(results, "FedAvg")["drawn"]["several"])
     order = [k for k in np.argsort(apart) if data.ids[int(data.clients[k])] in scored]
+    chosen = [(data.ids[int(data.clients[k])], float(apart[k])) for k in (order[0], order[-1])]
+    if [client for client, _ in chosen] != [NEAR, FAR]:
+        found = " and ".join(client for client, _ in chosen)
+        raise RunError(RUNS, f"has {found} nearest and farthest", f"{NEAR} and {FAR}", "name them in methods.py")
     figure, axes = new(2, width=10.0)
-    for panel, k, word in zip(axes[0], (order[0], order[-1]), ("near", "far from"), strict=True):
-        _case(panel, results, data.ids[int(data.clients[k])], f"{word} everybody's classes", float(apart[k]))
+    for panel, (client, far), word in zip(axes[0], chosen, ("near", "far from"), strict=True):
+        _case(panel, results, client, f"{word} everybody's classes", far)
     return figure
 
 
@@ -279,7 +276,7 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     cohort = prepared(given.source, given.work, by="record")
-    there = {row["name"] for row in results[drawn_stage(results)]}
+    there = {row["name"] for row in results[latest_stage(results)]}
     flagship = results_of("flagship")
     figures = {"frontier": frontier_figure(results, flagship)}
     if "FedAvg" in there:

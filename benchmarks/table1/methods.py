@@ -85,3 +85,15 @@ PRINTED: dict[str, tuple[str, Settings]] = {
     ),
     "FedAvg, printed": ("fedavg", {}),
 }
+
+#: The methods of figure 3, and of figure 5.
+CURVES = ("FedAvg", "AFL", "q-FFL", "GRP-FED")
+CASES = ("FedAvg", "q-FFL", "LG-FedAvg", "pFedMe", "GRP-FED")
+#: Of patients with several classes, the one nearest to everybody's mix of them and the farthest (figure 5 checks it).
+NEAR, FAR = "223", "107"
+
+
+def latest_stage(results: dict[str, Any]) -> str:
+    """The stage that is drawn and set beside the paper: ``sixty``, 60 passes, where it has every row of ``passes``."""
+    longer, rows = ({row["name"] for row in results.get(stage, ())} for stage in ("sixty", "passes"))
+    return "sixty" if longer >= rows else "passes"

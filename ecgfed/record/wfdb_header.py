@@ -113,7 +113,9 @@ def _no_header(path: Path) -> RecordError:
         return RecordError(named, "is a folder", "one recording", "name a recording in it")
     if named.is_file():
         kinds = ".hea, .edf, .csv, .npy, .dcm, .xml, .scp or .ecg"
-        return RecordError(named, "is no kind of recording that is read", f"a WFDB record or {kinds}", "convert it")
+        return RecordError(
+            named, "is no kind of recording that is read", f"a WFDB record or {kinds}", "convert it to one of them"
+        )
     return RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
 
 

@@ -175,7 +175,7 @@ class Run:
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:
     """Write ``run.json`` into a new or empty folder and return the run; raises RunError, StorageError."""
     if path.exists() and not (path.is_dir() and all(map(is_left_by_a_kill, path.iterdir()))):
-        raise RunError(path, "is not empty", "a new folder", "choose another --out, --resume or --overwrite")
+        raise RunError(path, "is not empty", "a new folder", "choose another --out, or pass --resume or --overwrite")
     spec = method.net.spec
     if spec.rr and spec.rr_version != cohort.rr_version:
         raise RunError(

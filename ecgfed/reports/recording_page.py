@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ecgfed.events.ectopy import Ectopy
+from ecgfed.events.find import Events
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, facts, joined, moment, paragraph, per_cent, section, table
 from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
 from ecgfed.reports.recording_tables import (
@@ -122,7 +123,7 @@ def _short(parts: RecordingParts) -> str:
     (lead,) = (one for one in parts.leads if one.name == parts.lead)
     shown = facts(
         [
-            ("Beats", f"{events.counted:,}" if events.counted else f"0 counted of {events.total:,} found"),
+            ("Beats", _beats(events)),
             ("Heart rate", None if rate is None else f"{rate}{spread}"),
             ("Pauses", pauses),
             ("Ventricular ectopic beats", _burden(events.ventricular)),
@@ -180,6 +181,11 @@ def _timeline(parts: RecordingParts) -> str:
 
 def _duration(seconds: float) -> str:
     return count_of(round(seconds / 60), "minute") if seconds >= 60 else f"{seconds:g} s"
+
+
+def _beats(events: Events) -> str:
+    every = f"{events.total:,}"
+    return every if events.counted == events.total else f"{events.counted:,} counted of {every} found"
 
 
 def _counted(parts: RecordingParts) -> str:

@@ -371,7 +371,8 @@ def test_reference_labels_of_a_real_record(ecgfed: Command, mitdb: Path, tmp_pat
     """208: 992 V, 2 V in a row at 164 places and so on, counted here from the annotation by another way."""
     told = reported(ecgfed, mitdb / "208", "--labels", mitdb / "208.atr", "--out", tmp_path / "208.html")
     assert told["beats"] == 2955
-    assert told["counted"] > 2900
+    assert 2900 < told["counted"] < 2955  # some lie where MLII fell off: both numbers are said, at the top too
+    assert f"{told['counted']:,} counted of 2,955 found" in (tmp_path / "208.html").read_text()
     assert 980 <= told["ventricular"]["total"] <= 992
     letters = "".join("V" if one in "VE" else "A" if one in "AaJS" else "N" for one in beat_symbols(mitdb / "208"))
     couplets = len(re.findall(r"(?<!V)VV(?!V)", letters))

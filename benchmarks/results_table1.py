@@ -26,7 +26,8 @@ def table1(found: dict[str, Any]) -> list[str]:
         " value is in\nbrackets, beside its T_l what equation 6 makes of its T_p and T_r."
     ]
     if longer := found.get("sixty"):
-        head = ["", "### With 60 passes", "", *of_stage(longer)]
+        work = at_equal_work(found, "sixty") if found.get("sixty-work") else None
+        head = ["", "### With 60 passes", "", *of_stage(longer, work)]
         lines += [*head, *what_more_steps_change(found["passes"], longer)]
     lines += [
         "",

@@ -134,6 +134,11 @@ def test_table_1_says_what_of_the_papers_order_came_out(beside_paper: ModuleType
     assert "With 12 passes the best are GRP-FED 0.700, AFL 0.600" in said
     assert "worse still, Local 0.40, LG-FedAvg 0.40, pFedMe 0.40" in said
     assert "best T_p of all is Local's, 0.600" in said
+    assert "work of 60" not in said, "not said before it is measured"
+    costly = [{**one, "work": run.ROWS[name].work} for name, one in zip(rows, many, strict=True) if name in run.ROWS]
+    found = {"passes": few, "work": [slow], "sixty": costly, "sixty-work": [one for one in costly if one["work"] > 1]}
+    said = "\n".join(beside_paper.against_paper(found))
+    assert "At the work of 60 passes it does, for GRP-FED needs 46.9 of them: the best are GRP-FED 0.553" in said
 
 
 def test_what_to_choose_is_said_by_the_runs() -> None:
@@ -186,8 +191,9 @@ def test_table_1_says_the_papers_values_and_what_is_not_finished(results_table1:
     assert "equal work: AFL; q-FFL; pFedMe; GRP-FED" in found["unfinished"]
     assert found["unfinished"][0].startswith("equal passes: Local; ")
     assert found["unfinished"][0].endswith("; GRP-FED; FedGate"), "two seeds of three"
-    assert found["unfinished"][-2] == "as printed: GRP-FED, printed, bounded losses"
-    assert found["unfinished"][-1].startswith("60 passes: Local; ")
+    assert found["unfinished"][-3] == "as printed: GRP-FED, printed, bounded losses"
+    assert found["unfinished"][-2].startswith("60 passes: Local; ")
+    assert found["unfinished"][-1] == "the work of 60 passes: AFL; q-FFL; pFedMe; GRP-FED"
     lines = results_table1.table1(found)
     half = "0.500 ± 0.000"
     cells = f"{half} (0.569) | {half} (0.864) | {half} (0.424) | {half} (0.553; 0.569) | 0.250 ± 0.000 |"

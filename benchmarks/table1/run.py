@@ -12,6 +12,7 @@ Stages:
 - ``printed``: GRP-FED with the paper's q0 = 10 and R = 5 local epochs of batches of 64, its losses bounded, and FedAvg
   with the same local work, 60 passes, three seeds;
 - ``sixty``: the same as ``passes`` with 60 of them, five times the steps, three seeds: what does more training change?
+- ``sixty-work``: the same as ``work``, as many gradients as FedAvg's 60 passes take.
 
 The simple personal answers are made from FedAvg's models of three seeds. Every finished run is written into
 ``runs.json`` beside this file at once, with what ``figures.py`` draws; what is there is not run again, and a stage goes
@@ -50,15 +51,18 @@ from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import DivergedError, RunError
 from ecgfed.runs.history import HISTORY, read_lines
 
-STAGES = ("tune", "passes", "work", "beta", "printed", "sixty")
+STAGES = ("tune", "passes", "work", "beta", "printed", "sixty", "sixty-work")
 TITLES = {
     "passes": "equal passes",
     "work": "equal work",
     "beta": "by beta",
     "printed": "as printed",
     "sixty": "60 passes",
+    "sixty-work": "the work of 60 passes",
 }
-PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60.0, "sixty": 60.0}
+PASSES = {"tune": 5.0, "passes": 12.0, "work": 12.0, "beta": 12.0, "printed": 60.0, "sixty": 60.0, "sixty-work": 60.0}
+#: In these all methods take as many gradients.
+EQUAL_WORK = ("work", "sixty-work")
 #: In these the simple personal answers stand beside the methods.
 WITH_PERSONAL = ("passes", "sixty")
 #: Stages whose first seeds keep what the figures show.
@@ -71,7 +75,7 @@ MORE_SEEDS = ("Local", "FedAvg", "GRP-FED")
 #: Of so many seeds of FedAvg the simple personal answers are made.
 PERSONAL_SEEDS = 3
 #: A row of one seed is better than none where a run takes a quarter of an hour.
-LEAST_SEEDS = {"sixty": 1}
+LEAST_SEEDS = {"sixty": 1, "sixty-work": 1}
 SCORES = ("T_g", "T_p", "T_r", "T_l")
 RUNS = Path(__file__).with_name("runs.json")
 
@@ -118,7 +122,7 @@ def measured(
 
 def passes_of(stage: str, name: str) -> float:
     """Passes over the training beats."""
-    return PASSES[stage] / (ROWS[name].work if stage == "work" else 1)
+    return PASSES[stage] / (ROWS[name].work if stage in EQUAL_WORK else 1)
 
 
 def trained_run(cohort: Cohort, folder: Path, stage: str, name: str, settings: Settings, seed: int) -> ecgfed.Run:
@@ -201,7 +205,7 @@ def tuned(cohort: Cohort, given: argparse.Namespace, name: str) -> Settings | No
 def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dict[str, Any]]:
     """Rows of the table: one for each method, and beside FedAvg's one for each simple personal answer."""
     for name, row in ROWS.items():
-        if name not in given.only or (stage == "work" and row.work == 1):
+        if name not in given.only or (stage in EQUAL_WORK and row.work == 1):
             continue
         settings = tuned(cohort, given, name)
         if settings is None:
@@ -289,12 +293,14 @@ def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def unfinished(results: dict[str, Any]) -> Iterator[str]:
     """Say of each stage what is not there with all of its seeds."""
+    costly = [name for name, row in ROWS.items() if row.work > 1]
     asked = {
         "passes": list(ROWS),
-        "work": [name for name, row in ROWS.items() if row.work > 1],
+        "work": costly,
         "beta": [f"beta {beta:g}" for beta in BETAS],
         "printed": list(PRINTED),
         "sixty": list(ROWS),
+        "sixty-work": costly,
     }
     for stage, names in asked.items():
         there = {row["name"] for row in results.get(stage, []) if row.get("of") == row["seeds"]}

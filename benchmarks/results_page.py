@@ -63,9 +63,11 @@ def fairness(found: dict[str, Any]) -> list[str]:
         lines += ["", "The best four, five seeds, test beats (the loss of training batches):", ""]
         lines += _finals(found["final"], found["against_uniform"])
     if found.get("longer"):
+        seeds = len(next(iter(found["longer"].values())))
         lines += [
             "",
-            "The same four with 60 passes, all with a server's step of 0.01, FedGate's (losses over the last pass):",
+            f"The same four with 60 passes, {seeds} seeds, all with a server's step of 0.01, FedGate's (losses"
+            " over the last pass):",
             "",
         ]
         lines += _finals(found["longer"], found["longer_against_uniform"])
@@ -75,6 +77,7 @@ def fairness(found: dict[str, Any]) -> list[str]:
 def _finals(found: dict[str, list[dict[str, Any]]], less: dict[str, Any]) -> list[str]:
     """Scores of some rules, and their differences to uniform weights."""
     columns, in_truth = ["rule", *FAIR.values()], all("worst_decile_truth" in row for row in less.values())
+    seeds = len(next(iter(found.values())))
     keys = [*FAIR, "worst_decile_truth"] if in_truth else list(FAIR)
     columns += ["worst tenth over the classes in truth"] if in_truth else []
     rows = []
@@ -88,7 +91,8 @@ def _finals(found: dict[str, list[dict[str, Any]]], less: dict[str, Any]) -> lis
         *table(columns, rows),
         "",
         "Less those of uniform weights, with 95% intervals: of the worst tenth and the standard deviation over"
-        " patients and\nseeds, of T_g and the largest loss over the five seeds (Student's t):",
+        " patients and\nseeds, of T_g and the largest loss over the "
+        f"{seeds} seeds (Student's t):",
         "",
         *table(columns, [(name, *(_interval(row[key]) for key in keys)) for name, row in less.items()]),
     ]

@@ -87,6 +87,7 @@ def test_the_worst_tenth_in_truth_is_compared_where_it_was_kept(fairness: Module
     assert less["rule"]["worst_decile_truth"] == pytest.approx({"mean": 0.2, "low": 0.2, "high": 0.2})
     lines = page._finals({fairness.UNIFORM: base, "rule": better}, less)
     assert lines[0].endswith("| largest loss | worst tenth over the classes in truth |")
+    assert any(line.endswith("over the 2 seeds (Student's t):") for line in lines)
     assert lines[3] == "| rule | 0.800 | 0.500 | 0.000 | 0.200 | 0.900 |"
     assert lines[-1].endswith("| +0.200 (+0.200 to +0.200) |")
     for one in base:

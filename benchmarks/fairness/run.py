@@ -17,7 +17,8 @@ their losses over 64 beats a round: over all of them, a round of four steps woul
 step of lambda is 0.001: with 0.01 it all but trains on one patient (T_g .425 in ``factorial``, commit 646cd0a).
 
 ``--only`` trains some rules of the last stage, so that several processes share the work, ``--first`` the first seeds of
-each; neither writes results. ``--known`` trains no run of the last stage: it writes the rules that are finished.
+each; neither writes results. ``--known`` trains no run of the last stage: it writes the seeds that all its rules
+have, three at least.
 """
 
 import argparse
@@ -67,6 +68,8 @@ STEPS = (0.01, 0.02)
 LONGER_STEP = 0.01
 PASSES = {"tune": 5.0, "factorial": 12.0, "final": 12.0, "longer": 60.0}
 FINALISTS, SEEDS = 4, (0, 1, 2, 3, 4)
+#: Of fewer seeds nobody shall read an interval.
+LEAST_PAIRS = 3
 RUNS = Path(__file__).with_name("runs.json")
 
 
@@ -163,14 +166,14 @@ def finals(cohort: Cohort, given: argparse.Namespace, rules: Sequence[str], tune
 
 def longer(cohort: Cohort, given: argparse.Namespace, rules: Sequence[str]) -> dict[str, Any]:
     """The same with 60 passes and one step; nothing where not all of it was asked for."""
-    kept, seeds = known_runs(RUNS), SEEDS[: given.first]
-    asked = [
-        rule
-        for rule in given.only or rules
-        if not given.known or all(key_of("longer", rule, LONGER_STEP, seed) in kept for seed in seeds)
-    ]
+    asked, seeds = given.only or rules, SEEDS[: given.first]
+    if given.known:  # pairs alone: the seeds that every rule has
+        kept = known_runs(RUNS)
+        seeds = tuple(
+            seed for seed in seeds if all(key_of("longer", rule, LONGER_STEP, seed) in kept for rule in asked)
+        )
     found = {rule: [measured(cohort, given, "longer", rule, LONGER_STEP, seed) for seed in seeds] for rule in asked}
-    if given.only or given.first:
+    if given.only or given.first or len(seeds) < LEAST_PAIRS:
         return {}
     return {"longer": found, "longer_against_uniform": less_uniform(found)}
 
@@ -181,7 +184,7 @@ def main() -> None:
     arguments.add_argument("--only", nargs="+", choices=list(RULES), metavar="RULE")
     arguments.add_argument("--first", type=int, metavar="N", help="of each rule no more than N seeds")
     arguments.add_argument(
-        "--known", action="store_true", help="of the last stage train nothing, write the rules that are finished"
+        "--known", action="store_true", help="of the last stage train nothing, write the seeds that all rules have"
     )
     arguments.add_argument("--workers", type=int, default=1)
     given = arguments.parse_args()

@@ -180,6 +180,24 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         list(choice._what_does_not_hold({**means, choice.HEAD: {**means[choice.HEAD], "T_p": 0.75}}))
 
 
+def test_what_60_passes_say_of_fairness_is_said_by_the_runs() -> None:
+    choice = load_script(ROOT / "benchmarks" / "results_choice.py")
+    assert choice._fairness_longer({}) == ""
+    both = {"low": -0.1, "high": 0.1}
+    rules = ("adaptive q, sigma", "adaptive q, sigma / mean", "data share")
+    less = {name: {"worst_decile": both, "loss_max": {"low": -0.2, "high": -0.1}} for name in rules}
+    less["data share"]["loss_max"] = both
+    names = ("uniform (q = 0)", *rules)
+    runs = {name: [{"worst_decile": 0.4 + at / 100, "loss_max": 0.1 - at / 100}] * 2 for at, name in enumerate(names)}
+    said = choice._fairness_longer({"longer": runs, "longer_against_uniform": less})
+    assert "for all (2 seeds) no rule" in said
+    assert "worst tenth: 0.400,\n  the others 0.410 to 0.430." in said
+    assert "0.090 and 0.080 against 0.100." in said
+    less["data share"]["worst_decile"] = {"low": 0.01, "high": 0.1}
+    with pytest.raises(AssertionError, match="change the sentence"):
+        choice._fairness_longer({"longer": runs, "longer_against_uniform": less})
+
+
 def test_table_1_says_the_papers_values_and_what_is_not_finished(results_table1: ModuleType) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
     scores = dict.fromkeys(results_table1.SCORES, 0.5)

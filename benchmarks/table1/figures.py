@@ -3,7 +3,8 @@
     python benchmarks/table1/figures.py --source MITDB --work DIR [--out docs/images]
 
 From ``results.json`` and ``runs.json`` beside this file; seed 0 where a figure shows one run. A figure whose runs are
-not finished is not drawn. The features of figure 1 need FedAvg's model, which is trained once more where DIR does not
+not finished is not drawn, and of docs/images none whose numbers are those it was drawn from (``drawn.sha256``; remove a
+line to have a figure anew). The features of figure 1 need FedAvg's model, which is trained once more where DIR does not
 hold it.
 """
 
@@ -69,17 +70,25 @@ def known_of(results: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(known)
 
 
-def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> str:
-    """Return the SHA-256 of all figures that are drawn, so that a test finds pictures older than their numbers."""
+def drawn_from(results: dict[str, Any], flagship: dict[str, Any] | None) -> dict[str, str]:
+    """Return the SHA-256 of the numbers of each figure that can be drawn: one older than its numbers is found."""
     there = {row["name"] for row in results[latest_stage(results)]}
-    shown = {
-        "passes": results["passes"],
-        "sixty": results.get("sixty"),
-        "beta": results.get("beta"),
-        "runs": {name: known_of(results, name) for name in sorted({*CURVES, *CASES} & there)},
-        "flagship": [frontier_of_flagship(flagship["methods"], of) for of in (20, 60)] if flagship else None,
+    of_flagship = [frontier_of_flagship(flagship["methods"], of) for of in (20, 60)] if flagship else None
+    shown: dict[str, Any] = {"frontier": [results["passes"], results.get("sixty"), of_flagship]}
+    shown |= {
+        figure: {name: known_of(results, name) for name in names}
+        for figure, names in {"clients": ("FedAvg",), "losses": CURVES, "cases": CASES}.items()
+        if there.issuperset(names)
     }
-    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+    if len(results.get("beta", ())) > 1:
+        shown["beta"] = results["beta"]
+    return {name: hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest() for name, one in shown.items()}
+
+
+def known_drawn() -> dict[str, str]:
+    """Return of what numbers the committed figures are, as ``drawn_from`` does."""
+    lines = DRAWN.read_text().splitlines() if DRAWN.is_file() else []
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
 
 
 def new(columns: int, rows: int = 1, width: float = 10.0, height: float = 3.6) -> "tuple[Figure, np.ndarray]":
@@ -276,24 +285,26 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "ecgfed"  # the same figure gives the same bytes
     results = json.loads(Path(__file__).with_name("results.json").read_text())
     cohort = prepared(given.source, given.work, by="record")
-    there = {row["name"] for row in results[latest_stage(results)]}
     flagship = results_of("flagship")
-    figures = {"frontier": frontier_figure(results, flagship)}
-    if "FedAvg" in there:
-        figures["clients"] = clients_figure(cohort, given.work, results)
-    if there.issuperset(CURVES):
-        figures["losses"] = losses_figure(results)
-    if len(results.get("beta", ())) > 1:
-        figures["beta"] = beta_figure(results)
-    if there.issuperset(CASES):
-        figures["cases"] = cases_figure(cohort, results)
-    for name, figure in figures.items():
+    figures = {
+        "frontier": lambda: frontier_figure(results, flagship),
+        "clients": lambda: clients_figure(cohort, given.work, results),
+        "losses": lambda: losses_figure(results),
+        "beta": lambda: beta_figure(results),
+        "cases": lambda: cases_figure(cohort, results),
+    }
+    shown, before = drawn_from(results, flagship), known_drawn() if given.out == IMAGES else {}
+    for name, digest in shown.items():
+        if before.get(name) == digest:
+            print(f"{given.out / f'results-{name}'} is of these numbers already", flush=True)
+            continue
+        figure = figures[name]()
         for kind in ("png", "svg"):
             meta = {"Date": None} if kind == "svg" else None
             figure.savefig(given.out / f"results-{name}.{kind}", dpi=130, format=kind, metadata=meta)
         print(f"wrote {given.out / f'results-{name}'}.png and .svg", flush=True)
     if given.out == IMAGES:
-        DRAWN.write_text(drawn_from(results, flagship) + "\n")
+        DRAWN.write_text("".join(f"{digest}  {name}\n" for name, digest in shown.items()))
 
 
 if __name__ == "__main__":

@@ -195,20 +195,20 @@ def _fairness_longer(found: dict[str, Any]) -> str:
     runs, less = found["longer"], found["longer_against_uniform"]
     assert all(row["worst_decile"]["low"] <= 0 <= row["worst_decile"]["high"] for row in less.values()), WRONG_NOW
     lower = [name for name, row in less.items() if row["loss_max"]["high"] < 0]
-    assert lower == ["adaptive q, sigma", "adaptive q, sigma / mean"], WRONG_NOW
+    assert {"adaptive q, sigma", "adaptive q, sigma / mean"} <= set(lower), WRONG_NOW
 
     def mean(name: str, key: str) -> float:
         return statistics.fmean(run[key] for run in runs[name])
 
     equal = next(name for name in runs if name not in less)
     worst = [mean(name, "worst_decile") for name in less]
-    losses = " and ".join(f"{mean(name, 'loss_max'):.3f}" for name in lower)
+    losses = "; ".join(f"{name} {mean(name, 'loss_max'):.3f}" for name in lower)
     return (
         f"\n  With 60 passes and that step for all ({len(runs[equal])} seeds) no rule can be told from equal weights in"
         f" the worst tenth: {mean(equal, 'worst_decile'):.3f},\n  the others {min(worst):.3f} to {max(worst):.3f}."
-        " What the adaptive q does lower is the largest training loss of a client, the paper's\n  measure:"
-        f" {losses} against {mean(equal, 'loss_max'):.3f}. The macro-F1 of the patients served worst does not"
-        " measurably follow it."
+        " What is measurably lower is the\n  largest training loss of a client, the paper's measure: equal weights"
+        f" {mean(equal, 'loss_max'):.3f}; {losses}.\n  The macro-F1 of the patients served worst does not measurably"
+        " follow it."
     )
 
 

@@ -192,7 +192,7 @@ def test_what_60_passes_say_of_fairness_is_said_by_the_runs() -> None:
     said = choice._fairness_longer({"longer": runs, "longer_against_uniform": less})
     assert "for all (2 seeds) no rule" in said
     assert "worst tenth: 0.400,\n  the others 0.410 to 0.430." in said
-    assert "0.090 and 0.080 against 0.100." in said
+    assert "equal weights 0.100; adaptive q, sigma 0.090; adaptive q, sigma / mean 0.080." in said
     less["data share"]["worst_decile"] = {"low": 0.01, "high": 0.1}
     with pytest.raises(AssertionError, match="change the sentence"):
         choice._fairness_longer({"longer": runs, "longer_against_uniform": less})

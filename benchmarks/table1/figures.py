@@ -295,13 +295,14 @@ def main() -> None:
     }
     shown, before = drawn_from(results, flagship), known_drawn() if given.out == IMAGES else {}
     for name, digest in shown.items():
-        if before.get(name) == digest:
+        files = {kind: given.out / f"results-{name}.{kind}" for kind in ("png", "svg")}
+        if before.get(name) == digest and all(file.is_file() for file in files.values()):
             print(f"{given.out / f'results-{name}'} is of these numbers already", flush=True)
             continue
         figure = figures[name]()
-        for kind in ("png", "svg"):
+        for kind, file in files.items():
             meta = {"Date": None} if kind == "svg" else None
-            figure.savefig(given.out / f"results-{name}.{kind}", dpi=130, format=kind, metadata=meta)
+            figure.savefig(file, dpi=130, format=kind, metadata=meta)
         print(f"wrote {given.out / f'results-{name}'}.png and .svg", flush=True)
     if given.out == IMAGES:
         DRAWN.write_text("".join(f"{digest}  {name}\n" for name, digest in shown.items()))

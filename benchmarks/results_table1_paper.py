@@ -85,10 +85,8 @@ def _order(passes: int, rows: dict[str, dict[str, Any]], found: dict[str, Any]) 
 
     def best(rows: dict[str, dict[str, Any]], convention: str) -> str:
         t_l = {name: rows[name][convention]["T_l"]["mean"] for name in eight}
-        first, *_, third = names = sorted(eight, key=lambda name: -t_l[name])[:3]
-        assert convention != "scores" or first == "GRP-FED", WRONG_NOW
-        tie = ", too close to tell" if t_l[first] - t_l[third] < TOO_CLOSE else ""
-        return ", ".join(f"{name} {t_l[name]:.3f}" for name in names) + tie
+        assert convention != "scores" or max(t_l, key=lambda name: t_l[name]) == "GRP-FED", WRONG_NOW
+        return _first_three(t_l)
 
     lines = [
         "- The order of its eight methods by T_l nearly comes out again (Spearman's correlation of ranks"
@@ -104,6 +102,13 @@ def _order(passes: int, rows: dict[str, dict[str, Any]], found: dict[str, Any]) 
             f"\n  in truth {best(few, 'scores_truth')} ({alike(few, 'scores_truth'):.2f})."
         ]
     return lines
+
+
+def _first_three(t_l: dict[str, float]) -> str:
+    """The three methods with the best T_l, and whether they are too close to tell."""
+    first, *_, third = names = sorted(t_l, key=lambda name: -t_l[name])[:3]
+    tie = ", too close to tell" if t_l[first] - t_l[third] < TOO_CLOSE else ""
+    return ", ".join(f"{name} {t_l[name]:.3f}" for name in names) + tie
 
 
 def _partly_the_steps(passes: int, rows: dict[str, dict[str, Any]], found: dict[str, Any]) -> str:
@@ -140,15 +145,11 @@ def _at_the_work_of_sixty(work: dict[str, dict[str, Any]], eight: Sequence[str])
         return []
     t_l = {name: work[name]["scores"]["T_l"]["mean"] for name in eight}
     truth = {name: work[name]["scores_truth"]["T_l"]["mean"] for name in eight}
-
-    def best(scores: dict[str, float]) -> str:
-        return ", ".join(f"{name} {scores[name]:.3f}" for name in sorted(eight, key=lambda name: -scores[name])[:3])
-
     assert max(t_l, key=lambda name: t_l[name]) == "GRP-FED", WRONG_NOW
     passes = 60 / work["GRP-FED"]["work"]
     return [
-        f"  At the work of 60 passes it does, for GRP-FED needs {passes:.1f} of them: the best are {best(t_l)};"
-        f"\n  in truth {best(truth)}."
+        f"  At the work of 60 passes it does, for GRP-FED needs {passes:.1f} of them: the best are {_first_three(t_l)};"
+        f"\n  in truth {_first_three(truth)}."
     ]
 
 

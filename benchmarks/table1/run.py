@@ -11,7 +11,7 @@ Stages:
 - ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4);
 - ``printed``: GRP-FED with the paper's q0 = 10 and R = 5 local epochs of batches of 64, its losses bounded, and FedAvg
   with the same local work, 60 passes, three seeds;
-- ``sixty``: the same as ``passes`` with 60 of them, five times the steps, three seeds: what does more training change?
+- ``sixty``: the same as ``passes`` with 60 of them, five times the steps, as many seeds: what does it change?
 - ``sixty-work``: the same as ``work``, as many gradients as FedAvg's 60 passes take.
 
 The simple personal answers are made from FedAvg's models of three seeds. Every finished run is written into
@@ -210,7 +210,7 @@ def final(cohort: Cohort, given: argparse.Namespace, stage: str) -> Iterator[dic
         settings = tuned(cohort, given, name)
         if settings is None:
             continue
-        seeds = range(5 if stage == "passes" and name in MORE_SEEDS else 3)
+        seeds = range(5 if stage in WITH_PERSONAL and name in MORE_SEEDS else 3)
         found = [measured(cohort, given, stage, name, settings, seed) for seed in seeds[: given.first]]
         runs = [run for run in found if run and "stopped" not in run]
         if len(runs) < LEAST_SEEDS.get(stage, 2):

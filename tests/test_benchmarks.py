@@ -213,7 +213,8 @@ def test_a_finished_run_of_another_cohort_is_refused(common: ModuleType, cohort_
 
 def test_committed_runs_are_all_of_the_cohort_by_record() -> None:
     """They are compared with one another, so what they were trained on has to be the same."""
-    files = [ROOT / "benchmarks" / name / "runs.json" for name in ("flagship", "table1", "fairness")]
+    files = [file for file in (ROOT / "benchmarks").glob("*/*runs.json") if file.parent.name != "cifar"]
+    assert len(files) >= 9
     kept = [json.loads(file.read_text()) for file in files]
     assert len({run["cohort"] for runs in kept for run in runs.values()}) == 1
 

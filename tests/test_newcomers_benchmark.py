@@ -190,6 +190,7 @@ def counted(newcomers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list
 
     monkeypatch.setattr(newcomers.run.Fold, "nobody", nobody)
     monkeypatch.setattr(newcomers.run.Fold, "method", method)
+    monkeypatch.setattr(newcomers.run.Fold, "cohort", SimpleNamespace(fingerprint="0" * 64))
     return made
 
 

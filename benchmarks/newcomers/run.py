@@ -172,12 +172,13 @@ def parts(given: argparse.Namespace, dealt: list[list[str]]) -> None:
     for seed in given.seeds:
         for number in given.folds:
             fold = Fold(given, number, seed, dealt[number])
-            known = remembered(given.runs, fold.key(NOBODY), fold.nobody)
+            known = remembered(given.runs, fold.key(NOBODY), fold.nobody, fold.cohort)
             for name in given.only:
                 remembered(
                     given.runs,
                     fold.key(name),
                     lambda fold=fold, name=name, known=known: fold.method(name, known["patients"]["asked"]),
+                    fold.cohort,
                 )
 
 

@@ -287,15 +287,15 @@ def main() -> None:
     base = TrainPlan(ROUNDS, None, STEPS, batch_size=BATCH)
     leaving = replace(base, dp_clip=CLIP, dp_noise=LEAVING, dp_at="patient")
     results["membership"] = {
-        row: remembered(RUNS, f"membership/{row}", partial(membership, cohort, runs[row], plan))
+        row: remembered(RUNS, f"membership/{row}", partial(membership, cohort, runs[row], plan), cohort)
         for row, plan in ((PLAIN, base), (PRIVATE, leaving))
     }
     results["took_part"] = {
-        row: remembered(RUNS, f"took part/{row}", partial(took_part, cohort, plan))
+        row: remembered(RUNS, f"took part/{row}", partial(took_part, cohort, plan), cohort)
         for row, plan in ((PLAIN, base), (PRIVATE, replace(base, dp_clip=CLIP, dp_noise=noise)))
     }
     results["named"] = {
-        name: remembered(RUNS, f"named/{name}", partial(named, cohort, runs[row], what, plan))
+        name: remembered(RUNS, f"named/{name}", partial(named, cohort, runs[row], what, plan), cohort)
         for name, row, what, plan in (
             ("model", PLAIN, "model", base),
             ("model, private", PLAIN, "model", leaving),
@@ -314,7 +314,7 @@ def inversions(cohort: ecgfed.Cohort) -> dict[str, Any]:
     state = initial_state(method, TrainPlan())
     return {
         f"{case}/{noise}": remembered(
-            RUNS, f"inversion/{case}/{noise}", partial(inversion, cohort, state, method, case, deviation)
+            RUNS, f"inversion/{case}/{noise}", partial(inversion, cohort, state, method, case, deviation), cohort
         )
         for case in CASES
         for noise, deviation in NOISES.items()

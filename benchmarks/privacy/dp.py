@@ -70,7 +70,7 @@ def tried(cohort: ecgfed.Cohort, work: Path, clip: float) -> dict[str, Any]:
         valid = scored(run_of(cohort, work, CHOSEN_BY, clip), "valid", local_models=False, workers=1)["scores"]
         return {"valid_T_g": valid["T_g"], "valid_T_p": valid["T_p"]}
 
-    return remembered(RUNS, f"{CHOSEN_BY}, C = {clip:g}", make)
+    return remembered(RUNS, f"{CHOSEN_BY}, C = {clip:g}", make, cohort)
 
 
 def scores_of(cohort: ecgfed.Cohort, run: ecgfed.Run) -> dict[str, float]:
@@ -94,7 +94,7 @@ def measured(cohort: ecgfed.Cohort, work: Path, row: str) -> dict[str, Any]:
         run = run_of(cohort, work, row)
         return {"epsilon": run.last_record().get("epsilon"), **scores_of(cohort, run)}
 
-    return remembered(RUNS, row, make)
+    return remembered(RUNS, row, make, cohort)
 
 
 def page_of(results: dict[str, Any]) -> str:

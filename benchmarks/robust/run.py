@@ -169,6 +169,7 @@ def main() -> None:
                     RUNS,
                     name,
                     lambda a=attack, d=defence, s=seed: one_run(cohort, a, d, s),  # type: ignore[misc]
+                    cohort,
                 )
     results = {"seeds": list(SEEDS), "sites": SITES, "rounds": PLAN.rounds, "runs": runs}
     save(given, results)

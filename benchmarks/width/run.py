@@ -58,7 +58,7 @@ def measured(cohort: ecgfed.Cohort, work: Path, runs: Path, width: float, passes
             **summary(by_patient(bundle, cohort)),
         }
 
-    return remembered(runs, f"{width:g}/{passes:g}/{seed}", make)
+    return remembered(runs, f"{width:g}/{passes:g}/{seed}", make, cohort)
 
 
 def main() -> None:

@@ -181,13 +181,13 @@ def compare_runs(
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
-    strangers = [document for document in documents if document.fingerprint != documents[0].fingerprint]
+    strangers = [document for document in documents if not _same_cohort(document, documents[0])]
     if strangers and not any_cohort:
         raise RunError(
             strangers[0].path,
-            f"was trained on another cohort than {documents[0].path} (fingerprints differ)",
+            f"was trained on another cohort than {documents[0].path} (fingerprints or held-out clients differ)",
             "runs of one cohort",
-            "their beats or splits are not the same; compare all the same with --any-cohort",
+            "their beats, splits or patients are not the same; compare all the same with --any-cohort",
         )
     parts = {name: [side.part(name) for side in sides] for name in PARTS}
     return Comparison(
@@ -200,6 +200,12 @@ def compare_runs(
         _classes(sides),
         tuple(_patients(sides)),
     )
+
+
+def _same_cohort(one: RunDocument, other: RunDocument) -> bool:
+    """Whether two runs trained on the same beats of the same clients; an older run does not say who was held out."""
+    both_say = one.held_out is not None and other.held_out is not None
+    return one.fingerprint == other.fingerprint and (not both_say or one.held_out == other.held_out)
 
 
 def _side(path: Path, split: str, leave_out: str) -> _Side:

@@ -40,6 +40,7 @@ class RunDocument:
         cohort_path: where the cohort lay.
         fingerprint: of that cohort.
         clients: ids of its clients.
+        held_out: those of them that took no part in training; None where it does not say it (0.2 and before).
         classes: names of its classes.
         versions: of ecgfed, Python, torch and numpy, where it says them.
         identity: what a checkpoint of this run carries (``identity_of``).
@@ -54,6 +55,7 @@ class RunDocument:
     cohort_path: str
     fingerprint: str
     clients: tuple[str, ...]
+    held_out: tuple[str, ...] | None
     classes: tuple[str, ...]
     versions: dict[str, Any]
     identity: str
@@ -127,6 +129,7 @@ def read_document(path: Path) -> RunDocument:
         typed(cohort, "path", str, where, _AGAIN),
         typed(cohort, "fingerprint", str, where, _AGAIN),
         _names(told, "clients", where),
+        _names(told, "held_out_clients", where) if "held_out_clients" in told else None,
         _names(told, "classes", where),
         {"ecgfed": typed(told, "tool_version", str, where, _AGAIN), **versions},
         identity_of(meta),

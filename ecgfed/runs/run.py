@@ -34,6 +34,12 @@ from ecgfed.text import count_of
 
 #: The lengths a run had before, in its ``run.json``.
 EARLIER = "earlier_lengths"
+#: What ``run.json`` keeps of its cohort beside the fingerprint, and how an error names it.
+_NAMED = {
+    "classes": "classes, or in another order,",
+    "clients": "clients, or in another order,",
+    "held_out_clients": "clients (others were held out)",
+}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -90,7 +96,7 @@ class Run:
 
         Raises:
             CohortError: it cannot be opened, or an array has changed since it was prepared.
-            RunError: it is another cohort, or names other classes or clients.
+            RunError: it is another cohort, names other classes or clients, or holds out other ones of them.
         """
         cohort = open_cohort(path or self.cohort_path)
         if cohort.fingerprint != self.fingerprint:
@@ -100,11 +106,11 @@ class Run:
                 action="name the right one with --cohort",
             )
         # the fingerprint is of the arrays; whose they are and what the labels mean is said beside them
-        for what, now in (("classes", cohort.classes), ("clients", tuple(client.id for client in cohort.clients))):
-            if what in self.meta and list(now) != self.meta[what]:
+        for what, now in _beside_the_arrays(cohort).items():
+            if what in self.meta and now != self.meta[what]:
                 raise RunError(
                     self.path,
-                    f"was trained on other {what}, or in another order, than {cohort.path} names now",
+                    f"was trained on other {_NAMED[what]} than {cohort.path} names now",
                     action="name the right cohort with --cohort",
                 )
         return cohort
@@ -189,8 +195,7 @@ def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extr
         "tool_version": __version__,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
         "cohort": {"path": _cohort_place(cohort, path), "fingerprint": cohort.fingerprint},
-        "classes": list(cohort.classes),
-        "clients": [client.id for client in cohort.clients],
+        **_beside_the_arrays(cohort),
         "net": spec.as_json(),
         "method": name_of(type(method)),
         **_pin(type(method)),
@@ -210,6 +215,15 @@ def _pin(kind: type[Method]) -> dict[str, str]:
     """The SHA-256 of the file of somebody's own method; nothing for one of ours or of a package."""
     digest = digest_of(kind) if names_code(name_of(kind)) else ""
     return {PIN: digest} if digest else {}
+
+
+def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
+    """What a run keeps of its cohort beside the fingerprint, by the keys of ``_NAMED``."""
+    return {
+        "classes": list(cohort.classes),
+        "clients": [client.id for client in cohort.clients],
+        "held_out_clients": [client.id for client in cohort.clients if client.holdout],
+    }
 
 
 def _cohort_place(cohort: Cohort, run: Path) -> str:

@@ -80,4 +80,11 @@ def check_same(runs: "Sequence[Run]") -> None:
 def _apart_from_the_seed(run: "Run") -> dict[str, object]:
     plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
     same = {name: run.meta[name] for name in ("method", "settings", "net")}
-    return {**same, "plan": plan, "cohort": run.fingerprint, "finished rounds": run.store.rounds()}
+    held_out = run.meta.get("held_out_clients")
+    return {
+        **same,
+        "plan": plan,
+        "cohort": run.fingerprint,
+        "held-out clients": held_out,
+        "finished rounds": run.store.rounds(),
+    }

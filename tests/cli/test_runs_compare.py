@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import Command, assert_refused, copied
+from support import Command, assert_refused, change_json, copied
 from written_run import write_run, write_scores
 
 #: Patient -> F1 of (own model, everybody's). Twenty patients, so that the worst tenth is two.
@@ -134,6 +134,19 @@ def test_runs_of_different_cohorts(ecgfed: Command, tmp_path: Path) -> None:
     assert found["one_cohort"] is False
     assert found["patients"] == []  # nobody is in both
     assert found["classes"][0]["beats"] is None
+
+
+def test_runs_that_held_out_others_are_not_compared(ecgfed: Command, tmp_path: Path) -> None:
+    """The beats may be the same and the patients who are scored not; an older run does not say whom it held out."""
+    first, second = write_run(tmp_path / "a"), write_run(tmp_path / "b")
+    for run in (first, second):
+        write_scores(run, {"T_g": 0.5}, {"p1": (0.5, 0.5)}, classes={"N": (10, 10, 0.5)})
+    change_json(first / "run.json", held_out_clients=["p2"])
+    assert ecgfed("runs", "compare", first, second).code == 0
+    change_json(second / "run.json", held_out_clients=[])
+    assert_refused(ecgfed("runs", "compare", first, second), str(second), "held-out clients differ", "--any-cohort")
+    change_json(second / "run.json", held_out_clients=["p2"])
+    assert ecgfed("runs", "compare", first, second).code == 0
 
 
 def test_what_cannot_be_compared(ecgfed: Command, two: tuple[Path, Path], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from support import Command, assert_refused, change_json, copied, snapshot
 
+from ecgfed import evaluate, train
 from ecgfed.cohort import arrays as arrays_module
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.cohort.pack import pack_cohort, unpack_cohort
@@ -230,6 +231,31 @@ def test_patients_or_classes_in_another_order_are_another_cohort(
     (cohort / "cohort.json").write_text(json.dumps(meta))
     with pytest.raises(RunError, match=f"was trained on other {what}, or in another order"):
         open_run(fedavg_run).cohort(cohort)
+
+
+def test_a_cohort_that_holds_out_others_is_another_one(cohort_path: Path, fedavg_run: Path, tmp_path: Path) -> None:
+    """Scores of everybody's beats are of other people then, and who is held out has no personal model."""
+    cohort, run = copied(cohort_path, tmp_path / "c"), copied(fedavg_run, tmp_path / "r")
+    meta = json.loads((cohort / "cohort.json").read_text())
+    assert json.loads((run / "run.json").read_text())["held_out_clients"] == [
+        client["id"] for client in meta["clients"] if client["holdout"]
+    ]
+    meta["clients"][-1]["holdout"] = not meta["clients"][-1]["holdout"]
+    (cohort / "cohort.json").write_text(json.dumps(meta))
+    assert open_cohort(cohort).fingerprint == open_cohort(cohort_path).fingerprint
+    before = snapshot(run)
+    longer = open_run(run).plan.rounds + 1
+    for verb in (
+        lambda: evaluate(run, cohort=cohort),
+        lambda: train(cohort, run, method="fedavg", resume=True, rounds=longer),
+    ):
+        with pytest.raises(RunError, match=r"other clients \(others were held out\)"):
+            verb()
+    assert snapshot(run) == before
+    older = json.loads((run / "run.json").read_text())
+    del older["held_out_clients"]  # as version 0.2 wrote it
+    (run / "run.json").write_text(json.dumps(older))
+    assert open_run(run).cohort(cohort).fingerprint == open_run(run).fingerprint
 
 
 def test_opening_again_reads_no_array_again(cohort_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 import ecgfed
 from ecgfed.errors import EcgfedError, OptionError, RunError
@@ -264,6 +265,13 @@ def bootstrap(
     low, high = np.quantile(drawn, INTERVAL)
     mean = statistic(np.arange(seeds), np.arange(patients))
     return {"mean": float(mean), "low": float(low), "high": float(high)}
+
+
+def t_interval(differences: Sequence[float]) -> dict[str, float]:
+    """Mean of paired differences, two at least, and its 95% interval by Student's t."""
+    mean = float(np.mean(differences))
+    half = float(stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences))
+    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def command(given: argparse.Namespace) -> str:

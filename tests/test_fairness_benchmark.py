@@ -70,11 +70,14 @@ def test_without_uniform_weights_nothing_is_compared(fairness: ModuleType) -> No
 
 
 def test_the_last_losses_are_of_the_last_passes(fairness: ModuleType, tmp_path: Path) -> None:
-    lines = [{"round": n, "passes": n / 2, "loss_max": 10.0 - n, "loss_mean": 5.0 - n} for n in range(1, 6)]
+    lines = [
+        {"round": n, "passes": n / 2, "loss_max": 10.0 - n, "loss_mean": 5.0 - n, "losses": {"loss": [0.0, 2.0 * n]}}
+        for n in range(1, 6)
+    ]
     (tmp_path / fairness.HISTORY).write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = SimpleNamespace(path=tmp_path)
-    assert fairness.last_losses(run, over=1.0) == {"loss_max": 5.5, "loss_mean": 0.5}, "rounds 4 and 5"
-    assert fairness.last_losses(run, over=0.0) == {"loss_max": 5.0, "loss_mean": 0.0}
+    assert fairness.last_losses(run, over=1.0) == {"loss_max": 5.5, "loss_mean": 0.5, "loss_std": 4.5}, "rounds 4 and 5"
+    assert fairness.last_losses(run, over=0.0) == {"loss_max": 5.0, "loss_mean": 0.0, "loss_std": 5.0}
 
 
 def test_the_worst_tenth_in_truth_is_compared_where_it_was_kept(fairness: ModuleType) -> None:
@@ -90,6 +93,15 @@ def test_the_worst_tenth_in_truth_is_compared_where_it_was_kept(fairness: Module
     assert any(line.endswith("over the 2 seeds (Student's t):") for line in lines)
     assert lines[3] == "| rule | 0.800 | 0.500 | 0.000 | 0.200 | 0.900 |"
     assert lines[-1].endswith("| +0.200 (+0.200 to +0.200) |")
+    assert "loss_std" not in less["rule"], "not all of them keep it"
+    for spread, of_rule in ((0.3, base), (0.1, better)):
+        for one in of_rule:
+            one["loss_std"] = spread
+    less = fairness.less_uniform({fairness.UNIFORM: base, "rule": better})
+    assert less["rule"]["loss_std"] == pytest.approx({"mean": -0.2, "low": -0.2, "high": -0.2})
+    lines = page._finals({fairness.UNIFORM: base, "rule": better}, less)
+    assert "| largest loss | sd of the losses | worst tenth" in lines[0]
+    assert lines[3] == "| rule | 0.800 | 0.500 | 0.000 | 0.200 | 0.100 | 0.900 |"
     for one in base:
         del one["patients_truth"]
     assert "worst_decile_truth" not in fairness.less_uniform({fairness.UNIFORM: base, "rule": better})["rule"]

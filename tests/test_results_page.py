@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from loaded_scripts import load_script
@@ -99,8 +100,19 @@ def beside_paper() -> ModuleType:
     return load_script(ROOT / "benchmarks" / "results_table1_paper.py")
 
 
-def test_table_1_says_what_of_the_papers_order_came_out(beside_paper: ModuleType) -> None:
+def test_table_1_says_what_of_the_papers_order_came_out(
+    beside_paper: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = load_script(ROOT / "benchmarks" / "table1" / "run.py")
+    apart = {"FedAvg": 0.1}
+
+    def of_table1(found: dict[str, Any], stage: str, name: str, *, key: str = "T_l", in_truth: bool = False) -> Any:
+        """Two seeds, as far apart as their method's are."""
+        (one,) = [one for one in found[stage] if one["name"] == name]
+        mean, half = one["scores_truth" if in_truth else "scores"][key]["mean"], apart.get(name, 0.01)
+        return {0: mean - half, 1: mean + half}
+
+    monkeypatch.setattr(beside_paper, "of_table1", of_table1)
 
     def row(name: str, t_l: float, in_truth: float, t_p: float = 0.4) -> dict[str, object]:
         scores = {key: {"mean": 0.4, "sd": 0.0} for key in beside_paper.SCORES} | {"T_p": {"mean": t_p, "sd": 0.0}}
@@ -116,29 +128,41 @@ def test_table_1_says_what_of_the_papers_order_came_out(beside_paper: ModuleType
     rows = {name: row(name, 0.3, 0.3) for name in names}
     slow = {"name": "GRP-FED", "work": 1.28, "scores": {key: {"mean": 0.2, "sd": 0.0} for key in beside_paper.SCORES}}
     rows |= {"GRP-FED": row("GRP-FED", 0.7, 0.5), "AFL": row("AFL", 0.6, 0.8), "FedGate": row("FedGate", 0.9, 0.9)}
+    rows["FedAvg"] = row("FedAvg", 0.61, 0.3)
     few = list(rows.values())
     said = "\n".join(beside_paper.against_paper({"passes": few, "work": [slow]}))
     assert said.startswith("The paper's values are in brackets, ours of 12 passes")
-    assert "the best are GRP-FED 0.700, AFL 0.600, Local 0.300" in said, "FedGate is none of the paper's"
-    assert "there AFL is best, 0.600;\n  GRP-FED, with 9.4 passes, has 0.200 ± 0.000" in said
+    assert "the best are GRP-FED 0.700, FedAvg 0.610, AFL 0.600" in said, "FedGate is none of the paper's"
+    assert "passes take) the best T_l are FedAvg 0.610, AFL 0.600, Local 0.300.\n  GRP-FED, with 9.4 passes" in said
+    # by hand: differences of -.32 and -.50, so -.41, and 12.706 times .09 to each side
+    assert "has 0.200 ± 0.000, which the seeds cannot tell from FedAvg's (-0.410 (-1.554 to +0.734))" in said
+    apart["FedAvg"] = 0.01
+    with pytest.raises(AssertionError, match="change the sentence"):
+        beside_paper.against_paper({"passes": few, "work": [slow]})
+    apart["FedAvg"] = 0.1
+    assert "of the same 2 global models the gate makes T_l 0.900 (0.900 in truth)" in said.replace("Of", "of")
     assert "in truth the best are\n  AFL 0.800, GRP-FED 0.500, Local 0.300" in said
     assert "T_p of Local 0.40 (0.93), LG-FedAvg 0.40 (0.96)" in said
     with pytest.raises(AssertionError, match="change the sentence"):
         beside_paper.against_paper({"passes": list({**rows, "AFL": row("AFL", 0.8, 0.8)}.values())})
     assert beside_paper.against_paper({"passes": [rows["Local"]]}) == []
     paper = {name: one.paper[3] for name, one in run.ROWS.items() if one.paper}
+    assert "GRP-FED has the best global model" not in said, "said of 60 passes"
     many = [row(name, paper.get(name, 0.3), paper.get(name, 0.3), t_p=0.5 + (name == "Local") / 10) for name in rows]
     said = "\n".join(beside_paper.against_paper({"passes": few, "work": [slow], "sixty": many}))
     assert "ours of 60 passes" in said
     assert "(Spearman's correlation of ranks 1.00): the best are GRP-FED 0.553, q-FFL 0.534, AFL 0.503" in said
-    assert "With 12 passes the best are GRP-FED 0.700, AFL 0.600" in said
+    assert "With 12 passes the best are GRP-FED 0.700, FedAvg 0.610" in said
     assert "worse still, Local 0.40, LG-FedAvg 0.40, pFedMe 0.40" in said
     assert "best T_p of all is Local's, 0.600" in said
+    assert "among the other five the correlation is 1.00" in said
+    assert "GRP-FED's T_l less q-FFL's is +0.019 (+0.019 to +0.019)" in said
+    assert "its T_g is 0.400, q-FFL's 0.400, FedAvg's\n  0.400 (less q-FFL's +0.000" in said
     assert "work of 60" not in said, "not said before it is measured"
     costly = [{**one, "work": run.ROWS[name].work} for name, one in zip(rows, many, strict=True) if name in run.ROWS]
     found = {"passes": few, "work": [slow], "sixty": costly, "sixty-work": [one for one in costly if one["work"] > 1]}
     said = "\n".join(beside_paper.against_paper(found))
-    assert "At the work of 60 passes it does, for GRP-FED needs 46.9 of them: the best are GRP-FED 0.553" in said
+    assert "At the work of 60 passes, of which GRP-FED gets 46.9, the best are GRP-FED 0.553, q-FFL 0.534" in said
 
 
 def test_what_to_choose_is_said_by_the_runs() -> None:
@@ -148,16 +172,22 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         scores = {"T_g": 0.5, "T_p": own, "T_r": everybody, "T_l": everybody / 2}
         return [{"test": scores, "test_truth": {"T_p": own + 0.05, "T_l": in_truth}, "test_worst_tenth": own - 0.2}] * 2
 
-    methods = {"FedGate": runs(0.8, 0.7), "GRP-FED": runs(0.7, 0.75), "FedAvg": runs(0.6, 0.6), "Local": runs(0.9, 0.1)}
+    methods = {
+        "FedGate": runs(0.8, 0.7),
+        "GRP-FED": runs(0.7, 0.75, 0.51),
+        "FedAvg": runs(0.6, 0.6),
+        "Local": runs(0.9, 0.1),
+    }
     methods |= {choice.TUNED: runs(0.86, 0.7), choice.HEAD: runs(0.91, 0.1), choice.UNCHANGED: runs(0.6, 0.8, 0.6)}
     methods |= {choice.LONGER: runs(0.81, 0.9), choice.LONGER_TUNED: runs(0.78, 0.87)}
-    methods |= {choice.LONGER_PROBE: runs(0.8, 0.88), choice.LONGER_GRP: runs(0.76, 0.8)}
+    methods |= {choice.LONGER_PROBE: runs(0.78, 0.88), choice.LONGER_GRP: runs(0.76, 0.9)}
     means = choice.seed_means(methods)
     longer, gate, grp, own = list(choice._who_takes_part(means))[1:]
     assert longer[2].startswith("T_p 0.81 (in truth 0.86), T_r 0.90, worst tenth 0.61; from")
     assert longer[2].endswith(
-        "has 0.78 (0.83), 0.87 and 0.58, `probe` 0.80 (0.85), 0.88 and 0.60, "
-        "`grp-fed` with as many passes 0.76 (0.81), 0.80 and 0.56"
+        "has 0.78 (0.83), 0.87 and 0.58, `probe` 0.78 (0.83), 0.88 and 0.58, "
+        "`grp-fed` with as many passes 0.76 (0.81), 0.90 and 0.56. In T_l (both together) they are 0.45, 0.43, 0.44 "
+        "and 0.45: who is best there cannot be told"
     )
     with pytest.raises(AssertionError, match="change the sentence"):
         list(choice._who_takes_part({**means, choice.LONGER_TUNED: means[choice.LONGER]}))
@@ -165,19 +195,25 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         "T_p 0.80 and 0.86 (in truth 0.85 and 0.91), T_r 0.70 and 0.70, worst tenth 0.60 and 0.66"
     )
     assert grp[2] == (
-        "`grp-fed` T_r 0.75, T_l 0.38 (in truth 0.50); `fed-gate` 0.70, 0.35 (0.50); "
+        "`grp-fed` T_r 0.75, T_l 0.38 (in truth 0.51); `fed-gate` 0.70, 0.35 (0.50); "
         "its global model 0.80, 0.40 (0.60), but T_p 0.60"
     )
     assert own[2].endswith("worst tenth 0.71 and 0.70; but T_r 0.10 and 0.10")
-    simple, usual, *_ = (line for line in choice._what_does_not_hold(means) if line.startswith("- "))
+    simple, usual, beside, *_ = (line for line in choice._what_does_not_hold(means, methods) if line.startswith("- "))
     assert "T_p 0.860 against 0.800, T_l 0.350 against 0.350" in simple
     assert "has T_p 0.600 and T_r 0.800: T_l 0.400, above FedGate's; in truth\n  0.600, above FedGate's 0.500" in simple
     assert "in T_p: 0.810 against 0.780, worst tenth 0.610 against 0.580, T_l 0.450 against 0.435" in simple
-    assert simple.endswith("T_p is 0.860, 0.830 and 0.850, and T_l 0.500, 0.500 and 0.500: nobody is ahead.")
+    assert simple.endswith("T_p is 0.860, 0.830 and 0.830, and T_l 0.500, 0.500 and 0.500: nobody is ahead.")
     assert "T_p 0.90 by a net of its\n  own, 0.91 by a linear head" in usual
     assert usual.endswith("it is 0.95,\n  0.96 and 0.85.")
+    assert (
+        "-0.025 (-0.025 to -0.025), in truth -0.010 (-0.010 to -0.010), where GRP-FED is ahead; with 60\n  +0.000"
+        in beside
+    )
     with pytest.raises(AssertionError, match="change the sentence"):
-        list(choice._what_does_not_hold({**means, choice.HEAD: {**means[choice.HEAD], "T_p": 0.75}}))
+        list(choice._what_does_not_hold(means, {**methods, "GRP-FED": runs(0.7, 0.6, 0.51)}))
+    with pytest.raises(AssertionError, match="change the sentence"):
+        list(choice._what_does_not_hold({**means, choice.HEAD: {**means[choice.HEAD], "T_p": 0.75}}, methods))
 
 
 def test_what_60_passes_say_of_fairness_is_said_by_the_runs() -> None:

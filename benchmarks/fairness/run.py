@@ -7,7 +7,7 @@ On the 46 MIT-BIH clients by record, the recipe's local work, Adam at the server
 - ``tune``: 5 passes, seed 0, two steps of the server for each rule; the one whose worst tenth of patients is served
   best on *validation* beats is the rule's;
 - ``factorial``: 12 passes, seed 0, each rule with its step, on validation beats;
-- ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats, read once;
+- ``final``: uniform weights and the three other rules best there, five seeds, 12 passes, on test beats;
 - ``longer``: the same four with 60 passes, all with the server's step that FedGate has, five seeds, on test beats.
 
 The worst tenth is that of macro-F1 (classes in truth or prediction) of the global model on each patient's beats. Every
@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import (
@@ -43,6 +42,7 @@ from common import (
     save,
     scored,
     script,
+    t_interval,
     trained,
     worst_tenth,
 )
@@ -113,10 +113,15 @@ def measured(
 
 
 def last_losses(run: ecgfed.Run, over: float) -> dict[str, float]:
-    """Largest and mean loss of the clients' training batches: over the last passes, or of the last round where 0."""
+    """Largest, mean and standard deviation of the clients' losses of training batches.
+
+    Over the last passes, or of the last round where 0. The deviation is the paper's measure of fairness (section 3.2).
+    """
     lines = read_lines(run.path / HISTORY)
     last = [line for line in lines if line["passes"] > lines[-1]["passes"] - over] or lines[-1:]
-    return {key: float(np.mean([line[key] for line in last])) for key in ("loss_max", "loss_mean")}
+    spread = np.mean([np.std(line["losses"]["loss"]) for line in last])
+    found = {key: float(np.mean([line[key] for line in last])) for key in ("loss_max", "loss_mean")}
+    return {**found, "loss_std": float(spread)}
 
 
 def less_uniform(final: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -147,15 +152,12 @@ def _differences(runs: list[dict[str, Any]], base: list[dict[str, Any]]) -> dict
         "worst_decile": of(worst_tenth),
         **({"worst_decile_truth": of(worst_tenth, "patients_truth")} if in_truth else {}),
         "std": of(lambda scores: scores.std(axis=1)),
-        **{key: t_interval([a[key] - b[key] for a, b in zip(runs, base, strict=True)]) for key in ("T_g", "loss_max")},
+        **{
+            key: t_interval([a[key] - b[key] for a, b in zip(runs, base, strict=True)])
+            for key in ("T_g", "loss_max", "loss_std")
+            if all(key in run for run in (*runs, *base))  # those of before 26 November 2026 may lack the deviation
+        },
     }
-
-
-def t_interval(differences: list[float]) -> dict[str, float]:
-    """Mean of paired differences, two at least, and its 95% interval by Student's t."""
-    mean = float(np.mean(differences))
-    half = float(stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences))
-    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def finals(cohort: Cohort, given: argparse.Namespace, rules: Sequence[str], tuned: dict[str, float]) -> dict[str, Any]:

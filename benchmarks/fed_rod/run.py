@@ -6,7 +6,7 @@ Asked (Chen and Chao, ICLR 2022): that local models of generic methods are perso
 the global model's); that a balanced risk (BSM) makes a better generic model than cross-entropy; that a second head
 personalises without loss for the generic one; that a hypernetwork gives new clients a head from their class mix alone
 (``benchmarks/newcomers``). Windows without RR intervals as in table 1, the recipe's local work, FedAvg's server step
-for all, 12 passes. Test beats, read once. Every finished run is in ``runs.json`` beside this file; what is there is not
+for all, 12 passes. Test beats. Every finished run is in ``runs.json`` beside this file; what is there is not
 run again.
 """
 

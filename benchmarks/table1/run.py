@@ -6,7 +6,7 @@ By record, 12 classes, windows without RR intervals as in the paper, the recipe'
 Stages:
 
 - ``tune``: 5 passes, seed 0, three trials of each method; the one with the best T_l on *validation* beats is its own;
-- ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats read once;
+- ``passes``: 12 passes of the training beats, three seeds (five for Local, FedAvg and GRP-FED), test beats;
 - ``work``: as many gradients as FedAvg's 12 passes take: a method that needs more of them for a beat reads fewer beats;
 - ``beta``: GRP-FED by beta, 12 passes, three seeds (the paper's figure 4);
 - ``printed``: GRP-FED with the paper's q0 = 10 and R = 5 local epochs of batches of 64, its losses bounded, and FedAvg

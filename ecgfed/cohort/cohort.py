@@ -177,6 +177,11 @@ class Cohort:
         """The clients that take part in training."""
         return tuple(client for client in self.clients if not client.holdout)
 
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """Ids of the clients that take no part in training."""
+        return tuple(client.id for client in self.clients if client.holdout)
+
     @cached_property
     def _rows(self) -> tuple[tuple[NDArray[np.int64], ...], ...]:
         """Rows of each client (outer) and split (inner)."""

@@ -144,11 +144,13 @@ class SiteRound:
         file = self.folder / COHORT
         if not (self.folder / ORDER).is_file() or not file.is_file():  # an older version wrote none
             return
-        if read_json(file, StorageError) != {"fingerprint": self.cohort.fingerprint}:
+        begun, now = read_json(file, StorageError), _about(self.cohort)
+        # version 0.2 did not write down who is held out
+        if not isinstance(begun, dict) or {**now, **begun} != now or "fingerprint" not in begun:
             raise SiteError(
                 "cohort",
                 self.cohort.path,
-                f"has other beats, labels or splits than when run {self.folder.name} was begun here",
+                f"has other beats, labels, splits or held-out clients than when run {self.folder.name} was begun here",
                 action="put the cohort of then back, or begin a new run",
             )
 
@@ -157,7 +159,7 @@ class SiteRound:
         if not (self.folder / ORDER).is_file():
             self.site.limits.check_room(self.folder.parent, self.folder)
             _made(self.folder)
-            write_json(self.folder / COHORT, {"fingerprint": self.cohort.fingerprint})
+            write_json(self.folder / COHORT, _about(self.cohort))
             write_text(self.folder / ORDER, self.order.as_text())
 
     def _checked_cohort(self) -> Cohort:
@@ -295,6 +297,11 @@ class SiteRound:
             "clients": clients,
             "losses": {name: [one[name] for one in reply.losses] for name in reply.losses[0]},
         }
+
+
+def _about(cohort: Cohort) -> dict[str, object]:
+    """What a run's folder keeps of the cohort that it was begun with."""
+    return {"fingerprint": cohort.fingerprint, "held_out_clients": list(cohort.held_out)}
 
 
 def _made(folder: Path) -> None:

@@ -181,11 +181,11 @@ def compare_runs(
     _check(paths, split, leave_out)
     sides = [_side(path, split, leave_out) for path in paths]
     documents = [document for side in sides for document in side.documents]
-    strangers = [document for document in documents if not _same_cohort(document, documents[0])]
+    first, strangers = documents[0], _strangers(documents)
     if strangers and not any_cohort:
         raise RunError(
             strangers[0].path,
-            f"was trained on another cohort than {documents[0].path} (fingerprints or held-out clients differ)",
+            f"was trained on another cohort than {first.path} (fingerprints or held-out clients differ)",
             "runs of one cohort",
             "their beats, splits or patients are not the same; compare all the same with --any-cohort",
         )
@@ -202,10 +202,17 @@ def compare_runs(
     )
 
 
-def _same_cohort(one: RunDocument, other: RunDocument) -> bool:
-    """Whether two runs trained on the same beats of the same clients; an older run does not say who was held out."""
-    both_say = one.held_out is not None and other.held_out is not None
-    return one.fingerprint == other.fingerprint and (not both_say or one.held_out == other.held_out)
+def _strangers(documents: Sequence[RunDocument]) -> list[RunDocument]:
+    """Runs that were not trained on the first one's beats, or whose cohort held out others than the first that says it.
+
+    An older run does not say whom its cohort held out.
+    """
+    said = next((document.held_out for document in documents if document.held_out is not None), None)
+    return [
+        document
+        for document in documents
+        if document.fingerprint != documents[0].fingerprint or document.held_out not in (None, said)
+    ]
 
 
 def _side(path: Path, split: str, leave_out: str) -> _Side:

@@ -21,6 +21,8 @@ FILE_NAME = "run.json"
 CHECKPOINT, PROGRESS = "checkpoint", "progress.json"
 #: SHA-256 of the file of somebody's own method, in ``run.json``.
 PIN = "method_sha256"
+#: Ids of the clients that the cohort held out, in ``run.json``; version 0.2 did not write them.
+HELD_OUT = "held_out_clients"
 _AGAIN = "train again into a new folder"
 _KINDS = {str: "text", dict: "a JSON object", list: "a list", int: "a whole number", float: "a number"}
 T = TypeVar("T")
@@ -129,7 +131,7 @@ def read_document(path: Path) -> RunDocument:
         typed(cohort, "path", str, where, _AGAIN),
         typed(cohort, "fingerprint", str, where, _AGAIN),
         _names(told, "clients", where),
-        _names(told, "held_out_clients", where) if "held_out_clients" in told else None,
+        _names(told, HELD_OUT, where) if HELD_OUT in told else None,
         _names(told, "classes", where),
         {"ecgfed": typed(told, "tool_version", str, where, _AGAIN), **versions},
         identity_of(meta),

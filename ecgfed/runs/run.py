@@ -27,7 +27,17 @@ from ecgfed.nets.build import make_net
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
-from ecgfed.runs.document import CHECKPOINT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
+from ecgfed.runs.document import (
+    CHECKPOINT,
+    HELD_OUT,
+    PIN,
+    SCHEMA_VERSION,
+    identity_of,
+    parts_of,
+    pin_of,
+    read_run_json,
+    typed,
+)
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.text import count_of
@@ -38,7 +48,7 @@ EARLIER = "earlier_lengths"
 _NAMED = {
     "classes": "classes, or in another order,",
     "clients": "clients, or in another order,",
-    "held_out_clients": "clients (others were held out)",
+    HELD_OUT: "clients (others were held out)",
 }
 
 
@@ -222,7 +232,7 @@ def _beside_the_arrays(cohort: Cohort) -> dict[str, list[str]]:
     return {
         "classes": list(cohort.classes),
         "clients": [client.id for client in cohort.clients],
-        "held_out_clients": [client.id for client in cohort.clients if client.holdout],
+        HELD_OUT: list(cohort.held_out),
     }
 
 

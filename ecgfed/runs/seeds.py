@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ecgfed.errors import RunError
-from ecgfed.runs.document import FILE_NAME
+from ecgfed.runs.document import FILE_NAME, HELD_OUT
 
 if TYPE_CHECKING:
     from ecgfed.methods.base import Method
@@ -66,9 +66,10 @@ def check_same(runs: "Sequence[Run]") -> None:
     Raises:
         RunError: naming the first one that differs from the one before, and in what.
     """
+    said = next((run.meta[HELD_OUT] for run in runs if HELD_OUT in run.meta), None)
     for one, other in pairwise(runs):
-        for what, value in _apart_from_the_seed(one).items():
-            if (theirs := _apart_from_the_seed(other)[what]) != value:
+        for what, value in _apart_from_the_seed(one, said).items():
+            if (theirs := _apart_from_the_seed(other, said)[what]) != value:
                 raise RunError(
                     other.path,
                     f"differs from {one.path.name} in its {what} ({theirs}, not {value})",
@@ -77,14 +78,9 @@ def check_same(runs: "Sequence[Run]") -> None:
                 )
 
 
-def _apart_from_the_seed(run: "Run") -> dict[str, object]:
+def _apart_from_the_seed(run: "Run", said: object) -> dict[str, object]:
+    """What runs have in common; a run of version 0.2 does not say whom its cohort held out, so it is as ``said``."""
     plan = {name: value for name, value in run.meta["plan"].items() if name != "seed"}
     same = {name: run.meta[name] for name in ("method", "settings", "net")}
-    held_out = run.meta.get("held_out_clients")
-    return {
-        **same,
-        "plan": plan,
-        "cohort": run.fingerprint,
-        "held-out clients": held_out,
-        "finished rounds": run.store.rounds(),
-    }
+    cohort = {"cohort": run.fingerprint, "held-out clients": run.meta.get(HELD_OUT, said)}
+    return {**same, "plan": plan, **cohort, "finished rounds": run.store.rounds()}

@@ -97,6 +97,10 @@ def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
         return "what lies where its cohort was is another one; say where it lies with --cohort"
     if document.classes and opened.classes != document.classes:
         return "its cohort names other classes now"
+    if document.clients and tuple(client.id for client in opened.clients) != document.clients:
+        return "its cohort names other clients now"
+    if document.held_out is not None and opened.held_out != document.held_out:
+        return "its cohort holds out other clients now"
     return opened
 
 

@@ -382,6 +382,15 @@ def test_a_cohort_that_moved(ecgfed: Command, evaluated: Path, cohort_path: Path
     told, _ = page_of(ecgfed, run, tmp_path / "b.html", "--cohort", cohort_path)
     assert [one["client"] for one in told["clients"]] == ["p1", "p2", "p3", "p4"]
     assert_refused(ecgfed("report", run, "--out", tmp_path / "c.html", "--cohort", tmp_path), str(tmp_path), "cohort")
+    for at, values, why in (
+        ("d", {"held_out_clients": ["p1"]}, "its cohort holds out other clients now"),
+        ("e", {"clients": ["p2", "p1", "p3", "p4"]}, "its cohort names other clients now"),
+    ):
+        other = copied(run, tmp_path / at)
+        change_json(other / "run.json", **values)
+        told, text = page_of(ecgfed, other, tmp_path / f"{at}.html", "--cohort", cohort_path)
+        assert told["clients"] is None, "nobody's mixes stand under another one's name"
+        assert why in text
 
 
 def test_a_method_of_ones_own_is_not_run(ecgfed: Command, tmp_path: Path) -> None:

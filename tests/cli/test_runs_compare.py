@@ -145,8 +145,11 @@ def test_runs_that_held_out_others_are_not_compared(ecgfed: Command, tmp_path: P
     assert ecgfed("runs", "compare", first, second).code == 0
     change_json(second / "run.json", held_out_clients=[])
     assert_refused(ecgfed("runs", "compare", first, second), str(second), "held-out clients differ", "--any-cohort")
+    older = write_run(tmp_path / "older")
+    write_scores(older, {"T_g": 0.5}, {"p1": (0.5, 0.5)}, classes={"N": (10, 10, 0.5)})
+    assert_refused(ecgfed("runs", "compare", older, first, second), str(second), "held-out clients differ")
     change_json(second / "run.json", held_out_clients=["p2"])
-    assert ecgfed("runs", "compare", first, second).code == 0
+    assert ecgfed("runs", "compare", older, first, second).code == 0
 
 
 def test_what_cannot_be_compared(ecgfed: Command, two: tuple[Path, Path], tmp_path: Path) -> None:

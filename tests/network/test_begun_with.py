@@ -46,7 +46,7 @@ def test_another_cohort_in_its_place_is_refused(
     made.grid.fault = swapped
     with pytest.raises(NetworkError, match="site 1: refused: its cohort cannot be used"):
         made.serve()
-    assert "has other beats, labels or splits than when run" in (site / "log.txt").read_text()
+    assert "has other beats, labels, splits or held-out clients than when run" in (site / "log.txt").read_text()
     assert not (site / "result").exists()
     made.grid.fault = lambda *_: ""
     cohorts[0].rename(tmp_path / "after")
@@ -55,13 +55,44 @@ def test_another_cohort_in_its_place_is_refused(
     assert (site / "result").is_dir()
 
 
-def test_a_run_of_an_older_version_goes_on(federation: Callable[..., Any]) -> None:
+def test_other_patients_held_out_within_a_run_are_refused(federation: Callable[..., Any], tmp_path: Path) -> None:
+    """The beats are the same, and a place among those who take part is another patient's."""
+    made = federation("grp-fed", rounds=2, local_steps=1, settings={"personal_start": 0.0}, end=True)
+    own, site = tmp_path / "own", made.sites[0]
+    ecgfed.prepare_demo(own, patients=3, minutes=1.0, seed=0, holdout="demo01")
+    before = (own / "cohort.json").read_text()
+    shutil.rmtree(site)
+    make_site(site, own, Terms(numbers="cohort"))
+
+    def swapped(kind: str, node: int, number: int) -> str:
+        if number == 2:
+            meta = json.loads(before)
+            for client, held_out in zip(meta["clients"], (False, False, True), strict=True):
+                client["holdout"] = held_out
+            (own / "cohort.json").write_text(json.dumps(meta))
+        return ""
+
+    made.grid.fault = swapped
+    with pytest.raises(NetworkError, match="site 1: refused"):
+        made.serve()
+    assert "held-out clients than when run" in (site / "log.txt").read_text()
+    made.grid.fault = lambda *_: ""
+    (own / "cohort.json").write_text(before)
+    made.serve()
+    assert (site / "result").is_dir()
+
+
+@pytest.mark.parametrize("kept", ["nothing", "fingerprint"])
+def test_a_run_of_an_older_version_goes_on(federation: Callable[..., Any], kept: str) -> None:
     made = federation("fedavg", rounds=2, local_steps=1, end=True)
 
     def forgotten(kind: str, node: int, number: int) -> str:
         if number == 2:
             for file in made.sites[0].glob(f"{RUNS}/*/{COHORT}"):
-                file.unlink()
+                if kept == "nothing":
+                    file.unlink()
+                else:
+                    file.write_text(json.dumps({kept: json.loads(file.read_text())[kept]}))
         return ""
 
     made.grid.fault = forgotten

@@ -219,6 +219,24 @@ def test_runs_that_differ_in_more_than_their_seed_have_no_mean(cohort_path: Path
         ecgfed.evaluate(tmp_path / "runs", split="valid")
 
 
+def test_a_seed_of_an_older_version_does_not_say_who_was_held_out(cohort_path: Path, tmp_path: Path) -> None:
+    ecgfed.train_seeds(cohort_path, (0, 1, 2), tmp_path / "runs", **{**SHORT, "rounds": 1})
+    files = [tmp_path / "runs" / f"seed-{seed}" / "run.json" for seed in range(3)]
+
+    def keep(of_seed: list[list[str] | None]) -> None:
+        for file, held_out in zip(files, of_seed, strict=True):
+            meta = json.loads(file.read_text())
+            meta.pop("held_out_clients", None)
+            file.write_text(json.dumps(meta if held_out is None else {**meta, "held_out_clients": held_out}))
+
+    mine = json.loads(files[0].read_text())["held_out_clients"]
+    keep([None, mine, None])
+    ecgfed.evaluate(tmp_path / "runs", split="valid")
+    keep([[*mine, "a"], None, mine])
+    with pytest.raises(RunError, match="in its held-out clients"):
+        ecgfed.evaluate(tmp_path / "runs", split="valid")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

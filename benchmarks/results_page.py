@@ -41,7 +41,8 @@ Commands of `benchmarks/` are shown without `--source MITDB --work DIR` (the rec
 need. What a command finds in the `runs.json` of its folder it does not train again: those are the runs of this page,
 each with the fingerprint of its cohort. Move that file away, and it trains everything anew, which takes hours.
 Table 1's and fairness's of `benchmarks/` have `--known`: they train nothing of their last stage and write what is
-finished. All commands score the same test beats of one split; where something was changed after a look, it says so.
+finished. Flagship, table 1, fairness and Fed-RoD score the same test beats of one split; where something was changed
+after a look at them, it says so.
 """
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from common import interval, known_runs, t_interval
 
 TABLE1_RUNS = Path(__file__).with_name("table1") / "runs.json"
-BY_SEED = "Student's t over the seeds, so of this one split of the beats"
+BY_SEED = "Student's t over the seeds that both have, so of this one split of the beats"
 By_seed = dict[int, float]
 
 
@@ -35,13 +35,16 @@ def of_table1(found: dict[str, Any], stage: str, name: str, *, key: str = "T_l",
 
 
 def less(ours: By_seed, theirs: By_seed) -> dict[str, float]:
-    """The mean of the seeds' differences and its 95% interval: ``mean``, ``low``, ``high``."""
-    return t_interval([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
+    """The mean of the seeds' differences and its 95% interval: ``mean``, ``low``, ``high``; ValueError of one seed."""
+    both = sorted(ours.keys() & theirs.keys())
+    if len(both) < 2:
+        raise ValueError(f"of {len(both)} common seeds no interval can be made")
+    return t_interval([ours[seed] - theirs[seed] for seed in both])
 
 
 def told(ours: By_seed, theirs: By_seed) -> str:
-    """``+0.033 (-0.007 to +0.077)``."""
-    return interval(less(ours, theirs))
+    """``+0.033 (-0.007 to +0.077) of 3 seeds``."""
+    return f"{interval(less(ours, theirs))} of {len(ours.keys() & theirs.keys())} seeds"
 
 
 def ahead(ours: By_seed, theirs: By_seed) -> bool:

@@ -5,8 +5,8 @@ Server, each round: every client counts the same, and Adam steps towards their m
 .. math:: \theta = \sum_m \lambda_m \theta_m, \qquad \lambda_m = \frac{1}{M}
 
 With ``q0`` and ``eta_q`` it weighs clients by their losses instead, as GRP-FED does (Chou et al. 2021, equations 2 and
-3), but q never falls below 0, where the best served would be favoured. Over five seeds this served the worst served no
-better (docs/results.md), so it is not the default.
+3), but q never falls below 0, where the best served would be favoured. Over five seeds the global model did not serve
+the worst served measurably better (docs/results.md), so it is not the default.
 
 .. math::
     q' = \max\Big(0,\, q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}\Big), \qquad

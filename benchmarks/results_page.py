@@ -14,9 +14,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import numpy as np
-from cifar.protocols import PROTOCOLS
-from common import interval, mean_of, results_of, short, table, worst_tenth
+from common import interval, mean_of, results_of, table, worst_tenth
 from results_choice import choices
+from results_cifar import cifar
 from results_fed_rod import fed_rod
 from results_flagship import flagship
 from results_table1 import table1
@@ -105,54 +105,6 @@ def _finals(found: dict[str, list[dict[str, Any]]], less: dict[str, Any]) -> lis
         "",
         *table(columns, [(name, *(_interval(row[key]) for key in keys)) for name, row in less.items()]),
     ]
-
-
-def cifar(found: dict[str, Any]) -> list[str]:
-    """CIFAR-10 in Fed-RoD's protocol, reduced."""
-    rows = []
-    for name, runs in found["methods"].items():
-        there = sorted(runs[0]["accuracies"])
-        cells = {key: mean_of(run["accuracies"][key] for run in runs) for key in there}
-        local = [run["local_models"] for run in runs if run["local_models"]]
-        free = mean_of(one["P_FL_expected"] for one in local) if local and "P_FL_expected" in local[0] else ""
-        rows.append((name, len(runs), cells.get("G_FL", ""), cells.get("P_FL_expected", ""), free))
-    rounds = next(iter(found["methods"].values()))[0]["rounds"]
-    said = (
-        f"20 clients, Dir(0.3), 10,000 images to train on and 2,000 to test on, three convolutions, {rounds} rounds"
-        " of 8\nclients and two local epochs: accuracy, where guessing has 0.10. All share one learning rate, which"
-        " nobody tuned,\nso this is no ranking. The copy of CIFAR-10 that it was run on has, as its README says, JPEG"
-        " stand-ins for\n93 of the 60,000 images."
-    )
-    return [said, "", *table(("method", "seeds", "G-FL", "P-FL", "P-FL of local models"), rows), *full_protocols()]
-
-
-def full_protocols() -> list[str]:
-    """The papers' protocols on all of CIFAR-10 as commands, with the hours that were measured."""
-    found = results_of("cifar", "hours.json")
-    if found is None:
-        return []
-    lines = [
-        "",
-        "### The papers' full protocols",
-        "",
-        "As commands, the images in `cifar10` ([where from](data.md)); `train` takes a GPU where there is one. Hours"
-        " are of\ntwo cores of the machine they were measured on: a round's images a second, carried on to all rounds\n"
-        f"(`{found['command']}`; with `--device cuda`\nit says those of a GPU, of which none has been measured)."
-        " GRP-FED's paper prints no number of rounds: the 100\nare ours. FedABC's prints a learning rate of 0.1, with"
-        " which its loss does not stay finite here\n([why 0.01](cifar10.md#the-papers-protocols)). Fed-RoD's decay of"
-        " the learning rate, its flips and crops are not in\nthem ([the same page](cifar10.md#the-papers-protocols)).",
-        "",
-    ]
-    rows = [
-        (name, f"`{method}`", short(row["images_per_s"]), short(row["hours"]))
-        for name, methods in found["protocols"].items()
-        for method, row in methods.items()
-    ]
-    lines += [*table(("protocol", "method", "images a second", "hours"), rows), "", "```text"]
-    for name in found["protocols"]:
-        others = PROTOCOLS[name].methods[1:]
-        lines += [f"# {name}; the same with --method {', '.join(others)}", *PROTOCOLS[name].commands()]
-    return [*lines, "```"]
 
 
 def _interval(found: dict[str, float] | None) -> str:

@@ -219,6 +219,29 @@ def test_what_to_choose_is_said_by_the_runs() -> None:
         list(choice._what_does_not_hold({**means, choice.HEAD: {**means[choice.HEAD], "T_p": 0.75}}, methods))
 
 
+def test_what_came_out_on_images_is_said_by_the_runs() -> None:
+    page = load_script(ROOT / "benchmarks" / "results_cifar.py")
+
+    def runs(everybody: list[float], own: list[float], local: list[float] | None = None) -> list[dict[str, Any]]:
+        return [
+            {"accuracies": {"G_FL": a, "P_FL_expected": b}, "local_models": local and {"P_FL_expected": local[at]}}
+            for at, (a, b) in enumerate(zip(everybody, own, strict=True))
+        ]
+
+    methods = {"FedAvg": runs([0.4, 0.42], [0.3, 0.3], [0.6, 0.62]), "FedAvg, BSM": runs([0.5, 0.52], [0.4, 0.4])}
+    methods["Fed-RoD"] = runs([0.5, 0.52], [0.55, 0.57])
+    said = "\n".join(page.what_came_out(methods))
+    # by hand: differences of .30 and .32, and 12.706 times .01 to each side
+    assert "P-FL 0.610 (0.851), its global model\n  0.300: +0.310 (+0.183 to +0.437) of 2 seeds" in said
+    assert "0.410 with cross-entropy (0.686):\n  +0.100 (+0.100 to +0.100) of 2 seeds" in said
+    assert page.what_came_out({"FedAvg": methods["FedAvg"]}) == []
+    assert page.what_came_out({name: one[:1] for name, one in methods.items()}) == [], "one seed has no interval"
+    assert page.with_spread([0.4, 0.42]) == "0.410 ± 0.014"
+    for other in ({"FedAvg, BSM": runs([0.4, 0.42], [0.4, 0.4])}, {"Fed-RoD": runs([0.5, 0.5], [0.55, 0.57])}):
+        with pytest.raises(AssertionError, match="change the sentence"):
+            page.what_came_out({**methods, **other})
+
+
 def test_what_60_passes_say_of_fairness_is_said_by_the_runs() -> None:
     choice = load_script(ROOT / "benchmarks" / "results_choice.py")
     assert choice._fairness_longer({}) == ""

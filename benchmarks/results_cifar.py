@@ -67,16 +67,16 @@ def what_came_out(methods: dict[str, Runs]) -> list[str]:
 
     return [
         "",
-        "Of what Fed-RoD's paper found, with differences by seed (95%, Student's t) and the paper's accuracies (its table"
-        " 2, all images, 100\nrounds) in brackets:",
+        "Of what Fed-RoD's paper found, with differences by seed (95%, Student's t) and the paper's accuracies (its"
+        " table 2, all images, 100\nrounds) in brackets:",
         "",
         f"- *Local models of a generic method are personal ones for free.* They are: FedAvg's have P-FL {mean(local)}"
         f" (0.851), its global model\n  {mean(own)}: {told(local, own)}.",
         f"- *A balanced risk makes a better generic model.* It does: G-FL {mean(balanced)} with BSM (0.768),"
         f" {mean(plain)} with cross-entropy (0.686):\n  {told(balanced, plain)}.",
         f"- *A second head personalises at no loss for the generic model.* It does: Fed-RoD has BSM's G-FL to the bit,"
-        f" and P-FL {mean(head)} (0.864).\n  But FedAvg's local models are ahead of it here, {told(local, head)}; in the"
-        " paper it is ahead of them.",
+        f" and P-FL {mean(head)} (0.864).\n  But FedAvg's local models are ahead of it here, {told(local, head)}; in"
+        " the paper it is ahead of them.",
     ]
 
 

@@ -130,7 +130,6 @@ def _order(passes: int, rows: dict[str, dict[str, Any]], found: dict[str, Any]) 
         f"  It is the last three, {', '.join(LAST)}, that make the ranks alike: among the other five the correlation is"
         f" {alike(rows, without=LAST):.2f}.\n  GRP-FED's T_l less q-FFL's is {_less(found, 'q-FFL')}, less FedAvg's"
         f" {_less(found, 'FedAvg')}\n  ({BY_SEED}).",
-        *_order_of_global(passes, rows, found, alike),
     ]
     if passes == 60:
         few = {row["name"]: row for row in found["passes"]}
@@ -138,7 +137,7 @@ def _order(passes: int, rows: dict[str, dict[str, Any]], found: dict[str, Any]) 
             f"  With 12 passes the best are {best(few, 'scores')} ({alike(few, 'scores'):.2f});"
             f"\n  in truth {best(few, 'scores_truth')} ({alike(few, 'scores_truth'):.2f})."
         ]
-    return lines
+    return [*lines, *_order_of_global(passes, rows, found, alike)]
 
 
 def _less(found: dict[str, Any], other: str, key: str = "T_l") -> str:

@@ -23,7 +23,9 @@ def many(folder: Path, name: str, seed: int, cohort: Path) -> Path:
     document = json.loads((cohort / "cohort.json").read_text())
     classes = document["label_map"]["classes"]
     run = write_run(folder / name, method=HOSTILE, fingerprint=document["fingerprint"])
-    change_json(run / "run.json", classes=classes, cohort={"path": str(cohort), "fingerprint": document["fingerprint"]})
+    clients = [client["id"] for client in document["clients"]]
+    where = {"path": str(cohort), "fingerprint": document["fingerprint"]}
+    change_json(run / "run.json", classes=classes, clients=clients, cohort=where)
     rng = np.random.default_rng(seed)
     patients = {
         f"patient {i}{HOSTILE * (i == 3)}": (float(a), float(b)) for i, (a, b) in enumerate(rng.random((100, 2)))

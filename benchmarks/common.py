@@ -338,6 +338,11 @@ def interval(found: dict[str, float]) -> str:
     return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
 
 
+def spread_of(values: Sequence[float]) -> dict[str, float | None]:
+    """Return mean and standard deviation over seeds, ``mean`` and ``sd``; no deviation, None, of a single one."""
+    return {"mean": statistics.fmean(values), "sd": statistics.stdev(values) if len(values) > 1 else None}
+
+
 def of_spread(value: dict[str, Any]) -> str:
     """Return a mean with its standard deviation, ``0.934 ± 0.004``; ``0.934`` where it is of one seed."""
     return f"{value['mean']:.3f}" + (f" ± {value['sd']:.3f}" if value["sd"] is not None else "")

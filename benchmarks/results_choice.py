@@ -128,6 +128,7 @@ def _what_does_not_hold(means: dict[str, Means], methods: dict[str, Any]) -> Ite
     of_longer, of_tuned = (
         {key: of_flagship(methods, name, key=key) for key in ("T_r", "T_l")} for name in (LONGER, LONGER_TUNED)
     )
+    assert not ahead(of_longer["T_l"], of_flagship(methods, LONGER_PROBE)), WRONG_NOW
     assert ahead(of_tuned["T_r"], of_longer["T_r"]), WRONG_NOW
     assert not ahead(of_longer["T_l"], of_tuned["T_l"]), WRONG_NOW
     assert longer["in_truth"] > max(probe["in_truth"], longer_tuned["in_truth"]), WRONG_NOW
@@ -144,10 +145,10 @@ def _what_does_not_hold(means: dict[str, Means], methods: dict[str, Any]) -> Ite
         f" in truth\n  {alone['both_in_truth']:.3f}, above FedGate's {gate['both_in_truth']:.3f}.\n"
         f"  With 60 passes its T_p is measurably above fine-tuning's, {longer['T_p']:.3f} against"
         f" {longer_tuned['T_p']:.3f}, and its T_r below, {longer['T_r']:.3f} against\n  {longer_tuned['T_r']:.3f}. The"
-        f" rest cannot be told apart: worst tenth {longer['worst']:.3f} against {longer_tuned['worst']:.3f}, T_l"
-        f" {longer['T_l']:.3f} against {longer_tuned['T_l']:.3f}; nor what `probe` has,\n  which trains the head first:"
-        f" {probe['T_p']:.3f}, {probe['worst']:.3f}, {probe['T_l']:.3f} ([all intervals](#fedgate-the-flagship)). And"
-        " it is the single foreign answers that\n  count there: over the classes in truth T_p is"
+        f" rest is undecided: worst tenth {longer['worst']:.3f} against {longer_tuned['worst']:.3f}, T_l"
+        f" {longer['T_l']:.3f} against {longer_tuned['T_l']:.3f}; so is what `probe` has,\n  which trains the head"
+        f" first: {probe['T_p']:.3f}, {probe['worst']:.3f}, {probe['T_l']:.3f} ([all intervals](#fedgate-the-flagship))."
+        " And it is the single foreign answers that\n  count there: over the classes in truth T_p is"
         f" {longer['in_truth']:.3f}, {longer_tuned['in_truth']:.3f} and {probe['in_truth']:.3f}, and T_l"
         f" {longer['both_in_truth']:.3f}, {longer_tuned['both_in_truth']:.3f} and {probe['both_in_truth']:.3f}, where"
         f" the global\n  model as it is has {longer_alone['both_in_truth']:.3f}: nobody is ahead."

@@ -5,19 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from cifar.protocols import PROTOCOLS
-from common import of_spread, results_of, short, table
+from common import of_spread, results_of, short, spread_of, table
 from results_pairs import By_seed, ahead, told
+from results_table1_paper import WRONG_NOW
 
-WRONG_NOW = "change the sentence: the runs say otherwise now"
 Runs = Sequence[dict[str, Any]]
 
 
 def with_spread(values: Sequence[float]) -> str:
     """Mean and standard deviation over seeds; nothing of no value."""
-    if not values:
-        return ""
-    spread = statistics.stdev(values) if len(values) > 1 else None
-    return of_spread({"mean": statistics.fmean(values), "sd": spread})
+    return of_spread(spread_of(values)) if values else ""
 
 
 def of_models(runs: Runs, key: str) -> By_seed:

@@ -15,7 +15,7 @@ SCORES = ("T_g", "T_p", "T_r", "T_l")
 WORK_OF = {"passes": "work", "sixty": "sixty-work"}
 #: Simple personal answers that take 300 steps of 64 beats for each patient after the training.
 TRAINED_ON = ("FedAvg, finetune", "FedAvg, probe")
-#: The three that every score puts last, whatever the order of the others.
+#: The three with the lowest T_l, the paper's and ours, whatever the order of the others.
 LAST = ("Local", "LG-FedAvg", "pFedMe")
 #: T_l of one seed differ by more between machines.
 TOO_CLOSE = 0.01

@@ -42,6 +42,7 @@ from common import (
     save,
     scored,
     script,
+    spread_of,
     trained,
 )
 from methods import PERSONAL, PRINTED, ROWS, Settings
@@ -278,16 +279,12 @@ def as_printed(cohort: Cohort, given: argparse.Namespace) -> Iterator[dict[str, 
 
 
 def spread(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation over seeds of every score; no deviation, None, of a single seed."""
-
-    def of(values: list[float]) -> dict[str, float | None]:
-        return {"mean": statistics.fmean(values), "sd": statistics.stdev(values) if len(values) > 1 else None}
-
+    """Mean and standard deviation over seeds of every score (``spread_of``)."""
     return {
         "seeds": len(runs),
-        "scores": {key: of([run["scores"][key] for run in runs]) for key in SCORES},
-        "scores_truth": {key: of([run["scores_truth"][key] for run in runs]) for key in SCORES},
-        "worst_decile": of([run["personal_f1"]["worst_decile"] for run in runs]),
+        "scores": {key: spread_of([run["scores"][key] for run in runs]) for key in SCORES},
+        "scores_truth": {key: spread_of([run["scores_truth"][key] for run in runs]) for key in SCORES},
+        "worst_decile": spread_of([run["personal_f1"]["worst_decile"] for run in runs]),
     }
 
 

@@ -35,6 +35,7 @@ from ecgfed.network.orders import Order
 from ecgfed.network.site_folder import Site
 from ecgfed.privacy.noise import SERVER
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
+from ecgfed.runs.document import HELD_OUT
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.tree_files import serialised
@@ -301,7 +302,7 @@ class SiteRound:
 
 def _about(cohort: Cohort) -> dict[str, object]:
     """What a run's folder keeps of the cohort that it was begun with."""
-    return {"fingerprint": cohort.fingerprint, "held_out_clients": list(cohort.held_out)}
+    return {"fingerprint": cohort.fingerprint, HELD_OUT: list(cohort.held_out)}
 
 
 def _made(folder: Path) -> None:

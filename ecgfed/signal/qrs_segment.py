@@ -251,4 +251,5 @@ def _distance(at: Ints, known: Ints) -> Ints:
     if not len(known):
         return np.full(len(at), np.iinfo(np.int64).max)
     after = np.searchsorted(known, at).clip(1, max(len(known) - 1, 1))
-    return np.minimum(np.abs(at - known[after - 1]), np.abs(known[after.clip(max=len(known) - 1)] - at))
+    later = known[after.clip(max=len(known) - 1)]
+    return np.asarray(np.minimum(np.abs(at - known[after - 1]), np.abs(later - at)))

@@ -39,9 +39,9 @@ NOTHING = -8.0
 DUE_SHARE, DUE_ODDS, DUE_LEAST = 0.85, 3.0, 2.0
 #: The usual interval is the median of so many, from so few on.
 USUAL_OF, USUAL_FROM = 8, 3
-#: A wave is weak when its envelope on every lead is below so many microvolt and below this share of the last beats'
-#: (lower quartile of so many). It is no beat unless it stands this many octaves above the envelope's median: white noise of 5
-#: to 20 microvolt reaches 1.5, R waves of 50 microvolt stay above 1.9.
+#: A wave is weak when its envelope on every lead is below so many microvolt or below this share of the last beats'
+#: (lower quartile of so many). A weak wave is a beat only if it stands this many octaves above the envelope's median:
+#: white noise of 5 to 20 microvolt reaches 1.5, R waves of 50 microvolt stay above 1.9.
 WEAK_UV, WEAK_SHARE, WEAK_OF, WEAK_OCTAVES = 25.0, 0.12, 16, 1.5
 _WEAK_RATIO = WEAK_OCTAVES / 2 * qrs_features.UNIT
 _MEDIAN = 1  # of the levels: the median of the envelope
@@ -156,7 +156,7 @@ class View:
         share = clear / (TRUST_LIMIT * (high - low))
         share *= share
         share *= share
-        return share * share
+        return float(share * share)
 
     def odds(self, at: int) -> float:
         """Return the highest log odds of the candidates near a 200 Hz sample."""
@@ -239,7 +239,8 @@ class LeadVote:
             return False
         else:
             self.added = beat.at
-        return sum(view.odds(beat.at) * view.trust(beat.at) for view in (views[0], *voters)) + self._due(beat) > 0
+        votes = sum(view.odds(beat.at) * view.trust(beat.at) for view in (views[0], *voters))
+        return votes + self._due(beat) > 0
 
     def _due(self, beat: ViewBeat) -> float:
         """Return what is added to the log odds of a beat that comes when one is due."""

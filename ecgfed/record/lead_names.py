@@ -100,6 +100,11 @@ def electrode_of_eeg(name: str) -> bool:
     return text.startswith("eeg") or (_EEG.fullmatch(text) is not None and known_lead(text) is None)
 
 
+def says_ecg(name: str) -> bool:
+    """Say whether a name holds the word ECG or EKG."""
+    return _SAYS_ECG.search(folded(name)) is not None
+
+
 def is_another_signal(name: str, *, brain: bool = False) -> bool:
     """Say whether a name is one of something else than an ECG.
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.lead_names import electrode_of_eeg, folded, is_another_signal, known_lead
+from ecgfed.record.lead_names import electrode_of_eeg, folded, is_another_signal, known_lead, says_ecg
 
 
 class Alike(IntEnum):
@@ -165,18 +165,25 @@ def are_ecg(names: Sequence[str], units: Sequence[str] = ()) -> list[bool]:
     """Say of each channel whether it may be taken for an ECG without being asked for by name.
 
     It may not where its name says breathing, a pressure, a pulse wave, brain, muscles, eyes, movement, a mark, noise or
-    a number, or its unit is known and no voltage. A name that says nothing (``signal 1``) may.
+    a number, or its unit is known and no voltage. A name that says nothing (``signal 1``, ``LAT``, ``E1``) may, unless
+    another channel is labelled as an ECG: by the word, or as a lead. Beside the word, C1 to C6 are electrodes on the
+    head.
 
     Args:
         names: of a recording's channels.
         units: theirs, or none.
     """
     known = [*units, *[""] * (len(names) - len(units))]
-    brain = any(electrode_of_eeg(name) for name in names)
-    return [
+    brain = any(electrode_of_eeg(name) or says_ecg(name) for name in names)
+    possible = [
         not is_another_signal(name, brain=brain) and (not unit.strip() or _is_voltage(unit))
         for name, unit in zip(names, known, strict=True)
     ]
+    labelled = [
+        ecg and (says_ecg(name) or known_lead(folded(name)) is not None)
+        for name, ecg in zip(names, possible, strict=True)
+    ]
+    return labelled if any(labelled) else possible
 
 
 def _is_voltage(unit: str) -> bool:

@@ -7,12 +7,13 @@ in use. A recording is detected by the same stream, fed whole.
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.signal.qrs_flat import FlatLine
-from ecgfed.signal.qrs_segment import Segment
+from ecgfed.signal.qrs_segment import Log, Segment
 from ecgfed.signal.qrs_signal import Ints
 from ecgfed.signal.qrs_state import digest_of
 
@@ -49,6 +50,7 @@ class QrsDetector:
         self._bridge = round(BRIDGE_S * fs_hz)
         self._passing = False  # samples are taken without looking for beats
         self._flat = FlatLine(fs_hz, leads)
+        self._log: Log | None = None
 
     def push(self, chunk_mv: NDArray[np.floating]) -> Ints:
         """Take the next samples and return the R peaks that have become certain.
@@ -144,7 +146,7 @@ class QrsDetector:
         if not data.shape[1]:
             return []
         if self._segment is None:
-            self._segment = Segment(self.fs_hz, self.leads, self.lead, start)
+            self._segment = Segment(self.fs_hz, self.leads, self.lead, start, self._log)
         if self._passing:
             self._segment.skip(data)
             return []
@@ -165,6 +167,28 @@ def detect_qrs(signals_mv: NDArray[np.floating], fs_hz: float, *, lead: int = 0)
     signals = np.atleast_2d(signals_mv)
     detector = QrsDetector(fs_hz, len(signals), lead=lead)
     return _joined([detector.push(signals), detector.finish()])
+
+
+def qrs_odds(blocks_mv: Iterable[NDArray[np.floating]], fs_hz: float) -> tuple[Ints, NDArray[np.float32]]:
+    """Return every wave of one lead that may be a QRS complex, and how likely it is one.
+
+    Args:
+        blocks_mv: (samples,) millivolt each, one after the other, NaN where there is no sample.
+        fs_hz: sampling frequency in Hz, 100 or more.
+
+    Returns:
+        (waves,) int64 increasing sample numbers of the waves' middle, and (waves,) float32 log odds: above 0 where the
+        detector takes the wave for a beat.
+    """
+    detector, waves = QrsDetector(fs_hz), []
+    detector._log = lambda at, odds: waves.append((at, odds))
+    for block in blocks_mv:
+        detector.push(block)
+    detector.finish()
+    if not waves:
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    at, odds = zip(*waves, strict=True)
+    return np.concatenate(at), np.concatenate(odds)
 
 
 def _joined(found: list[Ints]) -> Ints:

@@ -1,6 +1,7 @@
 """A stretch of a stream without a gap: what the QRS detector keeps of it between two calls, and its open decisions."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,10 @@ _LIMIT_MV = 1000.0
 _KEPT_S, _LEVELS_OF = 8.0, 30
 
 
+#: (waves,) samples and (waves,) log odds.
+Log = Callable[[Ints, Floats], None]
+
+
 class Segment:
     """Takes the samples of a stretch as they come and returns the R peaks that have become certain.
 
@@ -26,9 +31,11 @@ class Segment:
         leads: how many leads there are.
         lead: the lead on whose extremum the R peak is put.
         start: sample of the stream at which the stretch begins.
+        log: told of every wave that all leads together have decided on, in samples of the stream, and its log odds.
     """
 
-    def __init__(self, fs_hz: float, leads: int, lead: int, start: int) -> None:
+    def __init__(self, fs_hz: float, leads: int, lead: int, start: int, log: Log | None = None) -> None:
+        self.log = log
         self.fs_hz, self.lead, self.start = fs_hz, lead, start
         self.raw, self.raw_start = np.empty((leads, 0), np.int32), 0
         self.last_uv = np.zeros((leads, 1), np.int32)  # last valid input, and what was made of it
@@ -143,10 +150,14 @@ class Segment:
             view.take(made, level, back, count - made.start)
         fresh: list[ViewBeat] = []
         for number, view in enumerate(self.views):
+            known = len(view.at)
             beats, score = view.second_look(self.decided, decide)
+            if self.log and not number:
+                at = np.rint(view.at[known:] * (self.fs_hz / RATE_HZ)).astype(np.int64)
+                self.log(at + self.start, view.score[known:])
             if number:  # what all leads together have decided on needs no place from one of them
-                known = np.array([*self.vote.together, *(beat.at for beat in fresh if not beat.view)], np.int64)
-                alone = np.flatnonzero(_distance(beats.at, known) > APART)
+                others = np.array([*self.vote.together, *(beat.at for beat in fresh if not beat.view)], np.int64)
+                alone = np.flatnonzero(_distance(beats.at, others) > APART)
                 peak = np.zeros(len(beats.at), np.int64)
                 peak[alone] = self._place(made, beats.some(alone))
             else:

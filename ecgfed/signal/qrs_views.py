@@ -35,14 +35,14 @@ TRUST_FROM, TRUST_TO, TRUST_LIMIT = 10 * RATE_HZ, round(0.35 * RATE_HZ), 4.0
 #: Log odds of a view that has no candidate at all where another one has a beat.
 NOTHING = -8.0
 #: A beat is due when this share of the usual interval has passed since the last one; then the sum of log odds is raised
-#: by so much, if the view that has the beat is as sure as this: of P waves in a pause it is not.
+#: by so much; of a beat that one lead alone has, if that lead is as sure as this: of P waves in a pause it is not.
 DUE_SHARE, DUE_ODDS, DUE_LEAST = 0.85, 3.0, 2.0
 #: The usual interval is the median of so many, from so few on.
 USUAL_OF, USUAL_FROM = 8, 3
-#: A wave is weak when its envelope on every lead is below so many microvolt or below this share of the last beats'
-#: (lower quartile of so many). A weak wave is a beat only if it stands this many octaves above the envelope's median:
-#: white noise of 5 to 20 microvolt reaches 1.5, R waves of 50 microvolt stay above 1.9.
-WEAK_UV, WEAK_SHARE, WEAK_OF, WEAK_OCTAVES = 25.0, 0.12, 16, 1.5
+#: A wave is weak when its envelope on every lead is below this share of the last beats' (lower quartile of so many),
+#: but at least and at most so many microvolt. A weak wave is a beat only if it stands this many octaves above the
+#: envelope's median: white noise of 5 to 20 microvolt reaches 1.5, R waves of 50 microvolt stay above 1.9.
+WEAK_LEAST_UV, WEAK_MOST_UV, WEAK_SHARE, WEAK_OF, WEAK_OCTAVES = 30.0, 60.0, 0.12, 16, 1.5
 _WEAK_RATIO = WEAK_OCTAVES / 2 * qrs_features.UNIT
 _MEDIAN = 1  # of the levels: the median of the envelope
 
@@ -140,7 +140,8 @@ class View:
             if doubtful[number]:
                 known = self.sizes.shape[1]
                 usual = np.sort(self.sizes, axis=1)[:, known // 4] if known else np.zeros_like(mine)
-                if (mine < np.maximum(np.float32(WEAK_UV), np.float32(WEAK_SHARE) * usual)).all():
+                least = np.clip(np.float32(WEAK_SHARE) * usual, np.float32(WEAK_LEAST_UV), np.float32(WEAK_MOST_UV))
+                if (mine < least).all():
                     continue
             strong.append(number)
             self.sizes = np.append(self.sizes, mine[:, None], axis=1)[:, -WEAK_OF:]
@@ -245,7 +246,7 @@ class LeadVote:
     def _due(self, beat: ViewBeat) -> float:
         """Return what is added to the log odds of a beat that comes when one is due."""
         intervals = np.diff(self.accepted)
-        if len(intervals) < USUAL_FROM or beat.score < DUE_LEAST:
+        if len(intervals) < USUAL_FROM or (beat.view and beat.score < DUE_LEAST):
             return 0.0
         return (
             DUE_ODDS

@@ -61,13 +61,20 @@ function isAnotherSignal(name, brain) {
   return OTHER.test(words) || electrodeOfEeg(name);
 }
 
-/** Say of each channel whether it may be taken for an ECG unasked. @param {string[]} names @param {string[]} units "" is unknown */
+/**
+ * Say of each channel whether it may be taken for an ECG unasked: beside one that is labelled so no other is.
+ * @param {string[]} names
+ * @param {string[]} units "" is unknown
+ */
 export function areEcg(names, units = []) {
-  const brain = names.some(electrodeOfEeg);
-  return names.map((name, i) => {
+  const says = names.map((name) => SAYS_ECG.test(folded(name)));
+  const brain = names.some((name, i) => electrodeOfEeg(name) || says[i]);
+  const possible = names.map((name, i) => {
     const unit = (units[i] ?? "").trim();
     return !isAnotherSignal(name, brain) && (!unit || /^[mu\u00b5\u03bcn]?V$/.test(unit));
   });
+  const labelled = names.map((name, i) => possible[i] && (says[i] || knownLead(folded(name)) !== null));
+  return labelled.includes(true) ? labelled : possible;
 }
 
 /**

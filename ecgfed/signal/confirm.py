@@ -1,0 +1,148 @@
+"""A second look at the intervals between R peaks, before a pause or an extreme rate is reported.
+
+The detector decides for each wave whether it is a beat; how sure it was is looked at here. An interval is confirmed
+when no lead shows a wave inside it that may well be a beat, when both its beats are sure, and, of an interval as long
+as a pause, when no lead moves inside it as it does in a beat. Leads that took no part in finding the beats (``--lead``)
+are asked too: they confirm or they do not, and add and remove nothing.
+
+On all data of benchmarks/qrs (48 records of MIT-BIH, 52 of SVDB, 27 of QTDB) 5.9%, 0.7% and 1.3% of the intervals are
+not confirmed, most of them in records with noise or pacing (docs/decisions/0058).
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ecgfed.record.reader import ecg_alone
+from ecgfed.record.recording import AnyRecording, spans
+from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
+from ecgfed.signal.qrs import MIN_FS_HZ, qrs_odds
+from ecgfed.signal.qrs_views import MOST_ALONE
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+#: A wave is inside an interval when it is so far from both its beats (s), and doubtful above these log odds.
+INSIDE_S, INSIDE_ODDS = 0.25, -1.0
+#: A beat's own waves are so near (s); it is sure when a lead has these log odds, and, where leads disagree, when their
+#: sum, weighted by how clear-cut each lead's answers around it are (to this power), is above that.
+NEAR_S, SURE_ODDS, SUM_ODDS, TRUST_POWER = 0.1, 1.5, 1.0, 4
+#: Another lead's wave counts where the lead's answers within so many seconds are so clear-cut; the log odds of one
+#: answer beyond the limit count no more, those within the last span are the wave itself.
+TRUST, TRUST_S, TRUST_LIMIT, TRUST_APART_S = 0.7, 10.0, 4.0, 0.35
+#: Log odds where a lead shows nothing.
+NOTHING = -8.0
+#: An interval as long as a pause, from so many seconds on; a lead moves in it when its band-passed signal goes so far of
+#: the way it goes in the beats around, after the T wave and before the next QRS.
+LONG_S, MOVES, AFTER_T_S, BEFORE_QRS_S, QRS_S, NEIGHBOURS = 2.0, 0.6, 0.45, 0.12, 0.1, 10
+#: How much of a recording is read at once, and what the band-pass needs on both sides.
+_BLOCK_S, _FILTER_S = 600.0, 2.1
+
+
+@dataclass(frozen=True)
+class _Odds:
+    """What one lead shows: (waves,) samples, increasing, and (waves,) log odds that each is a QRS complex."""
+
+    at: Ints
+    odds: NDArray[np.float32]
+    fs_hz: float
+
+    def highest(self, start: Ints, stop: Ints) -> tuple[Floats, Ints]:
+        """Return the highest log odds between samples (n,) and (n,), not included, and where they are; -1 nowhere."""
+        low, high = np.searchsorted(self.at, start), np.searchsorted(self.at, stop)
+        best, where = np.full(len(start), NOTHING), np.full(len(start), -1, np.int64)
+        for number in np.flatnonzero(high > low):
+            place = low[number] + int(self.odds[low[number] : high[number]].argmax())
+            best[number], where[number] = self.odds[place], self.at[place]
+        return best, where
+
+    def trust(self, at: int) -> float:
+        """Return from 0 to 1 how clear-cut the answers around a sample are; 1 where there is none."""
+        low, high = np.searchsorted(self.at, [at - TRUST_S * self.fs_hz, at + TRUST_S * self.fs_hz])
+        clear = np.minimum(np.abs(self.odds[low:high]), TRUST_LIMIT)
+        clear = clear[np.abs(self.at[low:high] - at) > TRUST_APART_S * self.fs_hz]
+        return float(clear.mean(dtype=np.float64) / TRUST_LIMIT) if len(clear) else 1.0
+
+
+def confirmed_intervals(recording: AnyRecording, peaks: Ints) -> Mask:
+    """Say which intervals between R peaks a second look confirms.
+
+    Args:
+        recording: with every lead; those that are no ECG are not asked, and of the others the lead in use and the first
+            two.
+        peaks: (beats,) int64 increasing sample numbers.
+
+    Returns:
+        (beats - 1,) bool; all true below 100 Hz, where the detector does not work.
+    """
+    if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
+        return np.ones(max(len(peaks) - 1, 0), np.bool_)
+    seen = ecg_alone(recording)
+    names = [recording.lead, *(name for name in seen.leads if name != recording.lead)][:MOST_ALONE]
+    rows = [recording.leads.index(name) for name in names]
+    with ThreadPoolExecutor(2) as pool:
+        leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
+    sure = _sure(peaks, leads)
+    confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
+    for number in np.flatnonzero(confirmed & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
+        confirmed[number] = not any(_moves(recording, row, peaks, number) for row in rows)
+    return np.asarray(confirmed)
+
+
+def _odds_of(recording: AnyRecording, row: int) -> _Odds:
+    def blocks() -> Iterator[Floats]:
+        for start, stop in spans(recording.samples, round(_BLOCK_S * recording.fs_hz)):
+            yield recording.read(start, stop, [row])[0]
+
+    return _Odds(*qrs_odds(blocks(), recording.fs_hz), recording.fs_hz)
+
+
+def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
+    """Say in which intervals a lead shows a wave that may be a beat; the first lead is the one in use."""
+    doubtful = np.zeros(len(peaks) - 1, np.bool_)
+    margin = round(INSIDE_S * leads[0].fs_hz)
+    for number, lead in enumerate(leads):
+        best, where = lead.highest(peaks[:-1] + margin, peaks[1:] - margin)
+        for interval in np.flatnonzero((best > INSIDE_ODDS) & ~doubtful).tolist():
+            doubtful[interval] = number == 0 or lead.trust(int(where[interval])) > TRUST
+    return doubtful
+
+
+def _sure(peaks: Ints, leads: list[_Odds]) -> Mask:
+    """Say which beats are sure."""
+    near = round(NEAR_S * leads[0].fs_hz)
+    odds = np.stack([lead.highest(peaks - near, peaks + near + 1)[0] for lead in leads])
+    sure = odds.max(axis=0) >= SURE_ODDS
+    for beat in np.flatnonzero(sure & (odds < 0).any(axis=0)).tolist():
+        weights = [lead.trust(int(peaks[beat])) ** TRUST_POWER for lead in leads]
+        sure[beat] = float(np.dot(odds[:, beat], weights)) >= SUM_ODDS
+    return np.asarray(sure)
+
+
+def _moves(recording: AnyRecording, row: int, peaks: Ints, interval: int) -> bool:
+    """Say whether a lead moves within a long interval as it does in the beats around it."""
+    fs_hz = recording.fs_hz
+    around = peaks[max(0, interval - NEIGHBOURS + 1) : interval + NEIGHBOURS + 1]
+    margin = round(_FILTER_S * fs_hz)
+    first = max(int(around[0]) - margin, 0)
+    signal = recording.read(first, int(around[-1]) + margin, [row])[0]
+    missing = ~np.isfinite(signal)
+    if missing.all():
+        return False
+    passed = band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)
+    passed[missing] = np.nan
+    half = round(QRS_S * fs_hz)
+    heights = [_height(passed[max(at - half - first, 0) : at + half - first]) for at in around.tolist()]
+    start = int(peaks[interval]) + round(AFTER_T_S * fs_hz) - first
+    stop = int(peaks[interval + 1]) - round(BEFORE_QRS_S * fs_hz) - first
+    return _height(passed[start:stop]) >= MOVES * float(np.median(heights)) > 0
+
+
+def _height(signal_mv: Floats) -> float:
+    """Return from the lowest to the highest value, 0 where there is none."""
+    there = signal_mv[np.isfinite(signal_mv)]
+    return float(np.ptp(there)) if len(there) else 0.0

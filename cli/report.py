@@ -33,7 +33,8 @@ from .two_forms import refuse_others
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.events.ectopy import Ectopy
+    from ecgfed.events.find import Events
+    from ecgfed.events.kinds import Kind
     from ecgfed.tasks.report import RecordingReport
     from ecgfed.tasks.report_run import RunReport
 
@@ -170,6 +171,7 @@ def _score(value: float | None) -> str:
 
 
 def _print(found: "RecordingReport", elapsed: float) -> None:
+    from ecgfed.events.kinds import Kind
     from ecgfed.reports.recording_tables import pauses_said
 
     parts, events = found.parts, found.parts.events
@@ -186,10 +188,11 @@ def _print(found: "RecordingReport", elapsed: float) -> None:
             NOT_ASSESSED
             if longest is None
             else f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s"
+            + "".join(f"; {one.value:.2f} s not confirmed" for one in events.pauses.not_confirmed)
             + "".join(f"; no beat for {one.value:.1f} s at an end" for one in events.pauses.ends),
         ),
-        ("ventricular", _ectopic(events.ventricular)),
-        ("supraventricular", _ectopic(events.supra)),
+        ("ventricular", _ectopic(events, Kind.VENTRICULAR)),
+        ("supraventricular", _ectopic(events, Kind.SUPRA)),
     ]
     console.print(facts(rows))
     for _, text in parts.warnings:
@@ -198,9 +201,12 @@ def _print(found: "RecordingReport", elapsed: float) -> None:
     note(f"Wrote {', '.join(map(str, found.files))} in {seconds(elapsed)}.", quiet=False)
 
 
-def _ectopic(found: "Ectopy | None") -> str:
+def _ectopic(events: "Events", kind: "Kind") -> str:
+    from ecgfed.events.kinds import Kind
+
+    found = events.ventricular if kind is Kind.VENTRICULAR else events.supra
     if found is None:
-        return NOT_ASSESSED
+        return events.withheld.get(kind, NOT_ASSESSED)
     runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
     doubtful = f"; {found.uncertain:,} uncertain" if found.uncertain else ""
     return f"{found.total:,} ({found.percent:.2f}%){runs}{doubtful}"

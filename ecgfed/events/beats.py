@@ -38,6 +38,8 @@ class Beats:
         samples: length of the recording in samples.
         unusable: (stretches, 2) int64 start and stop (not included) of what cannot be used, as ``merged`` returns it.
         uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
+        confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
+            not confirm (``ecgfed.signal.confirm``); None: no second analysis was made.
     """
 
     sample: Ints
@@ -48,6 +50,7 @@ class Beats:
     samples: int
     unusable: Ints
     uncertain: Mask | None = None
+    confirmed: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -76,6 +79,11 @@ class Beats:
     def known(self) -> Mask:
         """(beats - 1,) bool, true where an interval, both its beats included, touches no unusable stretch."""
         return ~self._touched(self.sample[:-1], self.sample[1:] + 1)
+
+    @cached_property
+    def measured(self) -> Mask:
+        """(beats - 1,) bool, the intervals that rates and pauses are made of: known, and not unconfirmed."""
+        return self.known if self.confirmed is None else np.asarray(self.known & self.confirmed)
 
     @property
     def duration_s(self) -> float:

@@ -1,6 +1,7 @@
 """Everything that a report counts, found at once."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,9 +25,11 @@ class Events:
         rates: heart rates.
         pauses: pauses.
         variability: of normal-to-normal intervals.
-        ventricular: ventricular ectopy; None where no class is ventricular, or no beat counts: not assessed.
+        ventricular: ventricular ectopy; None where no class is ventricular or no beat counts (not assessed), and where
+            it is withheld.
         supra: supraventricular ectopy; likewise.
         hours: hour by hour from the start of the recording.
+        withheld: kind -> why its counts are withheld, in one sentence.
     """
 
     rules: EventRules
@@ -39,10 +42,18 @@ class Events:
     ventricular: Ectopy | None
     supra: Ectopy | None
     hours: tuple[Stretch, ...]
+    withheld: Mapping[Kind, str] = field(default_factory=dict)
 
 
-def find_events(beats: Beats, rules: EventRules | None = None) -> Events:
-    """Count everything; see ``EventRules`` for how."""
+def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapping[Kind, str] | None = None) -> Events:
+    """Count everything; see ``EventRules`` for how.
+
+    Args:
+        beats: all beats.
+        rules: how they are counted.
+        withheld: ``Kind.VENTRICULAR`` or ``Kind.SUPRA`` -> why its counts would mislead, in one sentence.
+    """
+    withheld = dict(withheld or {})
     rules = EventRules() if rules is None else rules
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
     return Events(
@@ -53,7 +64,8 @@ def find_events(beats: Beats, rules: EventRules | None = None) -> Events:
         heart_rates(beats, rules),
         pauses(beats, rules),
         variability(beats, rules),
-        ectopy(beats, Kind.VENTRICULAR, rules),
-        ectopy(beats, Kind.SUPRA, rules),
+        None if Kind.VENTRICULAR in withheld else ectopy(beats, Kind.VENTRICULAR, rules),
+        None if Kind.SUPRA in withheld else ectopy(beats, Kind.SUPRA, rules),
         stretches(beats),
+        withheld,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ecgfed.events.ectopy import Ectopy
 from ecgfed.events.find import Events
+from ecgfed.events.kinds import Kind
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, facts, joined, moment, paragraph, per_cent, section, table
 from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
 from ecgfed.reports.recording_tables import (
@@ -14,6 +15,7 @@ from ecgfed.reports.recording_tables import (
     pauses_said,
     quality_table,
     rate_table,
+    rhythms_table,
     stretches_table,
     unlooked_list,
     variability_table,
@@ -38,7 +40,13 @@ def recording_page(parts: RecordingParts) -> str:
             _warnings(parts),
             _short(parts),
             _quality(parts),
-            section("rhythm", "Heart rate, pauses and variability", rate_table(parts), variability_table(parts)),
+            section(
+                "rhythm",
+                "Heart rate, pauses and variability",
+                rate_table(parts),
+                variability_table(parts),
+                rhythms_table(parts),
+            ),
             _timeline(parts),
             section(
                 "ectopy",
@@ -85,9 +93,10 @@ def _warnings(parts: RecordingParts) -> str:
     return section("warnings", f"Warnings ({len(parts.warnings)})", f"<ul>{items}</ul>", kind="warned")
 
 
-def _burden(found: Ectopy | None) -> Cell:
+def _burden(events: Events, kind: Kind) -> Cell:
+    found = events.ventricular if kind is Kind.VENTRICULAR else events.supra
     if found is None:
-        return None
+        return events.withheld.get(kind)
     if not found.total:
         return "none detected"
     runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
@@ -118,6 +127,8 @@ def _short(parts: RecordingParts) -> str:
             f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
         )
     )
+    for one in events.pauses.not_confirmed:
+        pauses = joined(pauses, f"; {one.value:.2f} s at ", moment(one.start_s), " not confirmed")
     for one in events.pauses.ends:
         pauses = joined(pauses, f"; no beat for {one.value:.1f} s from ", moment(one.start_s))
     (lead,) = (one for one in parts.leads if one.name == parts.lead)
@@ -126,8 +137,8 @@ def _short(parts: RecordingParts) -> str:
             ("Beats", _beats(events)),
             ("Heart rate", None if rate is None else f"{rate}{spread}"),
             ("Pauses", pauses),
-            ("Ventricular ectopic beats", _burden(events.ventricular)),
-            ("Supraventricular ectopic beats", _burden(events.supra)),
+            ("Ventricular ectopic beats", _burden(events, Kind.VENTRICULAR)),
+            ("Supraventricular ectopic beats", _burden(events, Kind.SUPRA)),
             ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
         ]
     )
@@ -252,9 +263,5 @@ def _model(parts: RecordingParts) -> str:
 
 
 def _reading(parts: RecordingParts) -> str:
-    rhythms = ""
-    if parts.rhythms is not None:
-        rows = [(name, episodes, clock(seconds, 0)) for name, episodes, seconds in parts.rhythms]
-        rhythms = table("Rhythms as marked in the labels' file", ("Rhythm", "Episodes", "Time"), rows)
     text = f'Every count above stands beside its rule. What nothing has looked for reads "{NOT_ASSESSED}", never 0.'
-    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts), rhythms)
+    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts))

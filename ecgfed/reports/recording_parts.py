@@ -5,6 +5,7 @@ from typing import Any
 
 from ecgfed.events.find import Events
 from ecgfed.events.kinds import Kind
+from ecgfed.events.rhythm import RhythmEpisodes
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class RecordingParts:
         gallery: strips.
         averages: the average beat of each class.
         comparison: with another reader, or None.
-        rhythms: (rhythm, episodes, seconds) as marked in the labels' file; None where nobody marked any.
+        rhythms: detected in the signal, or marked in the labels' file.
         model: names and values about the model; empty where none was used.
         filter_name: through which the strips went.
         bin_s: seconds of a stretch of the timeline.
@@ -123,7 +124,7 @@ class RecordingParts:
     gallery: tuple[Drawn, ...]
     averages: tuple[Drawn, ...]
     comparison: Comparison | None
-    rhythms: tuple[tuple[str, int, float], ...] | None
+    rhythms: tuple[RhythmEpisodes, ...]
     model: tuple[tuple[str, str], ...]
     filter_name: str
     bin_s: float

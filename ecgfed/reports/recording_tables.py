@@ -88,6 +88,17 @@ def rate_table(parts: RecordingParts) -> str:
         ),
         ("Longest interval", *rr, "between two beats, a pause or not, none of it unusable"),
     ]
+    if pauses.not_confirmed:
+        said = ", ".join(f"{one.value:.2f} s" for one in pauses.not_confirmed[:LISTED])
+        left = len(pauses.not_confirmed) - LISTED
+        said += f" and {left:,} more" if left > 0 else ""
+        where = joined(
+            *[joined("; " if at else "", moment(one.start_s)) for at, one in enumerate(pauses.not_confirmed[:LISTED])]
+        )
+        rule = (
+            "a second analysis of the signal did not confirm that no beat lies between: in no rate and no pause above"
+        )
+        rows.append(("Not confirmed", said, where, rule))
     if pauses.ends:
         said = ", ".join(f"{one.value:.1f} s" for one in pauses.ends)
         where = joined(*[joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(pauses.ends)])
@@ -98,11 +109,21 @@ def rate_table(parts: RecordingParts) -> str:
 
 
 def pauses_said(found: Pauses) -> str:
-    """Say how many pauses there are, and how many intervals may be one and were not assessed."""
+    """Say how many pauses there are, and how many intervals may be one: not assessed, or not confirmed."""
     number = f"{len(found.found):,}" if found.found else "none found"
-    if not found.not_assessed:
-        return number
-    return f"{number}; {count_of(found.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"
+    if found.not_assessed:
+        number += f"; {count_of(found.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"
+    return number
+
+
+def rhythms_table(parts: RecordingParts) -> str:
+    """Return the rhythms that were detected in the signal or are marked in the labels' file."""
+    source = {"signal": "detected in the signal", "labels": "marked in the labels' file"}
+    rows = [
+        (row.rhythm, len(row.episodes), clock(row.seconds, 0), source.get(row.source, row.source))
+        for row in parts.rhythms
+    ]
+    return table("Rhythms", ("Rhythm", "Episodes", "Time", "Source"), rows) if rows else ""
 
 
 def variability_table(parts: RecordingParts) -> str:
@@ -165,9 +186,11 @@ def ectopy_table(parts: RecordingParts) -> str:
     """Return counts of ventricular and supraventricular ectopy."""
     events, rules = parts.events, parts.events.rules
     both = (events.ventricular, events.supra)
+    absent = ["withheld" if kind in events.withheld else None for kind in (Kind.VENTRICULAR, Kind.SUPRA)]
 
     def row(name: str, say: Callable[[Ectopy], Cell], rule: str) -> Sequence[Cell]:
-        return (name, *(None if one is None else say(one) for one in both), rule)
+        cells = (none if one is None else say(one) for one, none in zip(both, absent, strict=True))
+        return (name, *cells, rule)
 
     def total(one: Ectopy) -> Cell:
         if not one.total:
@@ -226,6 +249,8 @@ def classes_table(parts: RecordingParts) -> str:
     def row(one: ClassRow) -> Sequence[Cell]:
         share = per_cent(100 * one.beats / counted) if counted else "-"
         said = one.meaning if one.name == one.code else f"{one.name}: {one.meaning}" if one.meaning else one.name
+        if one.kind in parts.events.withheld:
+            return (one.code, said, "withheld", "-", *(["-"] if asked else []))
         return (one.code, said, one.beats, share, *([one.uncertain] if asked else []))
 
     head = ("Code", "Meaning", "Beats", "Share", *(["Uncertain"] if asked else []))
@@ -238,11 +263,12 @@ def classes_table(parts: RecordingParts) -> str:
 
 def hours_table(parts: RecordingParts) -> str:
     """Return what happened hour by hour."""
-    shown = [number for number, one in enumerate(parts.classes) if one.beats]
+    withheld = parts.events.withheld
+    shown = [number for number, one in enumerate(parts.classes) if one.beats and one.kind not in withheld]
     known = [
         (name, kind)
         for name, kind in (("Ventricular", Kind.VENTRICULAR), ("Supraventricular", Kind.SUPRA))
-        if any(one.kind is kind for one in parts.classes)
+        if kind not in withheld and any(one.kind is kind for one in parts.classes)
     ]
     head = ["Hour", "Usable", "Beats", "Mean rate", *(name for name, _ in known)]
     rows: list[Sequence[Cell]] = []
@@ -273,11 +299,11 @@ def comparison_table(parts: RecordingParts) -> str:
 def unlooked_list(parts: RecordingParts) -> Markup:
     """Return what was not assessed."""
     rows = list(UNLOOKED)
-    if parts.rhythms is not None:
+    if any(row.source == "labels" for row in parts.rhythms):
         rows[0] = (rows[0][0], "only as marked in the labels' file")
     why = "the labels know no such class" if parts.events.counted else "no beat was counted"
     if parts.events.supra is None:
-        rows.insert(0, ("Supraventricular ectopy", why))
+        rows.insert(0, ("Supraventricular ectopy", parts.events.withheld.get(Kind.SUPRA, why)))
     if parts.events.ventricular is None:
-        rows.insert(0, ("Ventricular ectopy", why))
+        rows.insert(0, ("Ventricular ectopy", parts.events.withheld.get(Kind.VENTRICULAR, why)))
     return Markup(table("Not assessed", ("Finding", "Why"), rows))

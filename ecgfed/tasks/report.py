@@ -14,7 +14,7 @@ from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.events.ectopy import Ectopy
-from ecgfed.events.kinds import Kind
+from ecgfed.events.kinds import KIND_WORDS, Kind
 from ecgfed.events.rules import EventRules
 from ecgfed.files import check_free
 from ecgfed.record.leads import lead_list
@@ -101,6 +101,8 @@ class RecordingReport:
             "variability": asdict(events.variability),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
+            "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
+            "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
             "hours": [asdict(hour) for hour in events.hours],
             "rules": asdict(events.rules),
             "files": [str(file) for file in self.files],
@@ -322,7 +324,7 @@ def _parts(reading: Reading, bundle: Bundle | None, patient: str | None, marks: 
         gallery,
         averages,
         comparison,
-        labelled.rhythms,
+        reading.all_rhythms,
         () if bundle is None else model_facts(bundle, patient, {"bundle": name_of(bundle.path)}),
         _FILTER,
         width,

@@ -92,14 +92,21 @@ def _series(beats: Beats, title: str, one: Series) -> Choice:
 
 
 def _of_pauses(beats: Beats, events: Events) -> list[Choice]:
+    choices = [
+        _interval(beats, one, "Interval that is not confirmed", f"{one.value:.2f} s, not confirmed")
+        for one in sorted(events.pauses.not_confirmed, key=lambda one: -one.value)[:1]
+    ]
     longest = events.pauses.longest
     if longest is None:
-        return []
+        return choices
     pause = longest.value >= events.rules.pause_s
     what = "Longest pause" if pause else "Longest interval between two beats"
-    text = f"{longest.value:.2f} s"
-    start = around((longest.start_s + longest.stop_s) / 2, beats.duration_s)
-    return [Choice(what, text, start, (Span(longest.start_s, longest.stop_s, "pause", text),))]
+    return [_interval(beats, longest, what, f"{longest.value:.2f} s"), *choices]
+
+
+def _interval(beats: Beats, one: At, what: str, text: str) -> Choice:
+    start = around((one.start_s + one.stop_s) / 2, beats.duration_s)
+    return Choice(what, text, start, (Span(one.start_s, one.stop_s, "pause", text),))
 
 
 def _of_rates(beats: Beats, events: Events) -> list[Choice]:
@@ -124,7 +131,7 @@ def _extreme_start(beats: Beats, minute: At, sign: int) -> float:
     for at in time[first:stop].tolist():
         begin = min(max(0.0, at - 0.25), max(0.0, beats.duration_s - STRIP_S))
         low, high = np.searchsorted(ends, [at + 1e-6, begin + STRIP_S])
-        known = beats.known[low:high]
+        known = beats.measured[low:high]
         seconds = float(beats.rr_s[low:high][known].sum())
         if seconds < STRIP_S / 2:
             continue
@@ -169,7 +176,7 @@ def _joined(found: Sequence[Choice]) -> tuple[Choice, ...]:
 def rate_in(beats: Beats, start_s: float) -> float | None:
     """Return the mean heart rate in the 10 s from a moment on; None without a usable interval in them."""
     first, stop = np.searchsorted(beats.time_s, [start_s, start_s + STRIP_S])
-    known = beats.known[first : max(first, stop - 1)]
+    known = beats.measured[first : max(first, stop - 1)]
     seconds = float(beats.rr_s[first : max(first, stop - 1)][known].sum())
     return 60 * int(known.sum()) / seconds if seconds else None
 

@@ -53,6 +53,8 @@ class Labelled:
         unmarked: (start, stop) in samples of stretches in which whoever labelled the beats marked none: flutter.
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
+        probability: (beats, classes) a model's; None for a file's labels.
+        far: (beats,) bool, unlike the beats of training; None where that was not assessed.
     """
 
     by: str
@@ -70,6 +72,8 @@ class Labelled:
     provisional: bool = True
     unmarked: tuple[tuple[int, int], ...] = ()
     confirmed: NDArray[np.bool_] | None = None
+    probability: NDArray[np.floating] | None = None
+    far: NDArray[np.bool_] | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -120,6 +124,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         found.confidence,
         found.uncertain if calibrated else None,
         tuple((one.code, one.text) for one in found.warnings),
+        probability=found.probability,
+        far=found.far,
     )
 
 

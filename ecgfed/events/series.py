@@ -67,7 +67,8 @@ class SeriesMaker:
         start, stop = float(beats.time_s[first]), float(beats.time_s[last])
         low = None if beats.uncertain is None else int((self.member[here] & beats.uncertain[here]).sum())
         cut = bool(first and not beats.known[first - 1]) or bool(last < len(beats) - 1 and not beats.known[last])
-        per_min = 60 * (last - first) / (stop - start)
+        span = int(beats.sample[last] - beats.sample[first])
+        per_min = 60 * (last - first) * beats.fs_hz / span  # of samples: 100 a minute is then no more than 100
         bridged = int((~self.member[here]).sum()) if run else 0
         review = not self.certain(first, last, per_min)
         name = self.name(count, per_min) if run else ""

@@ -88,6 +88,10 @@ class EventRules:
             found = f"{self.nn_least_s:g} is not below nn_most_s, {self.nn_most_s:g}"
             raise OptionError("--rule nn_least_s", found, "less than that")
 
+    def withholds(self, low_confidence: int, total: int) -> bool:
+        """Say whether a count of which so many beats are of low confidence is withheld."""
+        return low_confidence >= self.withheld_beats and 100 * low_confidence > self.withheld_percent * total
+
     def changed(self, settings: tuple[str, ...]) -> "EventRules":
         """Return the rules with some changed.
 

@@ -184,3 +184,8 @@ def test_a_count_of_low_confidence_is_withheld() -> None:
 def test_another_reason_comes_before_low_confidence() -> None:
     found = find_events(beats_of("Nv" * 9), withheld={Kind.VENTRICULAR: "The rhythm is paced."})
     assert (found.withheld[Kind.VENTRICULAR], found.to_review) == ("The rhythm is paced.", {})
+
+
+def test_rules_show_what_was_changed() -> None:
+    assert repr(EventRules()) == "EventRules()"
+    assert repr(EventRules(pause_s=2.0, svt_beats=4)) == "EventRules(pause_s=2.0, svt_beats=4)"

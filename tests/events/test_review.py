@@ -1,5 +1,7 @@
 """Which series are certain, what runs go across, what they are called, and which counts are withheld; by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -142,6 +144,15 @@ def test_no_more_than_one_beat_in_three_is_bridged() -> None:
     found = counted(beats_of("NVnVnVnVN", second="V"))
     assert (found.runs, [one.beats for one in found.bigeminy]) == ((), [4])
     assert run_lengths(beats_of("NVVnVVnVVN", second="V")) == [(8, 2)]
+
+
+def test_a_paced_beat_is_no_bridge_and_its_class_needs_no_probability() -> None:
+    """The class of paced beats was added to the model's four, as the report of a partly paced record does."""
+    plain = beats_of("NVVVnVVVN", second="V")
+    label = np.where(np.arange(9) == 4, len(CLASSES), plain.label)
+    paced = dataclasses.replace(plain, label=label, classes=(*CLASSES, "/"), kinds=(*KINDS, kind_of("/")))
+    assert run_lengths(plain) == [(7, 1)]
+    assert run_lengths(paced) == [(3, 0), (3, 0)]
 
 
 def test_a_bridge_does_not_cross_an_unusable_stretch() -> None:

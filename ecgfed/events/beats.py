@@ -38,6 +38,12 @@ class Beats:
         samples: length of the recording in samples.
         unusable: (stretches, 2) int64 start and stop (not included) of what cannot be used, as ``merged`` returns it.
         uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
+        confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
+            not confirm (``ecgfed.signal.confirm``); None: no second analysis was made.
+        probability: (beats, classes) a model's probability of each of its classes, the first of ``classes``: a class
+            added to them, as that of paced beats, has none. None where labels are a person's.
+        far: (beats,) bool, those that look like none the model was trained on; None where that was not assessed.
+        provisional: the labels are a model's, and nobody has read them over.
     """
 
     sample: Ints
@@ -48,6 +54,10 @@ class Beats:
     samples: int
     unusable: Ints
     uncertain: Mask | None = None
+    confirmed: Mask | None = None
+    probability: NDArray[np.floating] | None = None
+    far: Mask | None = None
+    provisional: bool = False
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -77,6 +87,11 @@ class Beats:
         """(beats - 1,) bool, true where an interval, both its beats included, touches no unusable stretch."""
         return ~self._touched(self.sample[:-1], self.sample[1:] + 1)
 
+    @cached_property
+    def measured(self) -> Mask:
+        """(beats - 1,) bool, the intervals that rates and pauses are made of: known, and not unconfirmed."""
+        return self.known if self.confirmed is None else np.asarray(self.known & self.confirmed)
+
     @property
     def duration_s(self) -> float:
         """Length of the recording in seconds."""
@@ -87,6 +102,12 @@ class Beats:
         start, stop = start_s * self.fs_hz, min(stop_s * self.fs_hz, self.samples)
         inside = np.clip(self.unusable, start, stop)
         return float(stop - start - (inside[:, 1] - inside[:, 0]).sum()) / self.fs_hz
+
+    def kind_probability(self, kind: Kind) -> Floats:
+        """Return the probability (beats,) that a beat is of a kind; ``probability`` has to be there."""
+        assert self.probability is not None
+        of_kind = np.array([one is kind for one in self.kinds])[: self.probability.shape[1]]
+        return np.asarray(self.probability[:, of_kind].sum(axis=1), np.float64)
 
     def has(self, kind: Kind) -> bool:
         """Say whether any class is of a kind: what no class is of was not looked for."""

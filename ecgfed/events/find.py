@@ -1,6 +1,7 @@
 """Everything that a report counts, found at once."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,9 +25,12 @@ class Events:
         rates: heart rates.
         pauses: pauses.
         variability: of normal-to-normal intervals.
-        ventricular: ventricular ectopy; None where no class is ventricular, or no beat counts: not assessed.
+        ventricular: ventricular ectopy; None where no class is ventricular or no beat counts (not assessed), and where
+            it is withheld.
         supra: supraventricular ectopy; likewise.
         hours: hour by hour from the start of the recording.
+        withheld: kind -> why its counts are withheld, in one sentence.
+        to_review: kind -> what was counted of a kind that is withheld for the low confidence of its beats.
     """
 
     rules: EventRules
@@ -39,12 +43,31 @@ class Events:
     ventricular: Ectopy | None
     supra: Ectopy | None
     hours: tuple[Stretch, ...]
+    withheld: Mapping[Kind, str] = field(default_factory=dict)
+    to_review: Mapping[Kind, Ectopy] = field(default_factory=dict)
+
+    @property
+    def ectopic(self) -> dict[Kind, Ectopy | None]:
+        """Ventricular and supraventricular ectopy."""
+        return {Kind.VENTRICULAR: self.ventricular, Kind.SUPRA: self.supra}
 
 
-def find_events(beats: Beats, rules: EventRules | None = None) -> Events:
-    """Count everything; see ``EventRules`` for how."""
+def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapping[Kind, str] | None = None) -> Events:
+    """Count everything; see ``EventRules`` for how.
+
+    Args:
+        beats: all beats.
+        rules: how they are counted.
+        withheld: ``Kind.VENTRICULAR`` or ``Kind.SUPRA`` -> why its counts would mislead, in one sentence.
+    """
     rules = EventRules() if rules is None else rules
+    reasons, to_review = dict(withheld or {}), {}
+    ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
+    for kind, found in ectopic.items():
+        if found is not None and rules.withholds(found.uncertain or 0, found.total):
+            reasons[kind], to_review[kind] = _low_confidence(found, rules), found
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
+    shown = {kind: found for kind, found in ectopic.items() if kind not in reasons}
     return Events(
         rules,
         len(beats),
@@ -53,7 +76,16 @@ def find_events(beats: Beats, rules: EventRules | None = None) -> Events:
         heart_rates(beats, rules),
         pauses(beats, rules),
         variability(beats, rules),
-        ectopy(beats, Kind.VENTRICULAR, rules),
-        ectopy(beats, Kind.SUPRA, rules),
+        shown.get(Kind.VENTRICULAR),
+        shown.get(Kind.SUPRA),
         stretches(beats),
+        reasons,
+        to_review,
     )
+
+
+def _low_confidence(found: Ectopy, rules: EventRules) -> str:
+    """Say why a count is withheld."""
+    low = found.uncertain or 0
+    share = f"{rules.withheld_percent:g}%"
+    return f"About {found.total:,}, {low:,} of them of low confidence (more than {share}): to be reviewed, no finding."

@@ -75,7 +75,7 @@ def stretches(beats: Beats, width_s: float = HOUR_S) -> tuple[Stretch, ...]:
 def _extremes(beats: Beats, where: Ints, many: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the shortest and the longest usable interval that ends in each stretch, in seconds."""
     shortest, longest = np.full(many, np.inf), np.zeros(many)
-    at, rr = where[1:][beats.known], beats.rr_s[beats.known]
+    at, rr = where[1:][beats.measured], beats.rr_s[beats.measured]
     np.minimum.at(shortest, at, rr)
     np.maximum.at(longest, at, rr)
     return shortest, longest

@@ -15,6 +15,8 @@ class Kind(IntEnum):
     OTHER = 5  # escape beats of the atria or the node, what nobody could classify, and classes of several kinds
 
 
+#: Kinds of ectopic beats in words.
+KIND_WORDS = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supraventricular"}
 #: symbol -> its kind and what it is (WFDB Applications Guide, annotation codes).
 _CODES: dict[str, tuple[Kind, str]] = {
     "N": (Kind.NORMAL, "normal beat"),
@@ -37,6 +39,25 @@ _CODES: dict[str, tuple[Kind, str]] = {
     "Q": (Kind.OTHER, "unclassifiable beat"),
     "?": (Kind.OTHER, "beat not classified"),
 }
+#: note of a rhythm annotation -> the rhythm (MIT-BIH Database Distribution, table of rhythm annotations).
+_RHYTHMS = {
+    "AB": "atrial bigeminy",
+    "AFIB": "AF",
+    "AFL": "atrial flutter",
+    "B": "ventricular bigeminy",
+    "BII": "second-degree AV block",
+    "IVR": "idioventricular rhythm",
+    "N": "sinus rhythm",
+    "NOD": "nodal rhythm",
+    "P": "paced",
+    "PREX": "pre-excitation",
+    "SBR": "sinus bradycardia",
+    "SVTA": "supraventricular tachyarrhythmia",
+    "T": "ventricular trigeminy",
+    "VF": "ventricular fibrillation",
+    "VFL": "ventricular flutter",
+    "VT": "ventricular tachycardia",
+}
 #: AAMI puts these beside normal beats, WFDB's bxb beside supraventricular ones: they follow the rest of their class.
 _ESCAPES = frozenset("ejn")
 
@@ -51,3 +72,9 @@ def kind_of(symbols: Iterable[str]) -> Kind:
 def meaning_of(symbol: str) -> str:
     """Return what a symbol means in words, ``""`` for one that is no beat's."""
     return _CODES[symbol][1] if symbol in _CODES else ""
+
+
+def rhythm_name(note: str) -> str:
+    """Return the rhythm that the note of an annotation marks, such as ``(AFIB``; an unknown one stays as it is."""
+    code = note.removeprefix("(")
+    return _RHYTHMS.get(code, code)

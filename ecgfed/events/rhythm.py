@@ -21,6 +21,31 @@ class At:
 
 
 @dataclass(frozen=True)
+class RhythmEpisodes:
+    """A rhythm and when it was there.
+
+    Attributes:
+        rhythm: its name: ``paced``, ``AF``, ...
+        episodes: (start, stop) of each episode in seconds from the start of the recording.
+        source: ``signal`` where it was detected in the samples, ``labels`` where a file of labels marks it.
+    """
+
+    rhythm: str
+    episodes: tuple[tuple[float, float], ...]
+    source: str = "signal"
+
+    @property
+    def seconds(self) -> float:
+        """How long the episodes last together."""
+        return sum(stop - start for start, stop in self.episodes)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it JSON-ready."""
+        episodes = [[round(start, 3), round(stop, 3)] for start, stop in self.episodes]
+        return {"rhythm": self.rhythm, "seconds": round(self.seconds, 3), "episodes": episodes, "source": self.source}
+
+
+@dataclass(frozen=True)
 class Rates:
     """Heart rates in beats a minute.
 
@@ -42,8 +67,8 @@ class Rates:
 
 
 def heart_rates(beats: Beats, rules: EventRules) -> Rates:
-    """Return the heart rates of a recording; every interval that touches no unusable stretch counts, ectopic or not."""
-    known = beats.rr_s[beats.known]
+    """Return the heart rates of a recording; every measured interval counts, ectopic or not."""
+    known = beats.rr_s[beats.measured]
     mean = 60 * len(known) / float(known.sum()) if len(known) else None
     lowest, highest = _extremes(beats, rules.rate_intervals)
     slowest, fastest = _minutes(beats, rules.minute_usable_s)
@@ -55,7 +80,7 @@ def _extremes(beats: Beats, many: int) -> tuple[At | None, At | None]:
     time = beats.time_s
     if len(time) <= many:
         return None, None
-    unknown = np.concatenate([[0], np.cumsum(~beats.known)])
+    unknown = np.concatenate([[0], np.cumsum(~beats.measured)])
     whole = np.flatnonzero(unknown[many:] == unknown[:-many])
     if not len(whole):
         return None, None
@@ -77,9 +102,9 @@ def rates_by(beats: Beats, width_s: float) -> tuple[Ints, Floats]:
         (stretches,) int64 and (stretches,) float64, the last stretch maybe shorter.
     """
     many = max(1, int(np.ceil(beats.duration_s / width_s)))
-    where = np.minimum((beats.time_s[1:] // width_s).astype(np.int64), many - 1)[beats.known]
+    where = np.minimum((beats.time_s[1:] // width_s).astype(np.int64), many - 1)[beats.measured]
     count = np.bincount(where, minlength=many)
-    seconds = np.bincount(where, weights=beats.rr_s[beats.known], minlength=many)
+    seconds = np.bincount(where, weights=beats.rr_s[beats.measured], minlength=many)
     return count.astype(np.int64), seconds.astype(np.float64)
 
 
@@ -105,22 +130,38 @@ class Pauses:
         not_assessed: intervals as long as a pause that touch an unusable stretch: beats may have been missed there.
         ends: stretches as long as a pause and usable for so long, at the start or the end of the recording, in which no
             beat is: no interval between two beats, and no pause by the rule.
+        not_confirmed: intervals that a second analysis of the signal did not confirm, in order of time: those as long
+            as a pause, and the longest of the others where it is longer than ``longest``. None is in ``found``.
     """
 
     found: tuple[At, ...]
     longest: At | None
     not_assessed: int
     ends: tuple[At, ...] = ()
+    not_confirmed: tuple[At, ...] = ()
 
 
 def pauses(beats: Beats, rules: EventRules) -> Pauses:
-    """Return the pauses: intervals of ``pause_s`` and more that touch no unusable stretch."""
+    """Return the pauses: intervals of ``pause_s`` and more that touch no unusable stretch and are not unconfirmed."""
     rr, time = beats.rr_s, beats.time_s
     long = rr >= rules.pause_s
-    found = tuple(_interval(rr, time, at) for at in np.flatnonzero(long & beats.known).tolist())
-    known = np.flatnonzero(beats.known)
-    longest = _interval(rr, time, int(known[rr[known].argmax()])) if len(known) else None
-    return Pauses(found, longest, int((long & ~beats.known).sum()), _ends(beats, rules.pause_s))
+    found = tuple(_interval(rr, time, at) for at in np.flatnonzero(long & beats.measured).tolist())
+    measured = np.flatnonzero(beats.measured)
+    longest = _interval(rr, time, int(measured[rr[measured].argmax()])) if len(measured) else None
+    not_confirmed = _not_confirmed(beats, rules, longest)
+    return Pauses(found, longest, int((long & ~beats.known).sum()), _ends(beats, rules.pause_s), not_confirmed)
+
+
+def _not_confirmed(beats: Beats, rules: EventRules, longest: At | None) -> tuple[At, ...]:
+    """Return the unconfirmed intervals that would be pauses, and the longest one where it exceeds ``longest``."""
+    rr = beats.rr_s
+    doubted = np.flatnonzero(beats.known & ~beats.measured)
+    if not len(doubted):
+        return ()
+    listed = rr[doubted] >= rules.pause_s
+    most = int(rr[doubted].argmax())
+    listed[most] |= longest is None or rr[doubted[most]] > longest.value
+    return tuple(_interval(rr, beats.time_s, at) for at in doubted[listed].tolist())
 
 
 def _ends(beats: Beats, least_s: float) -> tuple[At, ...]:
@@ -162,7 +203,7 @@ def normal_intervals(beats: Beats, rules: EventRules) -> Mask:
     """
     normal = beats.kind == Kind.NORMAL
     within = (beats.rr_s >= rules.nn_least_s) & (beats.rr_s <= rules.nn_most_s)
-    return np.asarray(beats.known & normal[:-1] & normal[1:] & within)
+    return np.asarray(beats.measured & normal[:-1] & normal[1:] & within)
 
 
 def variability(beats: Beats, rules: EventRules) -> Variability:

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 
-from ecgfed.events.ectopy import Ectopy
 from ecgfed.events.find import Events
+from ecgfed.events.kinds import Kind
+from ecgfed.reports.headline import ectopy_headline, pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, facts, joined, moment, paragraph, per_cent, section, table
+from ecgfed.reports.recording_ectopy import ectopy_table, review_rule
 from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
 from ecgfed.reports.recording_tables import (
     classes_table,
     comparison_table,
-    ectopy_table,
     hours_table,
-    pauses_said,
     quality_table,
     rate_table,
+    rhythms_table,
     stretches_table,
     unlooked_list,
     variability_table,
@@ -38,7 +39,13 @@ def recording_page(parts: RecordingParts) -> str:
             _warnings(parts),
             _short(parts),
             _quality(parts),
-            section("rhythm", "Heart rate, pauses and variability", rate_table(parts), variability_table(parts)),
+            section(
+                "rhythm",
+                "Heart rate, pauses and variability",
+                rate_table(parts),
+                variability_table(parts),
+                rhythms_table(parts),
+            ),
             _timeline(parts),
             section(
                 "ectopy",
@@ -52,6 +59,7 @@ def recording_page(parts: RecordingParts) -> str:
             _averages(parts),
             _comparison(parts),
             _model(parts),
+            _notes(parts),
             _reading(parts),
             "</main>",
             "<noscript><p>A script inside this page draws strips and timeline; here it is switched off.</p></noscript>",
@@ -77,31 +85,23 @@ def _header(parts: RecordingParts) -> str:
 
 def _warnings(parts: RecordingParts) -> str:
     if not parts.warnings:
-        return section("warnings", "Warnings", paragraph("Nothing that is checked was found amiss."))
-    items = "".join(
-        f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
-        for code, text in parts.warnings
+        text = "None. Counts that are withheld or to be reviewed are marked as such."
+        return section("warnings", "Warnings", paragraph(text))
+    items = _listed(parts.warnings, sign=True)
+    return section("warnings", f"Warnings ({len(parts.warnings)})", items, kind="warned")
+
+
+def _notes(parts: RecordingParts) -> str:
+    return section("notes", "Notes", _listed(parts.notes)) if parts.notes else ""
+
+
+def _listed(items: Sequence[tuple[str, str]], *, sign: bool = False) -> str:
+    mark = '<span class="sign" aria-hidden="true">!</span> ' if sign else ""
+    return (
+        "<ul>"
+        + "".join(f'<li data-code="{escaped(code)}">{mark}{escaped(text)}</li>' for code, text in items)
+        + "</ul>"
     )
-    return section("warnings", f"Warnings ({len(parts.warnings)})", f"<ul>{items}</ul>", kind="warned")
-
-
-def _burden(found: Ectopy | None) -> Cell:
-    if found is None:
-        return None
-    if not found.total:
-        return "none detected"
-    runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
-    return f"{found.total:,} ({per_cent(found.percent)}){runs}{_doubtful(found)}"
-
-
-def _doubtful(found: Ectopy) -> str:
-    """Say how many of them are uncertain, and how many of the runs rest on such a beat."""
-    if not found.uncertain:
-        return ""
-    runs = sum(bool(one.uncertain) for one in found.runs)
-    rest = f", as is a beat of {runs:,} of the runs" if runs else ""
-    verb = "is" if found.uncertain == 1 else "are"
-    return f"; {found.uncertain:,} of them {verb} uncertain{rest}"
 
 
 def _short(parts: RecordingParts) -> str:
@@ -115,9 +115,11 @@ def _short(parts: RecordingParts) -> str:
         None
         if longest is None
         else joined(
-            f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
+            f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
         )
     )
+    for one in events.pauses.not_confirmed:
+        pauses = joined(pauses, f"; {one.value:.2f} s at ", moment(one.start_s), " not confirmed")
     for one in events.pauses.ends:
         pauses = joined(pauses, f"; no beat for {one.value:.1f} s from ", moment(one.start_s))
     (lead,) = (one for one in parts.leads if one.name == parts.lead)
@@ -126,8 +128,8 @@ def _short(parts: RecordingParts) -> str:
             ("Beats", _beats(events)),
             ("Heart rate", None if rate is None else f"{rate}{spread}"),
             ("Pauses", pauses),
-            ("Ventricular ectopic beats", _burden(events.ventricular)),
-            ("Supraventricular ectopic beats", _burden(events.supra)),
+            ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
+            ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),
             ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
         ]
     )
@@ -191,7 +193,7 @@ def _beats(events: Events) -> str:
 def _counted(parts: RecordingParts) -> str:
     text = "Runs claim their beats first, then bigeminy, then trigeminy; couplets and single beats are what is left."
     if parts.provisional:
-        text += " All of it rests on labels that nobody has read over."
+        text += f" All of it rests on labels that nobody has read over. {review_rule(parts.events.rules)}"
     return paragraph(text)
 
 
@@ -210,7 +212,7 @@ def _gallery(parts: RecordingParts) -> str:
     codes = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if one.beats)
     how = (
         f"10 s each on ECG paper, {SCALE}, {parts.filter_name}, a pulse of 1 mV in front. Above each beat its code, "
-        "between beats the interval in ms. A question mark in a dashed box: uncertain. Hatched: unusable."
+        "between beats the interval in ms. A question mark in a dashed box: low confidence. Hatched: unusable."
     )
     legend = "" if not codes else f'<p class="legend"><strong>Codes:</strong> {escaped(codes)}.</p>'
     return section("strips", "Strips", paragraph(how), legend, *map(_strip, parts.gallery))
@@ -252,9 +254,5 @@ def _model(parts: RecordingParts) -> str:
 
 
 def _reading(parts: RecordingParts) -> str:
-    rhythms = ""
-    if parts.rhythms is not None:
-        rows = [(name, episodes, clock(seconds, 0)) for name, episodes, seconds in parts.rhythms]
-        rhythms = table("Rhythms as marked in the labels' file", ("Rhythm", "Episodes", "Time"), rows)
     text = f'Every count above stands beside its rule. What nothing has looked for reads "{NOT_ASSESSED}", never 0.'
-    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts), rhythms)
+    return section("limits", "What this report does not say", paragraph(text), unlooked_list(parts))

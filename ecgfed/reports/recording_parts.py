@@ -5,6 +5,7 @@ from typing import Any
 
 from ecgfed.events.find import Events
 from ecgfed.events.kinds import Kind
+from ecgfed.events.rhythm import RhythmEpisodes
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class RecordingParts:
         labelled_by: who says what each beat is.
         provisional: whether nobody has read the labels over.
         warnings: (code, sentence), the gravest first.
+        notes: (code, sentence), what changes no figure of the headline.
         lead: the lead that was read.
         leads: every lead's quality.
         duration_s: length in seconds.
@@ -102,7 +104,7 @@ class RecordingParts:
         gallery: strips.
         averages: the average beat of each class.
         comparison: with another reader, or None.
-        rhythms: (rhythm, episodes, seconds) as marked in the labels' file; None where nobody marked any.
+        rhythms: detected in the signal, or marked in the labels' file.
         model: names and values about the model; empty where none was used.
         filter_name: through which the strips went.
         bin_s: seconds of a stretch of the timeline.
@@ -115,6 +117,7 @@ class RecordingParts:
     labelled_by: str
     provisional: bool
     warnings: tuple[tuple[str, str], ...]
+    notes: tuple[tuple[str, str], ...]
     lead: str
     leads: tuple[LeadRow, ...]
     duration_s: float
@@ -123,7 +126,7 @@ class RecordingParts:
     gallery: tuple[Drawn, ...]
     averages: tuple[Drawn, ...]
     comparison: Comparison | None
-    rhythms: tuple[tuple[str, int, float], ...] | None
+    rhythms: tuple[RhythmEpisodes, ...]
     model: tuple[tuple[str, str], ...]
     filter_name: str
     bin_s: float

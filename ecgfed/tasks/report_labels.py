@@ -12,7 +12,8 @@ from ecgfed.beats.path import RecordingBeats
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.errors import BundleError, RecordError
-from ecgfed.events.kinds import Kind, kind_of, meaning_of
+from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
+from ecgfed.events.rhythm import RhythmEpisodes
 from ecgfed.files import read_json
 from ecgfed.labels.answers import column_names
 from ecgfed.record.annotations import read_csv_annotation
@@ -47,9 +48,13 @@ class Labelled:
         confidence: (beats,) the probability of each beat's class; None for a file's labels.
         uncertain: (beats,) bool; None where nobody looked.
         warnings: (code, sentence) that speak against the labels.
-        rhythms: (rhythm, episodes, seconds) where a file marks any.
+        rhythms: where a file marks any.
         provisional: nobody has read them over.
         unmarked: (start, stop) in samples of stretches in which whoever labelled the beats marked none: flutter.
+        confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
+            None where none was made.
+        probability: (beats, classes) a model's; None for a file's labels.
+        far: (beats,) bool, unlike the beats of training; None where that was not assessed.
     """
 
     by: str
@@ -63,9 +68,12 @@ class Labelled:
     confidence: NDArray[np.floating] | None = None
     uncertain: NDArray[np.bool_] | None = None
     warnings: tuple[tuple[str, str], ...] = ()
-    rhythms: tuple[tuple[str, int, float], ...] | None = None
+    rhythms: tuple[RhythmEpisodes, ...] | None = None
     provisional: bool = True
     unmarked: tuple[tuple[int, int], ...] = ()
+    confirmed: NDArray[np.bool_] | None = None
+    probability: NDArray[np.floating] | None = None
+    far: NDArray[np.bool_] | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -116,6 +124,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         found.confidence,
         found.uncertain if calibrated else None,
         tuple((one.code, one.text) for one in found.warnings),
+        probability=found.probability,
+        far=found.far,
     )
 
 
@@ -207,8 +217,8 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
     )
 
 
-def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[tuple[str, int, float], ...] | None:
-    """Return how often and how long each rhythm is marked (``+`` with ``(AFIB``); None where none is."""
+def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[RhythmEpisodes, ...] | None:
+    """Return the rhythms that are marked (``+`` with ``(AFIB``), the longest first; None where none is."""
     if not marks.note:
         return None
     places = [
@@ -219,12 +229,11 @@ def _rhythms(marks: Annotation, recording: AnyRecording) -> tuple[tuple[str, int
     if not places:
         return None
     stops = [at for at, _ in places[1:]] + [recording.samples]
-    totals: dict[str, tuple[int, float]] = {}
-    for (start, name), stop in zip(places, stops, strict=True):
-        episodes, seconds = totals.get(name, (0, 0.0))
-        totals[name] = (episodes + 1, seconds + (stop - start) / recording.fs_hz)
-    rows = ((name.removeprefix("("), episodes, seconds) for name, (episodes, seconds) in totals.items())
-    return tuple(sorted(rows, key=lambda one: -one[2]))
+    episodes: dict[str, list[tuple[float, float]]] = {}
+    for (start, note), stop in zip(places, stops, strict=True):
+        episodes.setdefault(rhythm_name(note), []).append((start / recording.fs_hz, stop / recording.fs_hz))
+    rows = [RhythmEpisodes(name, tuple(when), "labels") for name, when in episodes.items()]
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
 
 
 @dataclass(frozen=True, eq=False)

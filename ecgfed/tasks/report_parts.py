@@ -10,6 +10,7 @@ from ecgfed.events.beats import Beats, merged
 from ecgfed.events.find import Events, find_events
 from ecgfed.events.hours import stretches
 from ecgfed.events.kinds import Kind
+from ecgfed.events.rhythm import RhythmEpisodes
 from ecgfed.events.rules import EventRules
 from ecgfed.record.recording import AnyRecording
 from ecgfed.reports.recording_page import LARGE
@@ -38,6 +39,7 @@ class Reading:
         beats: the same, as counts are made of them.
         events: the counts.
         second: another reader of the same beats, or None.
+        rhythms: detected in the signal.
     """
 
     recording: AnyRecording
@@ -46,6 +48,12 @@ class Reading:
     beats: Beats
     events: Events
     second: Second | None = None
+    rhythms: tuple[RhythmEpisodes, ...] = ()
+
+    @property
+    def all_rhythms(self) -> tuple[RhythmEpisodes, ...]:
+        """Rhythms detected in the signal, then those marked in a file of labels."""
+        return (*self.rhythms, *(self.labelled.rhythms or ()))
 
 
 def reading_of(
@@ -54,8 +62,21 @@ def reading_of(
     labelled: Labelled,
     rules: EventRules,
     second: Second | None = None,
+    *,
+    withheld: Mapping[Kind, str] | None = None,
+    rhythms: tuple[RhythmEpisodes, ...] = (),
 ) -> Reading:
-    """Count what there is to count."""
+    """Count what there is to count.
+
+    Args:
+        recording: with every lead.
+        quality: of every lead.
+        labelled: the beats.
+        rules: how they are counted.
+        second: another reader of the same beats, or None.
+        withheld: kind -> why its counts would mislead, in one sentence.
+        rhythms: detected in the signal.
+    """
     spans = quality[recording.lead].spans()
     bad = merged([*spans, *labelled.unmarked])
     beats = Beats(
@@ -67,8 +88,13 @@ def reading_of(
         recording.samples,
         bad,
         labelled.uncertain,
+        labelled.confirmed,
+        labelled.probability,
+        labelled.far,
+        labelled.provisional,
     )
-    return Reading(recording, quality, labelled, beats, find_events(beats, rules), second)
+    events = find_events(beats, rules, withheld=withheld)
+    return Reading(recording, quality, labelled, beats, events, second, rhythms)
 
 
 def class_rows(reading: Reading) -> tuple[ClassRow, ...]:

@@ -10,8 +10,8 @@ from ecgfed.events.beats import Beats, merged
 from ecgfed.events.ectopy import ectopy
 from ecgfed.events.find import find_events
 from ecgfed.events.hours import busiest, stretches
-from ecgfed.events.kinds import Kind, kind_of, meaning_of
-from ecgfed.events.rhythm import heart_rates, normal_intervals, pauses, variability
+from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
+from ecgfed.events.rhythm import RhythmEpisodes, heart_rates, normal_intervals, pauses, variability
 from ecgfed.events.rules import EventRules
 from ecgfed.record.recording import BEAT_SYMBOLS
 
@@ -301,3 +301,70 @@ def test_uncertain_beats_of_series() -> None:
     assert unsaid is not None
     assert (found.uncertain, [one.uncertain for one in found.runs]) == (2, [1])
     assert (unsaid.uncertain, [one.uncertain for one in unsaid.runs]) == (None, [None])
+
+
+def unconfirmed(rr_s: list[float], *which: int) -> Beats:
+    """Normal beats with these intervals, some of which a second analysis did not confirm."""
+    beats = beats_of("N" * (len(rr_s) + 1), rr_s)
+    return dataclasses.replace(beats, confirmed=~np.isin(np.arange(len(rr_s)), which))
+
+
+def test_an_unconfirmed_interval_is_in_no_pause_and_no_rate() -> None:
+    """Twenty intervals of 1 s with one of 5 s among them, number 10, which was not confirmed."""
+    rr_s = [1.0] * 10 + [5.0] + [1.0] * 10
+    assert [one.value for one in pauses(unconfirmed(rr_s), RULES).found] == [5.0]
+    found = pauses(unconfirmed(rr_s, 10), RULES)
+    assert (found.found, found.not_assessed) == ((), 0)
+    assert found.longest is not None
+    assert found.longest.value == pytest.approx(1.0)
+    assert [(one.value, one.start_s, one.stop_s) for one in found.not_confirmed] == [(5.0, 11.0, 16.0)]
+    rates = heart_rates(unconfirmed(rr_s, 10), RULES)
+    assert rates.lowest is not None
+    assert (rates.mean, rates.lowest.value, rates.intervals) == (pytest.approx(60.0), pytest.approx(60.0), 20)
+    assert heart_rates(unconfirmed(rr_s), RULES).mean == pytest.approx(60 * 21 / 25)
+
+
+def test_a_short_unconfirmed_interval_is_in_no_highest_rate() -> None:
+    """An interval of 0.25 s, 240/min, among ones of 1 s, and too few others on one side of it for a rate."""
+    rr_s = [1.0] * 9 + [0.25] + [1.0] * 3
+    highest = heart_rates(unconfirmed(rr_s, 9), RULES).highest
+    assert highest is not None
+    assert highest.value == pytest.approx(60.0)
+    assert pauses(unconfirmed(rr_s, 9), RULES).not_confirmed == ()  # neither a pause nor the longest
+
+
+def test_which_unconfirmed_intervals_are_listed() -> None:
+    """Those of 3 s and more; of shorter ones the longest, where no confirmed interval is as long."""
+    listed = [one.value for one in pauses(unconfirmed([1.0, 2.5, 2.0, 1.0], 1, 2), RULES).not_confirmed]
+    assert listed == pytest.approx([2.5])
+    assert pauses(unconfirmed([2.8, 2.5, 2.0, 1.0], 1, 2), RULES).not_confirmed == ()
+    listed = [one.value for one in pauses(unconfirmed([3.0, 2.5, 4.0, 1.0], 0, 1, 2), RULES).not_confirmed]
+    assert listed == pytest.approx([3.0, 4.0])
+    nothing = pauses(unconfirmed([4.0], 0), RULES)
+    assert (nothing.longest, len(nothing.not_confirmed)) == (None, 1)
+
+
+def test_withheld_counts() -> None:
+    """A kind that is withheld has its reason in place of its counts; the other is counted."""
+    found = find_events(beats_of("NVVVNAN"), withheld={Kind.VENTRICULAR: "The rhythm is paced."})
+    assert (found.ventricular, found.withheld) == (None, {Kind.VENTRICULAR: "The rhythm is paced."})
+    assert found.supra is not None
+    assert found.supra.total == 1
+    assert find_events(beats_of("NVVVNAN")).withheld == {}
+
+
+def test_rhythms_have_names_and_seconds() -> None:
+    """The notes of MIT-BIH's rhythm annotations; two episodes of 3 and 4.5 s."""
+    assert [rhythm_name(note) for note in ("(AFIB", "(P", "(VFL", "(XYZ")] == [
+        "AF",
+        "paced",
+        "ventricular flutter",
+        "XYZ",
+    ]
+    rhythm = RhythmEpisodes("paced", ((1.0, 4.0), (10.0, 14.5)))
+    assert rhythm.to_dict() == {
+        "rhythm": "paced",
+        "seconds": 7.5,
+        "episodes": [[1.0, 4.0], [10.0, 14.5]],
+        "source": "signal",
+    }

@@ -36,8 +36,8 @@ NEAR_S, SURE_ODDS, SUM_ODDS, TRUST_POWER = 0.1, 1.5, 1.0, 4
 TRUST, TRUST_S, TRUST_LIMIT, TRUST_APART_S = 0.7, 10.0, 4.0, 0.35
 #: Log odds where a lead shows nothing.
 NOTHING = -8.0
-#: An interval as long as a pause, from so many seconds on; a lead moves in it when its band-passed signal goes so far of
-#: the way it goes in the beats around, after the T wave and before the next QRS.
+#: An interval as long as a pause, from so many seconds on; a lead moves in it when its band-passed signal goes so far
+#: of the way it goes in the beats around, after the T wave and before the next QRS.
 LONG_S, MOVES, AFTER_T_S, BEFORE_QRS_S, QRS_S, NEIGHBOURS = 2.0, 0.6, 0.45, 0.12, 0.1, 10
 #: How much of a recording is read at once, and what the band-pass needs on both sides.
 _BLOCK_S, _FILTER_S = 600.0, 2.1

@@ -13,12 +13,13 @@ from .reading import (
     ColumnsOption,
     DetectorOption,
     FsOption,
+    LeadsTogetherOption,
     MainsOption,
     UnitsOption,
-    lead_names,
     lead_option,
     named_detector,
     read_options,
+    wanted_leads,
 )
 from .watch import watching
 
@@ -31,6 +32,7 @@ def detect_command(
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
     lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
+    leads: LeadsTogetherOption = None,
     suffix: Annotated[str, typer.Option(help="Suffix of the annotation files.")] = "qrs",
     fs: FsOption = None,
     units: UnitsOption = None,
@@ -47,7 +49,7 @@ def detect_command(
         found = detect(
             records,
             out,
-            leads=None if lead is None else lead_names(lead),
+            leads=wanted_leads(lead, leads),
             detector=named_detector(detector),
             mains_hz=mains,
             suffix=suffix,

@@ -11,13 +11,14 @@ from .reading import (
     ColumnsOption,
     DetectorOption,
     FsOption,
+    LeadsTogetherOption,
     MainsOption,
     RecordArgument,
     UnitsOption,
-    lead_names,
     lead_option,
     named_detector,
     read_options,
+    wanted_leads,
 )
 from .watch import watching
 
@@ -31,6 +32,7 @@ NAMED = 4
 def inspect_command(
     record: RecordArgument,
     lead: Annotated[str | None, lead_option("MLII,II, else the first")] = None,
+    leads: LeadsTogetherOption = None,
     annotator: Annotated[
         str, typer.Option(help="Suffix of the annotation file, looked at where there is one.")
     ] = "atr",
@@ -56,7 +58,7 @@ def inspect_command(
     with watching(quiet=quiet, json_output=json_output) as watch:
         found = inspect_recording(
             record,
-            leads=None if lead is None else lead_names(lead),
+            leads=wanted_leads(lead, leads),
             annotator=annotator,
             detector=named_detector(detector),
             mains_hz=mains,

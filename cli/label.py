@@ -16,6 +16,7 @@ from .reading import (
     DetectorOption,
     ForceOption,
     FsOption,
+    LeadsTogetherOption,
     MainsOption,
     MarksOption,
     PeaksOption,
@@ -23,10 +24,10 @@ from .reading import (
     TrustedOption,
     UnitsOption,
     as_typed,
-    lead_names,
     lead_option,
     named_detector,
     read_options,
+    wanted_leads,
 )
 from .watch import watching
 
@@ -50,6 +51,7 @@ def label_command(
     ] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --serve: open it in a browser.")] = True,
     lead: Annotated[str | None, lead_option("the bundle's")] = None,
+    leads: LeadsTogetherOption = None,
     peaks: PeaksOption = "detected",
     detector: DetectorOption = "ecgfed",
     mains: MainsOption = None,
@@ -75,7 +77,7 @@ def label_command(
             bundle=bundle,
             count=count,
             minutes=minutes,
-            leads=None if lead is None else lead_names(lead),
+            leads=wanted_leads(lead, leads),
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,

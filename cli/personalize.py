@@ -22,15 +22,16 @@ from .reading import (
     ColumnsOption,
     ForceOption,
     FsOption,
+    LeadsTogetherOption,
     MainsOption,
     PeaksOption,
     TrustedOption,
     UnitsOption,
     as_typed,
-    lead_names,
     lead_option,
     named_detector,
     read_options,
+    wanted_leads,
 )
 from .tables import Cell
 from .two_forms import refuse_others
@@ -81,6 +82,7 @@ def personalize_command(
     personal: PersonalOption = None,
     patient: Annotated[str | None, typer.Option(help="Name of the personal model; default the record's.")] = None,
     lead: Annotated[str | None, lead_option("the cohort's or the bundle's")] = None,
+    leads: LeadsTogetherOption = None,
     peaks: PeaksOption = "detected",
     detector: Annotated[
         str | None,
@@ -109,7 +111,7 @@ def personalize_command(
     options: dict[str, Any] = {
         "minutes": minutes,
         "patient": patient,
-        "leads": None if lead is None else lead_names(lead),
+        "leads": wanted_leads(lead, leads),
         "annotator": annotator,
         "how": read_options(fs, units, columns),
         "sign": sign,

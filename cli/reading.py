@@ -81,12 +81,33 @@ def lead_option(default: str) -> OptionInfo:
     return option
 
 
-def lead_names(text: str) -> tuple[str, ...]:
+def lead_names(text: str, option: str = "--lead") -> tuple[str, ...]:
     """Return the names that ``--lead`` lists, in order of preference; raises OptionError for none."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise OptionError("--lead", "is empty", "one or more lead names, separated by commas")
+        raise OptionError(option, "is empty", "one or more lead names, separated by commas")
     return names
+
+
+LeadsTogetherOption = Annotated[
+    str | None,
+    typer.Option(
+        "--leads",
+        help="Leads in which beats are looked for together, separated by commas; the first is in use. With --lead, the "
+        "lead in use alone; with neither, every ECG lead.",
+    ),
+]
+
+
+def wanted_leads(lead: str | None, leads: str | None) -> "tuple[str, ...] | None":
+    """Return what ``--lead`` or ``--leads`` name, None for neither; raises OptionError for both."""
+    from ecgfed.record.leads import LeadGroup
+
+    if lead is not None and leads is not None:
+        raise OptionError("--leads", "and --lead are both there", "one of them")
+    if leads is not None:
+        return LeadGroup(lead_names(leads, "--leads"))
+    return None if lead is None else lead_names(lead)
 
 
 def named_detector(text: str) -> "Detector":

@@ -30,6 +30,12 @@ class Alike(IntEnum):
     EXACT = 4
 
 
+class LeadGroup(tuple[str, ...]):
+    """Names of leads in which beats are looked for together; the first that is there is the one in use."""
+
+    __slots__ = ()
+
+
 class NoLeadError(RecordError):
     """None of the leads that are asked for is in a recording: for who would then take another one."""
 
@@ -63,7 +69,9 @@ def leads_in(meta: Mapping[str, Any]) -> tuple[str, ...]:
 
 def lead_list(leads: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return lead names in order of preference, one alone, several, or none; raises OptionError for what is no name."""
-    names = (leads,) if isinstance(leads, str) else tuple(leads or ())
+    if isinstance(leads, str):
+        leads = (leads,)
+    names = leads if isinstance(leads, LeadGroup) else tuple(leads or ())
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise OptionError("--lead", f"{leads!r}", "one or more lead names")
     return names

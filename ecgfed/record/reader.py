@@ -138,12 +138,14 @@ def preferring(read: Callable[[tuple[str, ...]], _Read], preferred: tuple[str, .
 
 
 def ecg_alone(recording: AnyRecording) -> AnyRecording:
-    """Return a recording without the channels that are no ECG, but for the chosen one: what a detector may see."""
-    keep = [
-        row
-        for row, (name, ecg) in enumerate(zip(recording.leads, are_ecg(recording.leads), strict=True))
-        if ecg or name == recording.lead
-    ]
+    """Return a recording with the leads that a detector may see, the chosen one always among them.
+
+    They are ``beat_leads``, or, where none are named, the channels that are an ECG.
+    """
+    named = recording.beat_leads
+    ecg = [name in named for name in recording.leads] if named else are_ecg(recording.leads)
+    pairs = enumerate(zip(recording.leads, ecg, strict=True))
+    keep = [row for row, (name, chosen) in pairs if chosen or name == recording.lead]
     return recording if len(keep) == len(recording.leads) else recording.only(keep)
 
 

@@ -58,6 +58,7 @@ class Recording:
         files: the files it was read from.
         left_out: channels that were not read beside the chosen lead, each with the reason.
         stands_for: the name that the chosen lead was asked for by, where its own is another one: II, for MLII.
+        beat_leads: the leads in which a detector may look for beats; () is every ECG.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Recording:
     files: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
     stands_for: str = ""
+    beat_leads: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"
@@ -126,6 +128,7 @@ class LongRecording:
         files: see there.
         left_out: see there.
         stands_for: see there.
+        beat_leads: see there.
     """
 
     name: str
@@ -139,6 +142,7 @@ class LongRecording:
     files: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
     stands_for: str = ""
+    beat_leads: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz, on the disk"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.record.reader import ecg_alone
+from ecgfed.record.leads import are_ecg
 from ecgfed.record.recording import AnyRecording, spans
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.qrs import MIN_FS_HZ, qrs_odds
@@ -81,8 +81,8 @@ def confirmed_intervals(recording: AnyRecording, peaks: Ints) -> Mask:
     """
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
         return np.ones(max(len(peaks) - 1, 0), np.bool_)
-    seen = ecg_alone(recording)
-    names = [recording.lead, *(name for name in seen.leads if name != recording.lead)][:MOST_ALONE]
+    others = zip(recording.leads, are_ecg(recording.leads), strict=True)
+    names = [recording.lead, *(name for name, ecg in others if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
     with ThreadPoolExecutor(2) as pool:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))

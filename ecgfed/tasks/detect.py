@@ -18,7 +18,7 @@ from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.long_peaks import find_peaks
-from ecgfed.tasks.records import no_ecg, record_paths, with_lead
+from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import count_of, shortened
 
@@ -192,7 +192,7 @@ def _opened(one: AnyRecording | Path, leads: tuple[str, ...] | None, how: ReadOp
     if isinstance(one, AnyRecording):
         if leads is None:
             return ecg_alone(one)
-        return ecg_alone(with_lead(one, leads))
+        return ecg_alone(looked_at(with_lead(one, leads), leads))
     if leads is None:
-        return open_every_lead(one, DEFAULT_LEADS, how=how)
-    return open_recording(one, leads, every_lead=True, how=how)
+        return ecg_alone(open_every_lead(one, DEFAULT_LEADS, how=how))
+    return ecg_alone(looked_at(open_recording(one, leads, every_lead=True, how=how), leads))

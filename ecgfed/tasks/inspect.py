@@ -24,7 +24,7 @@ from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_fin
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality, Stretch
-from ecgfed.tasks.records import no_ecg, seconds_of, with_lead
+from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import count_of, shortened
 
@@ -209,10 +209,10 @@ def _read(
     if isinstance(recording, AnyRecording):
         if leads is None:
             return ecg_alone(recording), (recording.lead,)
-        return ecg_alone(with_lead(recording, wanted)), wanted
+        return looked_at(with_lead(recording, wanted), leads), wanted
     if leads is None:
         return open_every_lead(recording, wanted, how=how), wanted
-    return open_recording(recording, wanted, every_lead=True, how=how), wanted
+    return looked_at(open_recording(recording, wanted, every_lead=True, how=how), leads), wanted
 
 
 def _moment(at: float | str, recording: AnyRecording) -> float:
@@ -229,7 +229,7 @@ def _peaks(
     """Return the R peaks of the chosen lead, none where there are none."""
     known = None if isinstance(recording, LongRecording) else quality.result()
     with contextlib.suppress(RecordError):  # no beats: a finding, said later
-        return find_peaks(recording, known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
+        return find_peaks(ecg_alone(recording), known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
     return np.empty(0, np.int64)
 
 

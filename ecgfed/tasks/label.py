@@ -27,7 +27,7 @@ from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page_of
 from ecgfed.tasks.label_server import Served, kept_beside, serve
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.records import with_lead
+from ecgfed.tasks.records import looked_at, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import count_of, shortened
 
@@ -213,6 +213,7 @@ def label(
         recording = open_recording(recording, options.leads, every_lead=True, how=options.how)
     else:
         recording = with_lead(recording, options.leads)
+    recording = looked_at(recording, leads)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"

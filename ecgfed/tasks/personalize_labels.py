@@ -38,7 +38,7 @@ from ecgfed.tasks.own_labels import Answered, at_beats, read_marks
 from ecgfed.tasks.own_model import OwnModel, held_dict
 from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned_beats
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.records import recording_digests, with_lead
+from ecgfed.tasks.records import looked_at, recording_digests, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import count_of
 
@@ -198,10 +198,10 @@ def _check(personal: str, seed: int) -> Personal:
 
 def _opened(recording: AnyRecording | Path | str, bundle: Bundle, options: BeatOptions) -> AnyRecording:
     """Return the recording with every lead; the one in use is chosen as ``predict`` does."""
-    wanted = options.leads or bundle.leads
+    wanted, named = options.leads or bundle.leads, options.leads or None
     if isinstance(recording, AnyRecording):
-        return with_lead(recording, wanted)
-    return open_recording(recording, wanted, every_lead=True, how=options.how)
+        return looked_at(with_lead(recording, wanted), named)
+    return looked_at(open_recording(recording, wanted, every_lead=True, how=options.how), named)
 
 
 def _beats_folder(out: Path, beats: Path | str | None) -> Path:

@@ -29,6 +29,7 @@ from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
+from ecgfed.tasks.records import looked_at
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import count_of, shortened
 
@@ -247,6 +248,7 @@ def predict(
     )
     if not isinstance(recording, AnyRecording):
         recording = open_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
+        recording = looked_at(recording, leads)
     refuse_synthetic(opened, recording, force=force)
     beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)

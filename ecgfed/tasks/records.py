@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.files import sha256
-from ecgfed.record.leads import are_ecg, by_place, choose_lead, other_name
+from ecgfed.record.leads import LeadGroup, are_ecg, by_place, choose_lead, other_name
 from ecgfed.record.recording import AnyRecording
 from ecgfed.record.wfdb_header import record_base, segment_names
 
@@ -57,6 +57,25 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
         raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
     return replace(recording, lead=lead, stands_for=other_name(leads, lead))
+
+
+def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:
+    """Return a recording in which beats are looked for in the leads that a person named, and in no other.
+
+    Args:
+        recording: with the lead in use chosen.
+        leads: one name, or several in order of preference: the one in use alone; a ``LeadGroup``: all of it that is
+            there; None: every ECG.
+
+    Raises:
+        RecordError: a lead of a group is not there, or two are that nothing tells apart.
+    """
+    if leads is None:
+        return recording
+    if not isinstance(leads, LeadGroup):
+        return replace(recording, beat_leads=(recording.lead,))
+    rows = [choose_lead(recording.leads, recording.path, (name,)) for name in leads]
+    return replace(recording, beat_leads=tuple(recording.leads[row] for row in rows))
 
 
 def recording_digests(recording: AnyRecording) -> list[str]:

@@ -24,6 +24,7 @@ from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.signal.confirm import confirmed_intervals
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
@@ -33,7 +34,7 @@ from ecgfed.tasks.labels_checked import other_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
-from ecgfed.tasks.records import with_lead
+from ecgfed.tasks.records import looked_at, with_lead
 from ecgfed.tasks.report_about import about_recording, warnings_and_notes
 from ecgfed.tasks.report_labels import (
     Labelled,
@@ -258,8 +259,8 @@ def _open(
         return recording if isinstance(recording, AnyRecording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
     wanted = lead_list(leads) if leads is not None else bundle.leads if bundle is not None else ()
     if isinstance(recording, AnyRecording):
-        return with_lead(recording, wanted)
-    return open_recording(recording, wanted, every_lead=True, how=how)
+        return looked_at(with_lead(recording, wanted), leads)
+    return looked_at(open_recording(recording, wanted, every_lead=True, how=how), leads)
 
 
 def _by_model(
@@ -276,7 +277,10 @@ def _by_model(
             raise
         return _nothing(bundle, recording, patient, problem), quality_of(recording, recording.lead), None
     second = None if patient is None else second_reader(bundle, None, found.cut)
-    return by_model(found, bundle), found.cut.quality, second
+    labelled = by_model(found, bundle)
+    if found.cut.detected:
+        labelled = replace(labelled, confirmed=confirmed_intervals(recording, found.sample))
+    return labelled, found.cut.quality, second
 
 
 def _nothing(bundle: Bundle, recording: AnyRecording, patient: str | None, problem: RecordError) -> Labelled:

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import AnyRecording, LongRecording, spans
-from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
+from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, plausible, usable_pieces
 from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
-from ecgfed.signal.long_quality import quality_of, spikes_of
-from ecgfed.signal.quality import LeadQuality, Reason
-from ecgfed.signal.spans import Spans
+from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.two_streams import found_by
 
 #: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
@@ -61,21 +60,21 @@ def find_peaks(
         )
     check_mains(mains_hz)
     with ThreadPoolExecutor(1) as pool:
-
-        def judged() -> LeadQuality:
-            return quality or (later.result() if later else quality_of(recording, recording.lead))
-
-        alone = quality is None and later is None  # nobody needs more of the quality than its spikes
-        spikes = pool.submit(spikes_of, recording, recording.lead) if alone else None
+        judged = pool.submit(quality_of, recording, recording.lead) if quality is None and later is None else later
         try:
             peaks = _streamed(recording, chosen, name, told)
         except RecordError:
-            found = judged()
+            found = quality or _result(judged)
             if len(recording.leads) > 1 or not found.stretches or usable_pieces(found)[0]:
                 raise
             raise nothing_usable(found, name) from None
-        found_spikes = Spans.merged(spikes.result()) if spikes else judged().spans([Reason.SPIKE])
-        return peaks[~found_spikes.inside(peaks)]
+        lead = recording.leads.index(recording.lead)
+        return plausible(recording.read, peaks, quality or _result(judged), lead=lead)
+
+
+def _result(judged: Future[LeadQuality] | None) -> LeadQuality:
+    assert judged is not None
+    return judged.result()
 
 
 def _streamed(recording: LongRecording, detector: Detector, name: str, told: Told | None) -> NDArray[np.int64]:

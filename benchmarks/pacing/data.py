@@ -122,9 +122,7 @@ def _inside(recording: Recording, peaks: NDArray[np.int64]) -> NDArray[np.int64]
     return peaks[(peaks >= before) & (peaks + after < recording.samples)]
 
 
-def _beats(
-    recording: Recording, peaks: NDArray[np.int64], annotation: Annotation | None, limit_hz: float
-) -> Beats:
+def _beats(recording: Recording, peaks: NDArray[np.int64], annotation: Annotation | None, limit_hz: float) -> Beats:
     before, after = margins(recording.fs_hz)
     peaks = _inside(recording, peaks)
     resampling = resampling_matrix(recording.fs_hz, limit_hz)

@@ -21,6 +21,8 @@ TAIL_SHARE, TAIL_S = 0.4, (0.004, 0.04)
 HEIGHT, LEAST_MV = (0.2, 3.0), 0.12
 #: Normal beats are widened by the first, beats that are wide already (V, L, R) by the second factor.
 WIDENED, WIDE_ALREADY = (1.4, 2.3), (1.0, 1.3)
+#: Pulses are made from so long before a window on (s).
+LEAD_IN_S = 0.3
 #: From the onset of the QRS to its R peak (s), and how long before the onset the spike lies (s).
 ONSET_S, LATENCY_S = 0.045, 0.03
 
@@ -91,7 +93,8 @@ class Pulse:
         """Return ``count`` samples of it from sample ``at`` on, its highest value 1."""
         over = round(OVERSAMPLED_HZ / fs_hz)
         hz = fs_hz * over
-        time_s = (np.arange(count * over) - at * over) / hz
+        lead_in = round(LEAD_IN_S * fs_hz)  # a pulse may precede the window
+        time_s = (np.arange(-lead_in * over, count * over) - at * over) / hz
         low_pass = butter(self.order, self.low_pass_hz, fs=hz, output="sos")
         pulse = sosfilt(low_pass, ((time_s >= 0) & (time_s < self.width_s)).astype(float))
         decay = np.where(time_s >= self.width_s, np.exp(-np.clip(time_s - self.width_s, 0, None) / self.tail_s), 0)
@@ -99,7 +102,7 @@ class Pulse:
         if fs_hz < 2.4 * self.low_pass_hz:  # the converter's own filter
             wave = sosfilt(butter(4, 0.42 * fs_hz, fs=hz, output="sos"), wave)
         wave = wave[::over]
-        return np.asarray(wave / np.abs(wave).max())
+        return np.asarray(wave[lead_in:] / np.abs(wave).max())
 
 
 def synthesise(

@@ -33,8 +33,8 @@ from data import PACED, Beats, Sample, Source, samples
 from page import page
 from synthetic import LOW_PASS_HZ, Kind
 
-from ecgfed.files import read_json, write_bytes, write_json
 from ecgfed.errors import RunError
+from ecgfed.files import read_json, write_bytes, write_json
 from ecgfed.signal.pacing import CLEAR_SCORE, FILE, PACED_SCORE, mean_score, pacing_of
 from ecgfed.signal.pacing_features import NAMES
 
@@ -296,12 +296,21 @@ def main() -> None:
         results["left out"] |= test(testing, lambda sample: models[fold[sample.patient]])  # noqa: B023
         results["final"] |= test(testing, lambda sample: final)  # noqa: B023
         weights = dict(zip(NAMES, final.weights.round(6).tolist(), strict=True))
-        stored.append({"fs_hz": fs_hz, "limit_hz": limit_hz, "weights": weights, "intercept": round(final.intercept, 6)})
+        stored.append(
+            {"fs_hz": fs_hz, "limit_hz": limit_hz, "weights": weights, "intercept": round(final.intercept, 6)}
+        )
         if given.work:
-            write_json(given.work / f"models-{limit_hz:g}.json", [
-                {"left out": PACED[at], "weights": dict(zip(NAMES, one.weights.tolist(), strict=True)), "intercept": one.intercept}
-                for at, one in enumerate(models)
-            ])
+            write_json(
+                given.work / f"models-{limit_hz:g}.json",
+                [
+                    {
+                        "left out": PACED[at],
+                        "weights": dict(zip(NAMES, one.weights.tolist(), strict=True)),
+                        "intercept": one.intercept,
+                    }
+                    for at, one in enumerate(models)
+                ],
+            )
     write_json(WEIGHTS, {"bands": stored})
     write_json(given.results, results)
     write_bytes(HERE / "README.md", page(read_json(given.results, RunError)).encode())

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import AnyRecording
 from ecgfed.signal.pacing_features import NAMES, margins, resampling_matrix, window_features
 from ecgfed.text import count_of
@@ -143,14 +144,14 @@ def band_of(fs_hz: float) -> Band | None:
 def detect_pacing(recording: AnyRecording, r_samples: Ints) -> Pacing:
     """Score the beats of a recording and find its paced episodes.
 
-    Every lead of the recording takes part where it has all samples around a beat and changes by ``LEAST_MV``. The
+    Every ECG lead of the recording takes part where it has all samples around a beat and changes by ``LEAST_MV``. The
     recording is read a few minutes at a time, and gives the same scores in memory and on the disk.
 
     Args:
         recording: with the ECG leads that were read.
         r_samples: (beats,) int64 increasing R peaks.
     """
-    return pacing_of(beat_scores(recording, r_samples), np.asarray(r_samples) / recording.fs_hz)
+    return pacing_of(beat_scores(ecg_alone(recording), r_samples), np.asarray(r_samples) / recording.fs_hz)
 
 
 def beat_scores(recording: AnyRecording, r_samples: Ints) -> Floats:

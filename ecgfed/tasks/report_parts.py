@@ -90,7 +90,7 @@ def reading_of(
         labelled.uncertain,
         labelled.confirmed,
     )
-    events = find_events(beats, rules, withheld=withheld)
+    events = find_events(beats, rules, withheld={**(withheld or {}), **labelled.withheld})
     return Reading(recording, quality, labelled, beats, events, second, rhythms)
 
 

@@ -1,4 +1,4 @@
-"""The recordings that pacing is learned and tested on: the beats our detector finds in them, their features and labels."""
+"""The recordings that pacing is learned and tested on: the beats our detector finds, their features and labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

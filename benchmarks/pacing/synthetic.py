@@ -114,7 +114,7 @@ def synthesise(
     count: int,
     limit_hz: float,
 ) -> Synthetic:
-    """Return up to ``count`` beats of a recording as one synthetic patient's, each without, with, and with a lost spike.
+    """Return up to ``count`` beats of a recording as one synthetic patient's: without, with, with a lost spike.
 
     Args:
         rng: draws beats, widths and pulses.

@@ -2,9 +2,9 @@
 
     python benchmarks/pacing/train.py --data DATA --work WORK
 
-DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Features of every beat our detector finds are kept
-in WORK. Writes ``ecgfed/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``) and, from it,
-``README.md``. Minutes on one core. What is measured:
+DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Features of every beat our detector finds stay in
+WORK. Writes ``ecgfed/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``) and, from it,
+``README.md``; ``--page`` writes the page alone. Minutes on one core. What is measured:
 
 - ``left out``: four times, weights without one of the four paced patients and without a quarter of all others, on just
   these; the same with the reference's R peaks, with single leads, and on synthetic beats;
@@ -17,8 +17,9 @@ the synthetic ones, each recording of a database as much as the next.
 import argparse
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,13 @@ from page import page
 from synthetic import LOW_PASS_HZ, Kind
 
 from ecgfed.errors import RunError
-from ecgfed.files import read_json, write_bytes, write_json
+from ecgfed.files import read_json, write_json, write_text
 from ecgfed.signal.pacing import CLEAR_SCORE, FILE, PACED_SCORE, mean_score, pacing_of
 from ecgfed.signal.pacing_features import NAMES
 
 HERE = Path(__file__).resolve().parent
 WEIGHTS = HERE.parents[1] / "ecgfed" / "signal" / FILE
-#: What the weights of each band serve: from which sampling frequency on, the low-pass; what trains them, what tests them.
+#: Of each band: the lowest sampling frequency, the low-pass, what trains its weights, what tests them.
 BANDS = (
     (225.0, 100.0, ("mitdb", "qtdb", "cinc2017"), ("mitdb", "mitdb at 250 Hz", "qtdb", "cinc2017")),
     (125.0, 55.0, ("mitdb at 128 Hz", "svdb", "qtdb"), ("mitdb at 128 Hz", "svdb")),
@@ -77,6 +78,15 @@ class Weights:
     def odds(self, features: Floats) -> Floats:
         """Return the log-odds of (..., features)."""
         return np.asarray(features @ self.weights + self.intercept)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return them as the package stores them, to six decimals."""
+        weights = dict(zip(NAMES, self.weights.round(6).tolist(), strict=True))
+        return {"weights": weights, "intercept": round(self.intercept, 6)}
+
+
+#: Patient -> the weights that are tested on that patient.
+ByPatient = Mapping[str, Weights]
 
 
 def gathered(data: Path, work: Path, source: Source, limit_hz: float) -> list[Sample]:
@@ -143,7 +153,7 @@ def folds(of_band: Sequence[Sample]) -> dict[str, int]:
     return found | {f"mitdb {record}": at for at, record in enumerate(PACED)}
 
 
-def test(of_band: Sequence[Sample], weights: Callable[[Sample], Weights]) -> dict[str, Any]:
+def test(of_band: Sequence[Sample], weights: ByPatient) -> dict[str, Any]:
     """Return what comes out for each database."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys(sample.source.name for sample in of_band):
@@ -159,7 +169,7 @@ def test(of_band: Sequence[Sample], weights: Callable[[Sample], Weights]) -> dic
 
 
 def _records(
-    chosen: Sequence[Sample], weights: Callable[[Sample], Weights], beats_of: Callable[[Sample], Beats | None]
+    chosen: Sequence[Sample], weights: ByPatient, beats_of: Callable[[Sample], Beats | None]
 ) -> dict[str, Any]:
     """Return which recordings are called paced, and how near the others come to it."""
     paced, false, intermittent, shares, longest = {}, [], [], [], []
@@ -167,7 +177,7 @@ def _records(
         beats = beats_of(sample)
         if beats is None:
             continue
-        found = pacing_of(mean_score(weights(sample).odds(beats.features)), beats.time_s)
+        found = pacing_of(mean_score(weights[sample.patient].odds(beats.features)), beats.time_s)
         share = float((found.score > CLEAR_SCORE).sum() / max(found.assessed, 1))
         if sample.paced:
             real = np.isin(beats.symbol, ["/", "f"])
@@ -202,11 +212,11 @@ def _longest_run(mask: NDArray[np.bool_]) -> int:
     return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
-def _beats(chosen: Sequence[Sample], weights: Callable[[Sample], Weights]) -> dict[str, float]:
+def _beats(chosen: Sequence[Sample], weights: ByPatient) -> dict[str, float]:
     """Return the area under the ROC curve by beat, the paced records' other beats among the negatives."""
     score, real = [], []
     for sample in chosen:
-        odds = mean_score(weights(sample).odds(sample.detected.features))
+        odds = mean_score(weights[sample.patient].odds(sample.detected.features))
         known = np.isfinite(odds) & (sample.detected.symbol != "")
         score.append(odds[known])
         real.append(np.isin(sample.detected.symbol[known], ["/", "f"]) & sample.paced)
@@ -215,12 +225,12 @@ def _beats(chosen: Sequence[Sample], weights: Callable[[Sample], Weights]) -> di
     return {"auc": round(float(roc_auc_score(truth, scores)), 5), "false share": round(false, 5)}
 
 
-def _single_leads(chosen: Sequence[Sample], weights: Callable[[Sample], Weights]) -> dict[str, Any]:
+def _single_leads(chosen: Sequence[Sample], weights: ByPatient) -> dict[str, Any]:
     """Return the same of every lead by itself."""
     right, leads, false, negatives = 0, 0, [], 0
     for sample in chosen:
         for lead, features in enumerate(sample.detected.features):
-            found = pacing_of(mean_score(weights(sample).odds(features[None])), sample.detected.time_s)
+            found = pacing_of(mean_score(weights[sample.patient].odds(features[None])), sample.detected.time_s)
             if sample.paced:
                 right, leads = right + found.paced, leads + 1
             else:
@@ -230,13 +240,13 @@ def _single_leads(chosen: Sequence[Sample], weights: Callable[[Sample], Weights]
     return {"paced": right, "of": leads, "false": false, "of others": negatives}
 
 
-def _synthetic(chosen: Sequence[Sample], weights: Callable[[Sample], Weights]) -> dict[str, Any]:
+def _synthetic(chosen: Sequence[Sample], weights: ByPatient) -> dict[str, Any]:
     """Return the sensitivity for synthetic spikes by their height, kind and recorder; and the share of false ones."""
     score, kind, height, unipolar, low_pass, intermittent = [], [], [], [], [], []
     for sample in chosen:
         if (made := sample.synthetic) is None:
             continue
-        of_model = weights(sample)
+        of_model = weights[sample.patient]
         score.append(mean_score(np.moveaxis(of_model.odds(made.features), 0, 1)))
         kind.append(made.kind)
         for values, value in ((height, made.height), (unipolar, made.unipolar), (low_pass, made.low_pass_hz)):
@@ -256,8 +266,7 @@ def _synthetic(chosen: Sequence[Sample], weights: Callable[[Sample], Weights]) -
         "sensitivity": share(paced),
         "by kind": {one.name.lower().replace("_", " "): share(kinds == one) for one in Kind},
         "by height": {
-            f"{low:g} to {top:g}": share(paced & (heights >= low) & (heights < top))
-            for low, top in zip(HEIGHTS, HEIGHTS[1:], strict=False)
+            f"{low:g} to {top:g}": share(paced & (heights >= low) & (heights < top)) for low, top in pairwise(HEIGHTS)
         },
         "bipolar": share(paced & ~uni),
         "unipolar": share(paced & uni),
@@ -276,44 +285,42 @@ def _intermittent(real: Floats, synthetic: Floats) -> bool:
     return len(inside) == len(found.episodes) > 0 and not found.paced
 
 
-def main() -> None:
-    """Train, test, write."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--data", type=Path, required=True)
-    arguments.add_argument("--work", type=Path, required=True)
-    arguments.add_argument("--results", type=Path, default=HERE / "results.json")
-    given = arguments.parse_args()
+def learn(data: Path, work: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the results, and the weights as the package stores them; the folds' weights go to WORK."""
     results: dict[str, Any] = {"left out": {}, "final": {}}
     stored = []
     for fs_hz, limit_hz, learned, tested in BANDS:
         names = dict.fromkeys([*learned, *tested])
-        of_band = [sample for name in names for sample in gathered(given.data, given.work, SOURCES[name], limit_hz)]
+        of_band = [sample for name in names for sample in gathered(data, work, SOURCES[name], limit_hz)]
         training = [sample for sample in of_band if sample.source.name in learned]
         testing = [sample for sample in of_band if sample.source.name in tested]
         fold = folds(of_band)
         models = [fit([sample for sample in training if fold[sample.patient] != at]) for at in range(FOLDS)]
         final = fit(training)
-        results["left out"] |= test(testing, lambda sample: models[fold[sample.patient]])  # noqa: B023
-        results["final"] |= test(testing, lambda sample: final)  # noqa: B023
-        weights = dict(zip(NAMES, final.weights.round(6).tolist(), strict=True))
-        stored.append(
-            {"fs_hz": fs_hz, "limit_hz": limit_hz, "weights": weights, "intercept": round(final.intercept, 6)}
-        )
-        if given.work:
-            write_json(
-                given.work / f"models-{limit_hz:g}.json",
-                [
-                    {
-                        "left out": PACED[at],
-                        "weights": dict(zip(NAMES, one.weights.tolist(), strict=True)),
-                        "intercept": one.intercept,
-                    }
-                    for at, one in enumerate(models)
-                ],
-            )
-    write_json(WEIGHTS, {"bands": stored})
-    write_json(given.results, results)
-    write_bytes(HERE / "README.md", page(read_json(given.results, RunError)).encode())
+        results["left out"] |= test(testing, {patient: models[at] for patient, at in fold.items()})
+        results["final"] |= test(testing, dict.fromkeys(fold, final))
+        band = {"fs_hz": fs_hz, "limit_hz": limit_hz}
+        stored.append({**band, **final.as_json()})
+        for at, model in enumerate(models):
+            write_json(work / f"without-{PACED[at]}-{limit_hz:g}.json", {**band, **model.as_json()})
+    return results, {"bands": stored}
+
+
+def main() -> None:
+    """Train, test, write."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--data", type=Path)
+    arguments.add_argument("--work", type=Path)
+    arguments.add_argument("--results", type=Path, default=HERE / "results.json")
+    arguments.add_argument("--page", action="store_true", help="write README.md from the results, train nothing")
+    given = arguments.parse_args()
+    if not given.page:
+        if given.data is None or given.work is None:
+            arguments.error("--data and --work are needed, or --page")
+        results, weights = learn(given.data, given.work)
+        write_json(WEIGHTS, weights)
+        write_json(given.results, results)
+    write_text(HERE / "README.md", page(read_json(given.results, RunError)))
 
 
 if __name__ == "__main__":

@@ -132,7 +132,8 @@ def record_findings(
     own = _usual_names(recording.leads)
     signals = {usual: signals[name] for usual, name in own.items()}
     findings = units + _rate(recording, peaks, lost)
-    if not paced:  # a pacing spike is steeper than any QRS: 104's
+    # a pacing spike is steeper than any QRS: 104's; so is a QRS itself by a header of too high a frequency
+    if not paced or paced[0].evidence["from"] == "signal":
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
     leads = _with_avr(signals)

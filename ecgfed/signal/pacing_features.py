@@ -21,7 +21,7 @@ REACH_S, _KAISER_BETA = 0.06, 6.0
 _HIGH_HZ, _HIGH_TAPS, _HIGH_BETA = 45.0, 12, 5.0
 #: A lead that changes less in a window, in mV, shows no beat.
 LEAST_MV = 0.05
-#: Samples of the grid around the sharpest transient that are its own (12 ms), and from which on the rest begins (24 ms).
+#: Samples of the grid around the transient that are its own (12 ms), and from which on the rest begins (24 ms).
 _OWN, _REST = 3, 6
 #: Samples before which nothing of the transient is left (20 ms).
 _CLEAR = 5

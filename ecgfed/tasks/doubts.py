@@ -155,7 +155,7 @@ def _trained_on_paced(bundle: Bundle) -> str:
     if name is None or (counts is not None and not counts.get(name)):
         return f"The model was trained on no paced beat: {others}"
     if any(symbol not in "/f" for symbol, of_class in bundle.labels.symbols.items() if of_class == name):
-        return f"The model was not trained on paced beats as such, only on its class {name} that holds others too: {others}"
+        return f"The model was not trained on paced beats as such, its class {name} holds others too: {others}"
     return f"Few patients' paced beats were in the model's training: {others}"
 
 

@@ -33,8 +33,6 @@ from .two_forms import refuse_others
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.events.find import Events
-    from ecgfed.events.kinds import Kind
     from ecgfed.tasks.report import RecordingReport
     from ecgfed.tasks.report_run import RunReport
 
@@ -172,7 +170,7 @@ def _score(value: float | None) -> str:
 
 def _print(found: "RecordingReport", elapsed: float) -> None:
     from ecgfed.events.kinds import Kind
-    from ecgfed.reports.recording_tables import pauses_said
+    from ecgfed.reports.headline import ectopy_headline, pauses_text
 
     parts, events = found.parts, found.parts.events
     note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:", quiet=False)
@@ -187,26 +185,17 @@ def _print(found: "RecordingReport", elapsed: float) -> None:
             "pauses",
             NOT_ASSESSED
             if longest is None
-            else f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s"
+            else f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s"
             + "".join(f"; {one.value:.2f} s not confirmed" for one in events.pauses.not_confirmed)
             + "".join(f"; no beat for {one.value:.1f} s at an end" for one in events.pauses.ends),
         ),
-        ("ventricular", _ectopic(events, Kind.VENTRICULAR)),
-        ("supraventricular", _ectopic(events, Kind.SUPRA)),
+        ("ventricular", ectopy_headline(events, Kind.VENTRICULAR) or NOT_ASSESSED),
+        ("supraventricular", ectopy_headline(events, Kind.SUPRA) or NOT_ASSESSED),
     ]
     console.print(facts(rows))
     for _, text in parts.warnings:
         note(f"- {text}", quiet=False)
+    if parts.notes:
+        note(f"{count_of(len(parts.notes), 'note')} on the page.", quiet=False)
     note(parts.intended_use, quiet=False)
     note(f"Wrote {', '.join(map(str, found.files))} in {seconds(elapsed)}.", quiet=False)
-
-
-def _ectopic(events: "Events", kind: "Kind") -> str:
-    from ecgfed.events.kinds import Kind
-
-    found = events.ventricular if kind is Kind.VENTRICULAR else events.supra
-    if found is None:
-        return events.withheld.get(kind, NOT_ASSESSED)
-    runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
-    doubtful = f"; {found.uncertain:,} uncertain" if found.uncertain else ""
-    return f"{found.total:,} ({found.percent:.2f}%){runs}{doubtful}"

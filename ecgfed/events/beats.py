@@ -40,6 +40,9 @@ class Beats:
         uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
         confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
             not confirm (``ecgfed.signal.confirm``); None: no second analysis was made.
+        probability: (beats, classes) a model's probability of each class; None where labels are a person's.
+        far: (beats,) bool, those that look like none the model was trained on; None where that was not assessed.
+        provisional: the labels are a model's, and nobody has read them over.
     """
 
     sample: Ints
@@ -51,6 +54,9 @@ class Beats:
     unusable: Ints
     uncertain: Mask | None = None
     confirmed: Mask | None = None
+    probability: NDArray[np.floating] | None = None
+    far: Mask | None = None
+    provisional: bool = False
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -95,6 +101,12 @@ class Beats:
         start, stop = start_s * self.fs_hz, min(stop_s * self.fs_hz, self.samples)
         inside = np.clip(self.unusable, start, stop)
         return float(stop - start - (inside[:, 1] - inside[:, 0]).sum()) / self.fs_hz
+
+    def kind_probability(self, kind: Kind) -> Floats:
+        """Return the probability (beats,) that a beat is of a kind; ``probability`` has to be there."""
+        assert self.probability is not None
+        of_kind = np.array([one is kind for one in self.kinds])
+        return np.asarray(self.probability[:, of_kind].sum(axis=1), np.float64)
 
     def has(self, kind: Kind) -> bool:
         """Say whether any class is of a kind: what no class is of was not looked for."""

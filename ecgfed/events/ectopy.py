@@ -7,34 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ecgfed.events.beats import Beats, Ints, Mask
+from ecgfed.events.beats import Beats, Ints
 from ecgfed.events.kinds import Kind
 from ecgfed.events.rules import EventRules
-
-
-@dataclass(frozen=True)
-class Series:
-    """Ectopic beats that belong together.
-
-    Attributes:
-        first: number of its first ectopic beat among all beats.
-        last: of its last.
-        beats: how many of its beats are ectopic.
-        start_s: time of its first ectopic beat in seconds.
-        stop_s: of its last.
-        per_min: 60 times the intervals from first to last over the seconds between them.
-        uncertain: how many of its ectopic beats are uncertain; None where nobody looked.
-        cut: it begins or ends at an unusable stretch, so that it may be longer.
-    """
-
-    first: int
-    last: int
-    beats: int
-    start_s: float
-    stop_s: float
-    per_min: float
-    uncertain: int | None = None
-    cut: bool = False
+from ecgfed.events.series import Series, SeriesMaker, in_a_row
 
 
 @dataclass(frozen=True)
@@ -45,14 +21,14 @@ class Ectopy:
         kind: which.
         total: all of them that lie in no unusable stretch.
         counted: all beats that lie in no unusable stretch.
-        singles: those with no neighbour of their kind, outside bigeminy and trigeminy.
+        singles: those with no neighbour of their kind, outside bigeminy, trigeminy and runs.
         couplets: two in a row.
         short: three in a row and more that are too few for a run; none by the usual rules.
         runs: ``run_beats`` in a row and more.
         bigeminy: one in every two beats, ``cycles`` times and more.
         trigeminy: one in every three.
         fast: how many of the runs are faster than ``fast_run_per_min``.
-        uncertain: how many of ``total`` are uncertain; None where nobody looked.
+        uncertain: how many of ``total`` are of low confidence; None where confidence was not assessed.
     """
 
     kind: Kind
@@ -82,29 +58,40 @@ class Ectopy:
         """The fastest run."""
         return max(self.runs, key=lambda one: one.per_min, default=None)
 
+    @property
+    def tachycardias(self) -> tuple[Series, ...]:
+        """The runs that are tachycardias by rate and length: VT, SVT."""
+        return tuple(run for run in self.runs if run.name in ("VT", "SVT"))
+
+    def low_confidence(self, rules: EventRules) -> bool:
+        """Say whether so many beats are of low confidence that their count would mislead."""
+        low = self.uncertain or 0
+        return low >= rules.withheld_beats and 100 * low > rules.withheld_percent * self.total
+
 
 def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
     """Return the ectopic beats of a kind; None where nothing was looked at: no class is of it, or no beat counts."""
     if not beats.has(kind) or not beats.assessed.any():
         return None
     member = (beats.kind == kind) & beats.assessed
-    first, last = _in_a_row(member, beats)
-    many = last - first + 1
-    singles = first[many == 1]
-    bigeminy, singles = _every(beats, singles, member, 2, rules.cycles)
-    trigeminy, singles = _every(beats, singles, member, 3, rules.cycles)
+    maker = SeriesMaker(beats, kind, rules, member)
+    first, last = in_a_row(member | maker.bridges(), beats)
+    count = last - first + 1
+    singles = first[count == 1]
+    bigeminy, singles = _every(maker, singles, 2)
+    trigeminy, singles = _every(maker, singles, 3)
 
-    def series(chosen: Ints) -> tuple[Series, ...]:
-        return tuple(_series(beats, int(first[at]), int(last[at]), int(many[at]), member) for at in chosen)
+    def series(rows: Ints, *, run: bool = False) -> tuple[Series, ...]:
+        return tuple(maker.series(int(first[at]), int(last[at]), int(count[at]), run=run) for at in rows)
 
-    runs = series(np.flatnonzero(many >= rules.run_beats))
+    runs = series(np.flatnonzero(count >= rules.run_beats), run=True)
     return Ectopy(
         kind,
         int(member.sum()),
         int(beats.assessed.sum()),
         len(singles),
-        series(np.flatnonzero(many == 2)),
-        series(np.flatnonzero((many > 2) & (many < rules.run_beats))),
+        series(np.flatnonzero(count == 2)),
+        series(np.flatnonzero((count > 2) & (count < rules.run_beats))),
         runs,
         bigeminy,
         trigeminy,
@@ -113,21 +100,12 @@ def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
     )
 
 
-def _in_a_row(member: Mask, beats: Beats) -> tuple[Ints, Ints]:
-    """Return first and last beat of each row of members; an unusable stretch between two parts them."""
-    if not len(member):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    joined = member[:-1] & member[1:] & beats.known
-    first = np.flatnonzero(member & ~np.append(False, joined))
-    last = np.flatnonzero(member & ~np.append(joined, False))
-    return first, last
-
-
-def _every(beats: Beats, singles: Ints, member: Mask, period: int, cycles: int) -> tuple[tuple[Series, ...], Ints]:
+def _every(maker: SeriesMaker, singles: Ints, period: int) -> tuple[tuple[Series, ...], Ints]:
     """Return the series in which every ``period``-th beat is one of these singles, and the singles that are left.
 
     The beats between are ectopic of neither kind, and no interval touches an unusable stretch.
     """
+    beats, cycles = maker.beats, maker.rules.cycles
     if len(singles) < cycles:
         return (), singles
     ectopic = np.isin(beats.kind, (Kind.SUPRA, Kind.VENTRICULAR)).astype(np.int64)
@@ -141,13 +119,5 @@ def _every(beats: Beats, singles: Ints, member: Mask, period: int, cycles: int) 
     left = np.ones(len(singles), np.bool_)
     for start, stop in claimed:
         left[start:stop] = False
-    found = tuple(_series(beats, int(singles[a]), int(singles[b - 1]), b - a, member) for a, b in claimed)
+    found = tuple(maker.series(int(singles[a]), int(singles[b - 1]), b - a) for a, b in claimed)
     return found, singles[left]
-
-
-def _series(beats: Beats, first: int, last: int, many: int, member: Mask) -> Series:
-    start, stop = float(beats.time_s[first]), float(beats.time_s[last])
-    here = slice(first, last + 1)
-    doubtful = None if beats.uncertain is None else int((member[here] & beats.uncertain[here]).sum())
-    cut = bool(first and not beats.known[first - 1]) or bool(last < len(beats) - 1 and not beats.known[last])
-    return Series(first, last, many, start, stop, 60 * (last - first) / (stop - start), doubtful, cut)

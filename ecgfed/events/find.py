@@ -30,6 +30,7 @@ class Events:
         supra: supraventricular ectopy; likewise.
         hours: hour by hour from the start of the recording.
         withheld: kind -> why its counts are withheld, in one sentence.
+        to_review: kind -> what was counted of a kind that is withheld for the low confidence of its beats.
     """
 
     rules: EventRules
@@ -43,6 +44,12 @@ class Events:
     supra: Ectopy | None
     hours: tuple[Stretch, ...]
     withheld: Mapping[Kind, str] = field(default_factory=dict)
+    to_review: Mapping[Kind, Ectopy] = field(default_factory=dict)
+
+    @property
+    def ectopic(self) -> dict[Kind, Ectopy | None]:
+        """Ventricular and supraventricular ectopy."""
+        return {Kind.VENTRICULAR: self.ventricular, Kind.SUPRA: self.supra}
 
 
 def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapping[Kind, str] | None = None) -> Events:
@@ -53,9 +60,14 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         rules: how they are counted.
         withheld: ``Kind.VENTRICULAR`` or ``Kind.SUPRA`` -> why its counts would mislead, in one sentence.
     """
-    withheld = dict(withheld or {})
     rules = EventRules() if rules is None else rules
+    reasons, to_review = dict(withheld or {}), {}
+    ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
+    for kind, found in ectopic.items():
+        if found is not None and found.low_confidence(rules):
+            reasons[kind], to_review[kind] = _low_confidence(found, rules), found
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
+    shown = {kind: found for kind, found in ectopic.items() if kind not in reasons}
     return Events(
         rules,
         len(beats),
@@ -64,8 +76,16 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         heart_rates(beats, rules),
         pauses(beats, rules),
         variability(beats, rules),
-        None if Kind.VENTRICULAR in withheld else ectopy(beats, Kind.VENTRICULAR, rules),
-        None if Kind.SUPRA in withheld else ectopy(beats, Kind.SUPRA, rules),
+        shown.get(Kind.VENTRICULAR),
+        shown.get(Kind.SUPRA),
         stretches(beats),
-        withheld,
+        reasons,
+        to_review,
     )
+
+
+def _low_confidence(found: Ectopy, rules: EventRules) -> str:
+    """Say why a count is withheld."""
+    low = found.uncertain or 0
+    share = f"{rules.withheld_percent:g}%"
+    return f"About {found.total:,}, {low:,} of them of low confidence (more than {share}): to be reviewed, no finding."

@@ -16,6 +16,13 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "nn_most_s": (0.3, 10.0),
     "hrv_intervals": (3, 1_000_000),
     "high_burden_percent": (0.0, 100.0),
+    "svt_beats": (3, 100),
+    "withheld_percent": (0.0, 100.0),
+    "withheld_beats": (1, 1_000_000),
+    "bridge_percent": (0.0, 100.0),
+    "bridge_probability": (0.0, 1.0),
+    "certain_probability": (0.0, 1.0),
+    "certain_unlike_percent": (0.0, 100.0),
 }
 
 
@@ -31,14 +38,25 @@ class EventRules:
         minute_usable_s: a minute has a rate when its usable intervals add up to so many seconds. 30: ours.
         run_beats: so many ectopic beats of one kind in a row are a run, two are a couplet. 3: Spacelabs' monitors, and
             the table of the European Society of Cardiology for ventricular tachycardia; Zio takes 4.
-        fast_run_per_min: runs above this rate are counted by themselves. 100: a study by GE's MARS
-            (authorea.com/users/468192/articles/561954).
+        fast_run_per_min: runs above this rate are counted by themselves; ventricular ones are tachycardias (VT). 100: a
+            study by GE's MARS (authorea.com/users/468192/articles/561954).
         cycles: so many ectopic beats, one in every two (three) beats, are bigeminy (trigeminy). 3: Mortara's HScribe.
         nn_least_s: a normal-to-normal interval below is left out of the variability: a double detection. 0.3: ours.
         nn_most_s: one above is left out: a missed beat or a pause. 2.0: ours.
         hrv_intervals: below so many normal-to-normal intervals the variability is not assessed. 30: ours.
         high_burden_percent: ventricular beats above this share of all beats are a high burden. 10: a major finding in
             1,000 Holter recordings (JAHA 2022, PMC9683671), and CardioScan's.
+        svt_beats: a supraventricular run of so many beats above ``fast_run_per_min`` is a tachycardia (SVT). 5:
+            Spacelabs' monitors.
+        withheld_percent: where more than this share of a kind's beats is of low confidence, its counts are withheld.
+            70: ours, chosen on DS1 of MIT-BIH (docs/decisions/0059), as all that follow.
+        withheld_beats: but not for fewer low-confidence beats than these.
+        bridge_percent: a run goes across a low-confidence beat of another class where the intervals to it differ from
+            the run's own by no more than this share.
+        bridge_probability: and across one that is of the run's kind with this probability or more.
+        certain_probability: three beats in a row of this mean probability make a fast ventricular run certain, low
+            confidence of some of its beats notwithstanding.
+        certain_unlike_percent: but not where a larger share of its beats is unlike those the model was trained on.
 
     Raises:
         OptionError: a rule outside its limits.
@@ -54,6 +72,13 @@ class EventRules:
     nn_most_s: float = 2.0
     hrv_intervals: int = 30
     high_burden_percent: float = 10.0
+    svt_beats: int = 5
+    withheld_percent: float = 70.0
+    withheld_beats: int = 5
+    bridge_percent: float = 25.0
+    bridge_probability: float = 0.2
+    certain_probability: float = 0.93
+    certain_unlike_percent: float = 34.0
 
     def __post_init__(self) -> None:
         for name, (least, most) in _LIMITS.items():

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-from ecgfed.events.ectopy import Ectopy
 from ecgfed.events.find import Events
 from ecgfed.events.kinds import Kind
+from ecgfed.reports.headline import ectopy_headline, pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, facts, joined, moment, paragraph, per_cent, section, table
+from ecgfed.reports.recording_ectopy import ectopy_table, review_rule
 from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
 from ecgfed.reports.recording_tables import (
     classes_table,
     comparison_table,
-    ectopy_table,
     hours_table,
-    pauses_said,
     quality_table,
     rate_table,
     rhythms_table,
@@ -60,6 +59,7 @@ def recording_page(parts: RecordingParts) -> str:
             _averages(parts),
             _comparison(parts),
             _model(parts),
+            _notes(parts),
             _reading(parts),
             "</main>",
             "<noscript><p>A script inside this page draws strips and timeline; here it is switched off.</p></noscript>",
@@ -85,32 +85,23 @@ def _header(parts: RecordingParts) -> str:
 
 def _warnings(parts: RecordingParts) -> str:
     if not parts.warnings:
-        return section("warnings", "Warnings", paragraph("Nothing that is checked was found amiss."))
-    items = "".join(
-        f'<li data-code="{escaped(code)}"><span class="sign" aria-hidden="true">!</span> {escaped(text)}</li>'
-        for code, text in parts.warnings
+        text = "None. Counts that are withheld or to be reviewed are marked as such."
+        return section("warnings", "Warnings", paragraph(text))
+    items = _listed(parts.warnings, sign=True)
+    return section("warnings", f"Warnings ({len(parts.warnings)})", items, kind="warned")
+
+
+def _notes(parts: RecordingParts) -> str:
+    return section("notes", "Notes", _listed(parts.notes)) if parts.notes else ""
+
+
+def _listed(items: Sequence[tuple[str, str]], *, sign: bool = False) -> str:
+    mark = '<span class="sign" aria-hidden="true">!</span> ' if sign else ""
+    return (
+        "<ul>"
+        + "".join(f'<li data-code="{escaped(code)}">{mark}{escaped(text)}</li>' for code, text in items)
+        + "</ul>"
     )
-    return section("warnings", f"Warnings ({len(parts.warnings)})", f"<ul>{items}</ul>", kind="warned")
-
-
-def _burden(events: Events, kind: Kind) -> Cell:
-    found = events.ventricular if kind is Kind.VENTRICULAR else events.supra
-    if found is None:
-        return events.withheld.get(kind)
-    if not found.total:
-        return "none detected"
-    runs = f", {count_of(len(found.runs), 'run')}" if found.runs else ""
-    return f"{found.total:,} ({per_cent(found.percent)}){runs}{_doubtful(found)}"
-
-
-def _doubtful(found: Ectopy) -> str:
-    """Say how many of them are uncertain, and how many of the runs rest on such a beat."""
-    if not found.uncertain:
-        return ""
-    runs = sum(bool(one.uncertain) for one in found.runs)
-    rest = f", as is a beat of {runs:,} of the runs" if runs else ""
-    verb = "is" if found.uncertain == 1 else "are"
-    return f"; {found.uncertain:,} of them {verb} uncertain{rest}"
 
 
 def _short(parts: RecordingParts) -> str:
@@ -124,7 +115,7 @@ def _short(parts: RecordingParts) -> str:
         None
         if longest is None
         else joined(
-            f"{pauses_said(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
+            f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
         )
     )
     for one in events.pauses.not_confirmed:
@@ -137,8 +128,8 @@ def _short(parts: RecordingParts) -> str:
             ("Beats", _beats(events)),
             ("Heart rate", None if rate is None else f"{rate}{spread}"),
             ("Pauses", pauses),
-            ("Ventricular ectopic beats", _burden(events, Kind.VENTRICULAR)),
-            ("Supraventricular ectopic beats", _burden(events, Kind.SUPRA)),
+            ("Ventricular ectopic beats", ectopy_headline(events, Kind.VENTRICULAR)),
+            ("Supraventricular ectopic beats", ectopy_headline(events, Kind.SUPRA)),
             ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
         ]
     )
@@ -202,7 +193,7 @@ def _beats(events: Events) -> str:
 def _counted(parts: RecordingParts) -> str:
     text = "Runs claim their beats first, then bigeminy, then trigeminy; couplets and single beats are what is left."
     if parts.provisional:
-        text += " All of it rests on labels that nobody has read over."
+        text += f" All of it rests on labels that nobody has read over. {review_rule(parts.events.rules)}"
     return paragraph(text)
 
 
@@ -221,7 +212,7 @@ def _gallery(parts: RecordingParts) -> str:
     codes = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if one.beats)
     how = (
         f"10 s each on ECG paper, {SCALE}, {parts.filter_name}, a pulse of 1 mV in front. Above each beat its code, "
-        "between beats the interval in ms. A question mark in a dashed box: uncertain. Hatched: unusable."
+        "between beats the interval in ms. A question mark in a dashed box: low confidence. Hatched: unusable."
     )
     legend = "" if not codes else f'<p class="legend"><strong>Codes:</strong> {escaped(codes)}.</p>'
     return section("strips", "Strips", paragraph(how), legend, *map(_strip, parts.gallery))

@@ -95,6 +95,7 @@ class RecordingParts:
         labelled_by: who says what each beat is.
         provisional: whether nobody has read the labels over.
         warnings: (code, sentence), the gravest first.
+        notes: (code, sentence), what changes no figure of the headline.
         lead: the lead that was read.
         leads: every lead's quality.
         duration_s: length in seconds.
@@ -116,6 +117,7 @@ class RecordingParts:
     labelled_by: str
     provisional: bool
     warnings: tuple[tuple[str, str], ...]
+    notes: tuple[tuple[str, str], ...]
     lead: str
     leads: tuple[LeadRow, ...]
     duration_s: float

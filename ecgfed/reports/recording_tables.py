@@ -1,11 +1,10 @@
 """The tables of a recording's report; each count stands beside its rule."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from ecgfed.events.ectopy import Ectopy, Series
-from ecgfed.events.hours import busiest
 from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import At, Pauses
+from ecgfed.events.rhythm import At
+from ecgfed.reports.headline import pauses_text
 from ecgfed.reports.markup import NOT_ASSESSED, Cell, Markup, clock, joined, moment, paragraph, per_cent, table
 from ecgfed.reports.recording_parts import ClassRow, RecordingParts
 from ecgfed.text import count_of
@@ -65,7 +64,7 @@ def rate_table(parts: RecordingParts) -> str:
     mean = None if rates.mean is None else f"{rates.mean:.0f}/min"
     longest = pauses.longest
     rr: tuple[Cell, Cell] = (None, "") if longest is None else (f"{longest.value:.2f} s", moment(longest.start_s))
-    many = None if longest is None else pauses_said(pauses)
+    many = None if longest is None else pauses_text(pauses)
     first = pauses.found[:LISTED]
     places = [joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(first)]
     more = f" and {len(pauses.found) - len(first):,} more" if len(pauses.found) > len(first) else ""
@@ -108,14 +107,6 @@ def rate_table(parts: RecordingParts) -> str:
     return table("Heart rate and pauses", ("Figure", "Found", "Where", "Rule"), rows, kind="rules")
 
 
-def pauses_said(found: Pauses) -> str:
-    """Say how many pauses there are, and how many intervals may be one: not assessed, or not confirmed."""
-    number = f"{len(found.found):,}" if found.found else "none found"
-    if found.not_assessed:
-        number += f"; {count_of(found.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"
-    return number
-
-
 def rhythms_table(parts: RecordingParts) -> str:
     """Return the rhythms that were detected in the signal or are marked in the labels' file."""
     source = {"signal": "detected in the signal", "labels": "marked in the labels' file"}
@@ -149,98 +140,6 @@ def variability_table(parts: RecordingParts) -> str:
     return table("Heart rate variability", ("Figure", "Found", "Rule"), rows, kind="rules")
 
 
-def _longest(series: tuple[Series, ...]) -> Cell:
-    if not series:
-        return "none"
-    most = max(series, key=lambda one: one.beats)
-    beats = sum(one.beats for one in series)
-    episodes = f"{count_of(len(series), 'episode')}{_doubtful(series)}, {count_of(beats, 'beat')}"
-    return joined(f"{episodes}; longest {_least(most)}{most.beats:,} at ", moment(most.start_s))
-
-
-def _first(series: tuple[Series, ...]) -> Cell:
-    return joined(f"{len(series):,}{_doubtful(series)}; first at ", moment(series[0].start_s)) if series else "none"
-
-
-def _doubtful(series: tuple[Series, ...]) -> str:
-    """Say in how many series a beat is uncertain."""
-    many = sum(bool(one.uncertain) for one in series)
-    return f" ({many:,} with an uncertain beat)" if many else ""
-
-
-def _least(one: Series) -> str:
-    """A series that an unusable stretch cuts may be longer."""
-    return "at least " if one.cut else ""
-
-
-def _run(run: Series | None) -> Cell:
-    if run is None:
-        return "no run"
-    doubtful = f", {run.uncertain:,} uncertain" if run.uncertain else ""
-    return joined(
-        f"{_least(run)}{count_of(run.beats, 'beat')}{doubtful}, {run.per_min:.0f}/min at ", moment(run.start_s)
-    )
-
-
-def ectopy_table(parts: RecordingParts) -> str:
-    """Return counts of ventricular and supraventricular ectopy."""
-    events, rules = parts.events, parts.events.rules
-    both = (events.ventricular, events.supra)
-    absent = ["withheld" if kind in events.withheld else None for kind in (Kind.VENTRICULAR, Kind.SUPRA)]
-
-    def row(name: str, say: Callable[[Ectopy], Cell], rule: str) -> Sequence[Cell]:
-        cells = (none if one is None else say(one) for one, none in zip(both, absent, strict=True))
-        return (name, *cells, rule)
-
-    def total(one: Ectopy) -> Cell:
-        if not one.total:
-            return "none detected"
-        return f"{count_of(one.total, 'beat')}{f', {one.uncertain:,} uncertain' if one.uncertain else ''}"
-
-    def hour(one: Ectopy) -> Cell:
-        most = busiest(events.hours, one.kind)
-        if most is None:
-            return "none"
-        many = most.ventricular if one.kind is Kind.VENTRICULAR else most.supra
-        return joined(f"{many:,} from ", moment(most.start_s, digits=0))
-
-    def burden(one: Ectopy) -> Cell:
-        high = one.kind is Kind.VENTRICULAR and one.percent > rules.high_burden_percent
-        return f"{per_cent(one.percent)}{' (high)' if high else ''}"
-
-    codes = {
-        kind: " ".join(one.code for one in parts.classes if one.kind is kind) for kind in (Kind.VENTRICULAR, Kind.SUPRA)
-    }
-    between = "no ectopic beat between"
-    rows = [
-        row(
-            "Beats",
-            total,
-            f"ventricular: {codes[Kind.VENTRICULAR] or '-'}; supraventricular: {codes[Kind.SUPRA] or '-'}",
-        ),
-        row(
-            "Burden",
-            burden,
-            f"of {events.counted:,} counted beats; above {rules.high_burden_percent:g}% ventricular is high",
-        ),
-        row("Single", lambda one: one.singles, "no neighbour of its kind, and in no bigeminy or trigeminy"),
-        row("Couplets", lambda one: _first(one.couplets), "2 of a kind in a row"),
-        row("Runs", lambda one: _first(one.runs), f"{rules.run_beats} of a kind in a row or more, at any rate"),
-        row(f"Runs above {rules.fast_run_per_min:g}/min", lambda one: one.fast, "rate between first and last beat"),
-        row("Longest run", lambda one: _run(one.longest), "most beats; at least: an unusable stretch cuts it"),
-        row("Fastest run", lambda one: _run(one.fastest), "rate between first and last beat"),
-        row("Bigeminy", lambda one: _longest(one.bigeminy), f"every 2nd beat, {rules.cycles} times or more, {between}"),
-        row(
-            "Trigeminy", lambda one: _longest(one.trigeminy), f"every 3rd beat, {rules.cycles} times or more, {between}"
-        ),
-        row("Busiest hour", hour, "hours from the start of the recording"),
-    ]
-    if any(one is not None and one.short for one in both):
-        short = f"more than 2 of a kind in a row, fewer than {rules.run_beats}"
-        rows.insert(4, row("Short series", lambda one: _first(one.short), short))
-    return table("Counts of ectopic beats", ("Figure", "Ventricular", "Supraventricular", "Rule"), rows, kind="rules")
-
-
 def classes_table(parts: RecordingParts) -> str:
     """Return every class with its meaning: the legend of the codes too."""
     counted = parts.events.counted
@@ -250,10 +149,11 @@ def classes_table(parts: RecordingParts) -> str:
         share = per_cent(100 * one.beats / counted) if counted else "-"
         said = one.meaning if one.name == one.code else f"{one.name}: {one.meaning}" if one.meaning else one.name
         if one.kind in parts.events.withheld:
-            return (one.code, said, "withheld", "-", *(["-"] if asked else []))
+            beats = f"about {one.beats:,}, to review" if one.kind in parts.events.to_review else "withheld"
+            return (one.code, said, beats, "-", *([one.uncertain] if asked else []))
         return (one.code, said, one.beats, share, *([one.uncertain] if asked else []))
 
-    head = ("Code", "Meaning", "Beats", "Share", *(["Uncertain"] if asked else []))
+    head = ("Code", "Meaning", "Beats", "Share", *(["Low confidence"] if asked else []))
     there = table("Beats of each class", head, [row(one) for one in parts.classes if one.beats], kind="numbers-late")
     rest = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if not one.beats)
     if not counted:

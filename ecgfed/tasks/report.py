@@ -14,7 +14,9 @@ from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.events.ectopy import Ectopy
+from ecgfed.events.find import Events
 from ecgfed.events.kinds import KIND_WORDS, Kind
+from ecgfed.events.rhythm import Pauses
 from ecgfed.events.rules import EventRules
 from ecgfed.files import check_free
 from ecgfed.record.leads import lead_list
@@ -32,7 +34,7 @@ from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
 from ecgfed.tasks.records import with_lead
-from ecgfed.tasks.report_about import about_recording, warnings_of
+from ecgfed.tasks.report_about import about_recording, warnings_and_notes
 from ecgfed.tasks.report_labels import (
     Labelled,
     OnThePage,
@@ -92,18 +94,20 @@ class RecordingReport:
             "usable_s": {one.name: round(one.usable_s, 3) for one in parts.leads},
             "intended_use": parts.intended_use,
             "warnings": [{"code": code, "text": text} for code, text in parts.warnings],
+            "notes": [{"code": code, "text": text} for code, text in parts.notes],
             "beats": events.total,
             "counted": events.counted,
             "by_class": events.by_class,
             "uncertain_by_class": {one.name: one.uncertain for one in parts.classes},
             "rates": asdict(events.rates),
-            "pauses": asdict(events.pauses),
+            "pauses": _pauses_dict(events.pauses),
             "variability": asdict(events.variability),
             "ventricular": _ectopy_dict(events.ventricular),
             "supraventricular": _ectopy_dict(events.supra),
+            "to_review": {KIND_WORDS[kind]: _ectopy_dict(found) for kind, found in events.to_review.items()},
             "withheld": {KIND_WORDS[kind]: reason for kind, reason in events.withheld.items()},
             "rhythms": [rhythm.to_dict() for rhythm in parts.rhythms],
-            "hours": [asdict(hour) for hour in events.hours],
+            "hours": [{**asdict(hour), **dict.fromkeys(_withheld_hours(events))} for hour in events.hours],
             "rules": asdict(events.rules),
             "files": [str(file) for file in self.files],
         }
@@ -120,7 +124,22 @@ def _as_json(value: Any) -> Any:
 def _ectopy_dict(found: Ectopy | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {**asdict(found), "kind": Kind(found.kind).name.lower(), "percent": found.percent}
+    review = sum(run.review for run in found.runs)
+    runs = {"certain_runs": len(found.runs) - review, "runs_to_review": review}
+    return {**asdict(found), **runs, "kind": Kind(found.kind).name.lower(), "percent": found.percent}
+
+
+def _pauses_dict(pauses: Pauses) -> dict[str, Any]:
+    """Return the pauses; an interval that was not confirmed has to be reviewed."""
+    listed = {"found": (pauses.found, False), "not_confirmed": (pauses.not_confirmed, True)}
+    marked = {name: [{**asdict(at), "review": review} for at in every] for name, (every, review) in listed.items()}
+    return {**asdict(pauses), **marked}
+
+
+def _withheld_hours(events: Events) -> list[str]:
+    """Return the counts of an hour that are withheld."""
+    names = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supra"}
+    return [names[kind] for kind in events.withheld]
 
 
 def report(
@@ -305,7 +324,7 @@ def _parts(reading: Reading, bundle: Bundle | None, patient: str | None, marks: 
     """Gather everything the page shows."""
     recording, labelled = reading.recording, reading.labelled
     with ThreadPoolExecutor(1) as pool:  # while the strips are drawn
-        warnings = pool.submit(warnings_of, reading, marks)
+        warnings = pool.submit(warnings_and_notes, reading, marks)
         drawing = Drawing(reading)
         gallery, averages, comparison = drawing.gallery(), drawing.averages(), drawing.comparison()
         timeline, width = drawing.timeline()
@@ -315,7 +334,7 @@ def _parts(reading: Reading, bundle: Bundle | None, patient: str | None, marks: 
         USE if bundle is None else str(bundle.manifest["intended_use"]),
         labelled.by,
         labelled.provisional,
-        warnings.result(),
+        *warnings.result(),
         recording.lead,
         lead_rows(reading),
         recording.duration_s,

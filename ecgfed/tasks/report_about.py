@@ -14,6 +14,20 @@ from ecgfed.tasks.report_parts import Reading
 _MUCH = 0.01
 #: A mean rate over some intervals in a row that hardly any heart reaches: waves that are no beats may be among them.
 _FAST_PER_MIN = 220.0
+#: Low confidence, or beats unlike those of training, is a warning where it is of more than this share of all beats;
+#: else it stands beside the counts that it touches.
+_MOST = 0.5
+#: Codes that change no figure of the headline: they are listed as notes.
+_NOTES = {
+    "biphasic",
+    "inverted",
+    "lead-by-place",
+    "modified-lead",
+    "resampled",
+    "took-part",
+    "unknown-training",
+    "unusable-seconds",
+}
 #: Codes of predictions that say already which lead was read in place of the one wanted.
 _OF_THE_LEAD = {"other-lead", "modified-lead", "lead-by-place"}
 
@@ -37,7 +51,26 @@ def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, 
     return tuple(rows)
 
 
-def warnings_of(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
+def warnings_and_notes(
+    reading: Reading, marks: Annotation | None
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Return the warnings of a report, and the notes: what changes no figure of its headline."""
+    every = _every_warning(reading, marks)
+    notes = tuple(one for one in every if _is_note(one[0], reading))
+    return tuple(one for one in every if one not in notes), notes
+
+
+def _is_note(code: str, reading: Reading) -> bool:
+    """Say whether a warning changes no figure: most beats are as the model knows them, and it is sure of most."""
+    labelled = reading.labelled
+    share = {"far-beats": labelled.far, "uncertain-beats": labelled.uncertain}
+    if code in share:
+        of_beats = share[code]
+        return of_beats is None or not len(of_beats) or float(of_beats.mean()) <= _MOST
+    return code in _NOTES
+
+
+def _every_warning(reading: Reading, marks: Annotation | None) -> tuple[tuple[str, str], ...]:
     """Return what speaks against the labels, then what is known of the recording as a whole."""
     recording = reading.recording
     found = [*_of_the_counts(reading.events, provisional=reading.labelled.provisional), *reading.labelled.warnings]

@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.events.beats import Beats
-from ecgfed.events.ectopy import Ectopy, Series
+from ecgfed.events.ectopy import Ectopy
 from ecgfed.events.find import Events
-from ecgfed.events.kinds import Kind
+from ecgfed.events.kinds import KIND_WORDS, Kind
 from ecgfed.events.rhythm import At
+from ecgfed.events.series import Series
+from ecgfed.text import count_of
 
 STRIP_S = 10.0
 #: Strips that begin closer than this show the same, and become one.
 _SAME_S = 2.0
-_WORDS = {Kind.VENTRICULAR: "ventricular", Kind.SUPRA: "supraventricular"}
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,13 @@ def chosen_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
         confidence: (beats,) the probability of each beat's class; None where nobody knows.
     """
     found: list[Choice] = []
-    for kind, one in ((Kind.VENTRICULAR, events.ventricular), (Kind.SUPRA, events.supra)):
+    ectopic = {kind: counts or events.to_review.get(kind) for kind, counts in events.ectopic.items()}
+    for kind, one in ectopic.items():
         if one is not None:
-            found += _of_series(beats, one, _WORDS[kind])
+            found += _of_series(beats, one, KIND_WORDS[kind])
     found += _of_pauses(beats, events)
     found += _of_rates(beats, events)
-    for kind, one in ((Kind.VENTRICULAR, events.ventricular), (Kind.SUPRA, events.supra)):
+    for kind, one in ectopic.items():
         if one is not None and confidence is not None:
             found += _of_certainty(beats, kind, confidence)
     if not found and len(beats):
@@ -66,15 +68,23 @@ def chosen_strips(beats: Beats, events: Events, confidence: NDArray[np.floating]
 
 
 def _of_series(beats: Beats, found: Ectopy, word: str) -> list[Choice]:
-    """Return runs, and an example of bigeminy, of trigeminy and of a couplet."""
-    longest, fastest = found.longest, found.fastest
+    """Return runs, certain ones first, and an example of bigeminy and of a couplet."""
+    certain = [run for run in found.runs if not run.review]
+    review = [run for run in found.runs if run.review]
+    first = min(found.couplets, key=lambda one: (one.review, one.start_s), default=None)
     chosen: list[tuple[str, Series | None]] = [
-        (f"Longest {word} run", longest),
-        (f"Fastest {word} run", fastest if fastest != longest else None),
+        (f"Longest {word} run", max(certain, key=lambda one: one.beats, default=None)),
+        (f"Fastest {word} run", max(certain, key=lambda one: one.per_min, default=None)),
+        (f"Longest {word} run to review", max(review, key=lambda one: one.beats, default=None)),
+        (f"Fastest {word} run to review", max(review, key=lambda one: one.per_min, default=None)),
         (f"Longest {word} bigeminy", max(found.bigeminy, key=lambda one: one.beats, default=None)),
-        (f"First {word} couplet", found.couplets[0] if found.couplets else None),
+        (f"First {word} couplet{' to review' if first is not None and first.review else ''}", first),
     ]
-    return [_series(beats, title, one) for title, one in chosen if one is not None]
+    shown: dict[int, tuple[str, Series]] = {}
+    for title, one in chosen:
+        if one is not None:
+            shown.setdefault(one.first, (title, one))
+    return [_series(beats, title, one) for title, one in shown.values()]
 
 
 def _series(beats: Beats, title: str, one: Series) -> Choice:
@@ -85,6 +95,10 @@ def _series(beats: Beats, title: str, one: Series) -> Choice:
     else:
         text = f"run of {one.beats:,}, {one.per_min:.0f}/min"
         about = f"{one.beats:,} beats at {one.per_min:.0f}/min, {one.stop_s - one.start_s:.1f} s from first to last"
+        about = f"{one.name}: {about}" if one.name else about
+        about += f", across {count_of(one.bridged, 'beat')} of another class" if one.bridged else ""
+    if one.review:
+        text, about = f"{text} (review)", f"to be reviewed; {about}"
     long = one.stop_s - one.start_s > STRIP_S - 2
     last = max(0.0, beats.duration_s - STRIP_S)
     start = min(max(0.0, one.start_s - 1.0), last) if long else around((one.start_s + one.stop_s) / 2, beats.duration_s)
@@ -154,7 +168,9 @@ def _of_certainty(beats: Beats, kind: Kind, confidence: NDArray[np.floating]) ->
         text = f"p {confidence[at]:.2f}"
         span = Span(middle - 0.25, middle + 0.25, "event", text)
         about = f"the model's probability {confidence[at]:.3f}"
-        found.append(Choice(f"{name} certain {_WORDS[kind]} beat", about, around(middle, beats.duration_s), (span,)))
+        found.append(
+            Choice(f"{name} certain {KIND_WORDS[kind]} beat", about, around(middle, beats.duration_s), (span,))
+        )
     return found
 
 

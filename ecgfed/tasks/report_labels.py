@@ -57,6 +57,8 @@ class Labelled:
         withheld: kind -> why its counts would mislead, in one sentence.
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
+        probability: (beats, classes) a model's; None for a file's labels.
+        far: (beats,) bool, unlike the beats of training; None where that was not assessed.
     """
 
     by: str
@@ -75,6 +77,8 @@ class Labelled:
     unmarked: tuple[tuple[int, int], ...] = ()
     withheld: Mapping[Kind, str] = field(default_factory=dict)
     confirmed: NDArray[np.bool_] | None = None
+    probability: NDArray[np.floating] | None = None
+    far: NDArray[np.bool_] | None = None
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -125,6 +129,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         found.confidence,
         found.uncertain if calibrated else None,
         tuple((one.code, one.text) for one in found.warnings),
+        probability=found.probability,
+        far=found.far,
     )
     return _with_paced(labelled, found.pacing) if found.pacing else labelled
 

@@ -89,6 +89,9 @@ def reading_of(
         bad,
         labelled.uncertain,
         labelled.confirmed,
+        labelled.probability,
+        labelled.far,
+        labelled.provisional,
     )
     events = find_events(beats, rules, withheld={**(withheld or {}), **labelled.withheld})
     return Reading(recording, quality, labelled, beats, events, second, rhythms)

@@ -203,7 +203,7 @@ def test_doubts_are_shown_where_predictions_carry_them(
     assert {"code": "far-beats", "text": "Some beats are <far> from those it learned from."} in told["warnings"]
     text = out.read_text()
     assert "Some beats are &lt;far&gt; from those it learned from." in text
-    assert '<th scope="col">Uncertain</th>' in text
+    assert '<th scope="col">Low confidence</th>' in text
     strips = page_data(out)["timeline"]["strips"]
     flags = [beat[2] for strip in strips[:-1] for beat in strip["beats"]]  # columns of 10 s, each shown whole
     assert flags == [int(number % 3 == 0) for number in range(len(flags))]

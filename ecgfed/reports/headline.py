@@ -1,0 +1,65 @@
+"""The headline of a recording's report in words: what is certain first, then what has to be reviewed."""
+
+from collections.abc import Iterable
+
+from ecgfed.events.ectopy import Ectopy
+from ecgfed.events.find import Events
+from ecgfed.events.kinds import Kind
+from ecgfed.events.rhythm import Pauses
+from ecgfed.events.series import Series
+from ecgfed.reports.markup import per_cent
+from ecgfed.text import count_of
+
+
+def ectopy_headline(events: Events, kind: Kind) -> str | None:
+    """Return the counts of one kind of ectopic beats in a line; None where they were not assessed."""
+    found = events.ectopic[kind]
+    if found is not None:
+        return _counts(found)
+    if kind in events.to_review:
+        return f"Withheld. {events.withheld[kind]}{_candidates(events.to_review[kind])}"
+    return f"Withheld. {events.withheld[kind]}" if kind in events.withheld else None
+
+
+def _counts(found: Ectopy) -> str:
+    if not found.total:
+        return "none detected"
+    low = f", {found.uncertain:,} of low confidence" if found.uncertain else ""
+    parts = [f"{found.total:,} ({per_cent(found.percent)}){low}"]
+    if found.runs:
+        name = "VT" if found.kind is Kind.VENTRICULAR else "SVT"
+        parts += [certain_first(found.runs, "run"), certain_first(found.tachycardias, name, name)]
+    if found.couplets:
+        parts.append(certain_first(found.couplets, "couplet"))
+    return "; ".join(parts)
+
+
+def certain_first(series: Iterable[Series], one: str, many: str = "") -> str:
+    """Return how many series are certain and how many more have to be reviewed: ``5 runs, 195 more to review``."""
+    every = list(series)
+    review = sum(item.review for item in every)
+    certain = len(every) - review
+    if not every:
+        return f"no {one}"
+    if not certain:
+        return f"no certain {one}, {review:,} to review"
+    return count_of(certain, one, many) + (f", {review:,} more to review" if review else "")
+
+
+def _candidates(found: Ectopy) -> str:
+    """Return what series a withheld kind has, for the review."""
+    parts = []
+    if found.runs:
+        beats = max(run.beats for run in found.runs)
+        parts.append(f"{count_of(len(found.runs), 'possible run')} (longest {count_of(beats, 'beat')})")
+    if found.couplets:
+        parts.append(count_of(len(found.couplets), "possible couplet"))
+    return f" Among them {' and '.join(parts)}." if parts else ""
+
+
+def pauses_text(pauses: Pauses) -> str:
+    """Return how many pauses there are, and how many intervals that may be one were not assessed."""
+    number = f"{len(pauses.found):,}" if pauses.found else "none found"
+    if not pauses.not_assessed:
+        return number
+    return f"{number}; {count_of(pauses.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"

@@ -2,9 +2,9 @@
 
     python benchmarks/pacing/train.py --data DATA --work WORK
 
-DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Features of every beat our detector finds stay in
-WORK. Writes ``ecgfed/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``) and, from it,
-``README.md``; ``--page`` writes the page alone. Minutes on one core. What is measured:
+DATA holds the folders ``mitdb``, ``svdb``, ``qtdb`` and ``cinc2017``. Writes
+``ecgfed/signal/pacing_weights.json``, ``results.json`` beside this file (or ``--results``), from it ``README.md``, and
+the weights without each paced patient to WORK; ``--page`` writes the page alone. Minutes on one core. What is measured:
 
 - ``left out``: four times, weights without one of the four paced patients and without a quarter of all others, on just
   these; the same with the reference's R peaks, with single leads, and on synthetic beats;
@@ -15,7 +15,6 @@ the synthetic ones, each recording of a database as much as the next.
 """
 
 import argparse
-import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,16 +88,6 @@ class Weights:
 ByPatient = Mapping[str, Weights]
 
 
-def gathered(data: Path, work: Path, source: Source, limit_hz: float) -> list[Sample]:
-    """Return a database's recordings, from WORK where they are there. Only this script's own files are unpickled."""
-    file = work / f"{source.name.replace(' ', '-')}-{limit_hz:g}.pickle"
-    if not file.is_file():
-        work.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(list(samples(data, source, limit_hz))))
-    found: list[Sample] = pickle.loads(file.read_bytes())
-    return found
-
-
 def fit(chosen: Sequence[Sample]) -> Weights:
     """Fit the logistic regression to recordings."""
     parts = [part for sample in chosen for part in _parts(sample)]
@@ -126,7 +115,7 @@ def _parts(sample: Sample) -> list[tuple[Floats, NDArray[np.bool_], Floats, bool
         many = np.where(paced, paced.sum(), (~paced).sum())
         found.append((features[known], paced, 1 / many, False))
     if sample.synthetic is not None:
-        made, trained_on = sample.synthetic, sample.synthetic.kind != Kind.NO_CAPTURE
+        made, trained_on = sample.synthetic, ~np.isin(sample.synthetic.kind, [Kind.FUSION, Kind.NO_CAPTURE])
         features = made.features[trained_on].reshape(-1, len(NAMES))
         paced = np.repeat(made.paced[trained_on], made.features.shape[1])
         known = np.isfinite(features[:, 0])
@@ -276,12 +265,12 @@ def _synthetic(chosen: Sequence[Sample], weights: ByPatient) -> dict[str, Any]:
 
 
 def _intermittent(real: Floats, synthetic: Floats) -> bool:
-    """Whether one episode of synthetic beats in the middle of a recording is found, and nothing apart from it."""
+    """Whether one episode of synthetic beats in the middle of a recording is found, and no episode apart from it."""
     start = len(real) // 2
     score = real.copy()
     score[start : start + len(synthetic)] = synthetic
     found = pacing_of(score, np.arange(len(score), dtype=float))
-    inside = [one for one in found.episodes if one.start_s >= start and one.stop_s <= start + len(synthetic)]
+    inside = [one for one in found.episodes if one.start_s < start + len(synthetic) and one.stop_s >= start]
     return len(inside) == len(found.episodes) > 0 and not found.paced
 
 
@@ -289,9 +278,10 @@ def learn(data: Path, work: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the results, and the weights as the package stores them; the folds' weights go to WORK."""
     results: dict[str, Any] = {"left out": {}, "final": {}}
     stored = []
+    work.mkdir(parents=True, exist_ok=True)
     for fs_hz, limit_hz, learned, tested in BANDS:
         names = dict.fromkeys([*learned, *tested])
-        of_band = [sample for name in names for sample in gathered(data, work, SOURCES[name], limit_hz)]
+        of_band = [sample for name in names for sample in samples(data, SOURCES[name], limit_hz)]
         training = [sample for sample in of_band if sample.source.name in learned]
         testing = [sample for sample in of_band if sample.source.name in tested]
         fold = folds(of_band)

@@ -26,11 +26,11 @@ Mask = NDArray[np.bool_]
 
 FILE = "pacing_weights.json"
 #: A beat of a paced record or of an episode is paced above the first; one above the second is clearly paced.
-PACED_SCORE, CLEAR_SCORE = 0.5, 0.8
+PACED_SCORE, CLEAR_SCORE = 0.5, 0.9
 #: A record is paced when more than this share of its assessed beats is clearly paced, and no fewer were assessed.
 RECORD_SHARE, MIN_ASSESSED = 0.3, 10
 #: In any other record so many consecutive beats have to be clearly paced for an episode.
-EPISODE_CLEAR = 12
+EPISODE_CLEAR = 10
 #: An episode bridges so many beats that are not paced, and in a paced record holds no fewer paced ones.
 EPISODE_BRIDGED, EPISODE_LEAST = 3, 3
 #: Beats read at once lie in one such stretch; a longer one is read in parts.

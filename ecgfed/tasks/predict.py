@@ -26,7 +26,7 @@ from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
-from ecgfed.signal.pacing import CLEAR_SCORE, Pacing
+from ecgfed.signal.pacing import Pacing
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
@@ -291,12 +291,12 @@ def predict(
 
 
 def _with_paced(found: Predictions, labels: LabelMap, pacing: Pacing) -> Predictions:
-    """Give paced beats the class of ``/``, where the label map has one; uncertain are those not clearly paced."""
+    """Give paced beats the class of ``/``, where the label map has one: no longer the model's answer, nor its doubt."""
     name = labels.symbols.get(PACED_SYMBOL)
     if not pacing or name is None:
         return found
     label = np.where(pacing.beats, found.classes.index(name), found.label)
-    return replace(found, label=label, uncertain=np.where(pacing.beats, pacing.score <= CLEAR_SCORE, found.uncertain))
+    return replace(found, label=label, uncertain=found.uncertain & ~pacing.beats)
 
 
 def opened_bundle(

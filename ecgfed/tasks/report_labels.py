@@ -30,7 +30,7 @@ from ecgfed.tasks.watch import Watch
 #: Classes that whoever labels beats has looked for, whether or not there was one.
 _LOOKED_FOR = ("N", "V", "A")
 #: Why ectopy is not counted in a paced record.
-PACED_WITHHELD = "withheld: the rhythm is paced, and the model was not trained to tell ectopic from paced beats"
+PACED_WITHHELD = "The rhythm is paced: the model was not trained to tell ectopic beats from paced ones."
 #: Symbols in the order of a legend.
 _ORDER = "NLRBV/AaJSFfEejnrQ?"
 

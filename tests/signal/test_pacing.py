@@ -92,7 +92,7 @@ def test_an_episode_in_an_unpaced_record(fs_hz: float) -> None:
 
 def test_rules_on_scores_by_hand() -> None:
     """More than 30% clearly paced; an episode bridges three beats; a short one counts in a paced record alone."""
-    low, high = 0.1, CLEAR_SCORE + 0.1
+    low, high = 0.1, CLEAR_SCORE + 0.05
     score = np.full(100, low)
     score[10:20] = score[24:34] = score[60:72] = high
     score[90] = high

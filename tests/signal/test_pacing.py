@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from paced_recordings import paced_recording
 from scipy.signal import resample_poly
 
 from ecgfed import read_annotation, read_recording
@@ -25,37 +26,13 @@ from ecgfed.signal.pacing_features import GRID_HZ, GRID_SAMPLES, NAMES, resampli
 from ecgfed.testing.ecg import synthetic_ecg
 
 Floats = NDArray[np.float64]
-#: A beat of ``synthetic_ecg`` is widened so much; the spike precedes the R peak by so many seconds.
-WIDENED, BEFORE_S = 1.8, 0.080
 PACED = {"102", "104", "107", "217"}
-
-
-def spikes(at_s: Floats, fs_hz: float, samples: int, tail: float) -> Floats:
-    """Pulses of 0.5 ms after a recorder's low-pass of 100 Hz, height 1; a unipolar one has a tail of 15 ms."""
-    time_s = np.arange(samples) / fs_hz - at_s[:, None]
-    pulse = np.exp(-0.5 * (time_s / 0.003) ** 2)
-    discharge = np.where(time_s > 0.003, np.exp(-np.clip(time_s, 0, None) / 0.015), 0)
-    return np.asarray((pulse + tail * discharge).sum(0))
-
-
-def paced(
-    fs_hz: float, where: slice, *, height_mv: float = 0.8, tail: float = 0.0
-) -> tuple[Recording, NDArray[np.int64]]:
-    """Return a minute and a half of wide beats, some of them with a spike, and their R peaks."""
-    ecg = synthetic_ecg(WIDENED * fs_hz, 90 / WIDENED, rr_s=0.5)
-    r_s = ecg.r_s * WIDENED
-    signals_mv = ecg.signals_mv.copy()
-    signals_mv += np.array([[height_mv], [-0.7 * height_mv]]) * spikes(
-        r_s[where] - BEFORE_S, fs_hz, signals_mv.shape[1], tail
-    )
-    recording = Recording("wide", Path("wide"), "MLII", ("MLII", "V5"), fs_hz, signals_mv, ())
-    return recording, np.rint(r_s * fs_hz).astype(np.int64)
 
 
 @pytest.mark.parametrize("fs_hz", [128.0, 250.0, 360.0, 500.0, 1000.0])
 @pytest.mark.parametrize("tail", [0.0, -0.3])
 def test_spikes_before_wide_beats(fs_hz: float, tail: float) -> None:
-    recording, r = paced(fs_hz, slice(None), tail=tail)
+    recording, r = paced_recording(fs_hz, slice(None), tail=tail)
     found = detect_pacing(recording, r)
     assert found.paced
     assert found.beats.mean() > 0.95
@@ -67,7 +44,7 @@ def test_spikes_before_wide_beats(fs_hz: float, tail: float) -> None:
 
 @pytest.mark.parametrize("fs_hz", [128.0, 250.0, 360.0, 500.0, 1000.0])
 def test_wide_and_narrow_beats_without_spikes(fs_hz: float) -> None:
-    wide, r = paced(fs_hz, slice(None), height_mv=0)
+    wide, r = paced_recording(fs_hz, slice(None), height_mv=0)
     found = detect_pacing(wide, r)
     assert (bool(found), found.beats.sum(), found.episodes) == (False, 0, ())
     assert found.assessed > 90
@@ -78,7 +55,7 @@ def test_wide_and_narrow_beats_without_spikes(fs_hz: float) -> None:
 
 @pytest.mark.parametrize("fs_hz", [128.0, 250.0, 360.0])
 def test_an_episode_in_an_unpaced_record(fs_hz: float) -> None:
-    recording, r = paced(fs_hz, slice(40, 65))
+    recording, r = paced_recording(fs_hz, slice(40, 65))
     found = detect_pacing(recording, r)
     assert not found.paced
     [episode] = found.episodes
@@ -86,7 +63,7 @@ def test_an_episode_in_an_unpaced_record(fs_hz: float) -> None:
     assert found.beats.sum() >= 23
     assert episode.start_s == pytest.approx(r[40] / fs_hz, abs=2)
     assert episode.stop_s == pytest.approx(r[64] / fs_hz, abs=2)
-    few, r = paced(fs_hz, slice(40, 40 + EPISODE_CLEAR - 1))
+    few, r = paced_recording(fs_hz, slice(40, 40 + EPISODE_CLEAR - 1))
     assert not detect_pacing(few, r)
 
 
@@ -118,7 +95,7 @@ def test_rules_on_scores_by_hand() -> None:
 
 
 def test_leads_without_samples_or_signal_take_no_part() -> None:
-    recording, r = paced(360.0, slice(None))
+    recording, r = paced_recording(360.0, slice(None))
     whole = beat_scores(recording, r)
     spoiled = recording.signals_mv.copy()
     spoiled[1] = 0.01  # disconnected
@@ -134,20 +111,20 @@ def test_leads_without_samples_or_signal_take_no_part() -> None:
 
 
 def test_gain_does_not_matter() -> None:
-    recording, r = paced(250.0, slice(None, 50))
+    recording, r = paced_recording(250.0, slice(None, 50))
     np.testing.assert_allclose(
         beat_scores(replace(recording, signals_mv=3.7 * recording.signals_mv), r), beat_scores(recording, r)
     )
 
 
 def test_a_sampling_frequency_too_low_is_not_assessed() -> None:
-    recording, r = paced(100.0, slice(None))
+    recording, r = paced_recording(100.0, slice(None))
     found = detect_pacing(recording, r)
     assert (found.assessed, bool(found)) == (0, False)
 
 
 def test_memory_and_disk_give_the_same_bits() -> None:
-    recording, r = paced(250.0, slice(10, 90))
+    recording, r = paced_recording(250.0, slice(10, 90))
 
     def block(start: int, stop: int, rows: object) -> Floats:
         return recording.signals_mv[list(rows), start:stop]  # type: ignore[call-overload]
@@ -186,7 +163,7 @@ def test_features_are_finite_and_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("fs_hz", [360, 250])
 def test_mit_bih_paced_records_and_no_other(mitdb: Path, fs_hz: int) -> None:
-    """All 48 records with our detector's peaks; whether it holds for patients left out is benchmarks/pacing's matter."""
+    """All 48 records with our detector's peaks; patients left out are benchmarks/pacing's matter."""
     called, episodes = set(), set()
     for header in sorted(mitdb.glob("*.hea")):
         recording = _read(header, fs_hz)

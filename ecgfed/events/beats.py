@@ -40,7 +40,8 @@ class Beats:
         uncertain: (beats,) bool, those whose class is not to be relied on; None where nobody looked.
         confirmed: (beats - 1,) bool, False for an interval between two beats that a second analysis of the signal could
             not confirm (``ecgfed.signal.confirm``); None: no second analysis was made.
-        probability: (beats, classes) a model's probability of each class; None where labels are a person's.
+        probability: (beats, classes) a model's probability of each of its classes, the first of ``classes``: a class
+            added to them, as that of paced beats, has none. None where labels are a person's.
         far: (beats,) bool, those that look like none the model was trained on; None where that was not assessed.
         provisional: the labels are a model's, and nobody has read them over.
     """
@@ -105,7 +106,7 @@ class Beats:
     def kind_probability(self, kind: Kind) -> Floats:
         """Return the probability (beats,) that a beat is of a kind; ``probability`` has to be there."""
         assert self.probability is not None
-        of_kind = np.array([one is kind for one in self.kinds])
+        of_kind = np.array([one is kind for one in self.kinds])[: self.probability.shape[1]]
         return np.asarray(self.probability[:, of_kind].sum(axis=1), np.float64)
 
     def has(self, kind: Kind) -> bool:

@@ -63,11 +63,6 @@ class Ectopy:
         """The runs that are tachycardias by rate and length: VT, SVT."""
         return tuple(run for run in self.runs if run.name in ("VT", "SVT"))
 
-    def low_confidence(self, rules: EventRules) -> bool:
-        """Say whether so many beats are of low confidence that their count would mislead."""
-        low = self.uncertain or 0
-        return low >= rules.withheld_beats and 100 * low > rules.withheld_percent * self.total
-
 
 def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
     """Return the ectopic beats of a kind; None where nothing was looked at: no class is of it, or no beat counts."""

@@ -64,7 +64,7 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
     reasons, to_review = dict(withheld or {}), {}
     ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
     for kind, found in ectopic.items():
-        if found is not None and found.low_confidence(rules):
+        if found is not None and rules.withholds(found.uncertain or 0, found.total):
             reasons[kind], to_review[kind] = _low_confidence(found, rules), found
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
     shown = {kind: found for kind, found in ectopic.items() if kind not in reasons}

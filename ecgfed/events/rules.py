@@ -26,7 +26,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventRules:
     """How events are counted; docs/report.md has the sources in full.
 
@@ -87,6 +87,15 @@ class EventRules:
         if self.nn_least_s >= self.nn_most_s:
             found = f"{self.nn_least_s:g} is not below nn_most_s, {self.nn_most_s:g}"
             raise OptionError("--rule nn_least_s", found, "less than that")
+
+    def __repr__(self) -> str:
+        """Name the rules that differ from the default, as scikit-learn does."""
+        changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
+        return f"EventRules({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in changed)})"
+
+    def withholds(self, low_confidence: int, total: int) -> bool:
+        """Say whether a count of which so many beats are of low confidence is withheld."""
+        return low_confidence >= self.withheld_beats and 100 * low_confidence > self.withheld_percent * total
 
     def changed(self, settings: tuple[str, ...]) -> "EventRules":
         """Return the rules with some changed.

@@ -103,15 +103,15 @@ class SeriesMaker:
     def bridges(self) -> Mask:
         """Say which beats (beats,) of another class runs may go across.
 
-        Such a beat is of low confidence and stands between two ectopic beats, no interval unknown. Either its second
-        choice is ectopic (a probability of ``bridge_probability`` and more), or both its intervals are near the median
-        of the intervals inside the two series beside it. A run holds no more than one of them in three beats.
+        Such a beat is of low confidence, not paced, and stands between two ectopic beats, no interval unknown. Either
+        its second choice is ectopic (a probability of ``bridge_probability`` and more), or both its intervals are near
+        the median of the intervals inside the two series beside it. A run holds no more than one in three beats.
         """
         beats, member = self.beats, self.member
         across = np.zeros(len(beats), np.bool_)
         if beats.uncertain is None or len(beats) < _CORE:
             return across
-        inside = ~member & beats.assessed & beats.uncertain
+        inside = ~member & beats.assessed & beats.uncertain & (beats.kind != Kind.PACED)
         between = inside[1:-1] & member[:-2] & member[2:] & beats.known[:-1] & beats.known[1:]
         at = np.flatnonzero(between) + 1
         if not len(at):

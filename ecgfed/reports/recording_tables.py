@@ -148,10 +148,12 @@ def classes_table(parts: RecordingParts) -> str:
     def row(one: ClassRow) -> Sequence[Cell]:
         share = per_cent(100 * one.beats / counted) if counted else "-"
         said = one.meaning if one.name == one.code else f"{one.name}: {one.meaning}" if one.meaning else one.name
-        if one.kind in parts.events.withheld:
-            beats = f"about {one.beats:,}, to review" if one.kind in parts.events.to_review else "withheld"
-            return (one.code, said, beats, "-", *([one.uncertain] if asked else []))
-        return (one.code, said, one.beats, share, *([one.uncertain] if asked else []))
+        beats: Cell = one.beats
+        if parts.events.rules.withholds(one.uncertain or 0, one.beats):
+            beats, share = f"about {one.beats:,}, to review", "-"
+        if one.kind in parts.events.withheld and one.kind not in parts.events.to_review:
+            beats, share = "withheld", "-"
+        return (one.code, said, beats, share, *([one.uncertain] if asked else []))
 
     head = ("Code", "Meaning", "Beats", "Share", *(["Low confidence"] if asked else []))
     there = table("Beats of each class", head, [row(one) for one in parts.classes if one.beats], kind="numbers-late")

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.signal.qrs_flat import FlatLine
 from ecgfed.signal.qrs_segment import Segment
 from ecgfed.signal.qrs_signal import Ints
 from ecgfed.signal.qrs_state import digest_of
@@ -47,6 +48,7 @@ class QrsDetector:
         self._segment: Segment | None = None
         self._bridge = round(BRIDGE_S * fs_hz)
         self._passing = False  # samples are taken without looking for beats
+        self._flat = FlatLine(fs_hz, leads)
 
     def push(self, chunk_mv: NDArray[np.floating]) -> Ints:
         """Take the next samples and return the R peaks that have become certain.
@@ -87,7 +89,7 @@ class QrsDetector:
     def state(self) -> bytes:
         """Return a hash of all that later answers depend on: two streams with the same one go on alike."""
         segment = self._segment.state() if self._segment else b""
-        return digest_of({**vars(self), "_segment": segment})
+        return digest_of({**vars(self), "_segment": segment, "_flat": digest_of(vars(self._flat))})
 
     def _checked(self, chunk_mv: NDArray[np.floating]) -> NDArray[np.float64]:
         chunk = np.atleast_2d(np.asarray(chunk_mv, dtype=np.float64))
@@ -99,6 +101,7 @@ class QrsDetector:
         """End the stream and return the last R peaks; the next ``push`` begins another one at sample 0."""
         found = self._close()
         self._seen, self._waiting = 0, np.empty((self.leads, 0))
+        self._flat = FlatLine(self.fs_hz, self.leads)
         return _joined(found)
 
     def _close(self) -> list[Ints]:
@@ -109,7 +112,10 @@ class QrsDetector:
         return [segment.feed(np.empty((self.leads, 0)), ended=True)] if segment else []
 
     def _take(self, part: NDArray[np.float64]) -> list[Ints]:
-        """Cut at the gaps; a run of missing samples at the end waits until it is known to be one."""
+        """Cut at gaps and flat lines; a run of missing samples at the end waits until it is known to be one."""
+        flat = self._flat.mask(part)
+        if flat.any():
+            part = np.where(flat, np.nan, part)
         begin = self._seen - self._waiting.shape[1]
         self._seen += part.shape[1]
         data = np.concatenate([self._waiting, part], axis=1) if self._waiting.shape[1] else part

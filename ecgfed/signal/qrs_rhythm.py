@@ -39,6 +39,7 @@ class Likely:
         form: (leads, n, 21) float32 whole numbers: the shape within 100 ms.
         ratio: (n, LEVELS) float32 whole numbers: own envelope over the levels.
         lead: (n,) the lead to put the R peak on.
+        size: (n,) float32, microvolt: the own envelope on that lead.
     """
 
     at: Ints
@@ -49,6 +50,7 @@ class Likely:
     form: Floats
     ratio: Floats
     lead: Ints
+    size: Floats
 
     def joined(self, other: "Likely") -> "Likely":
         """Return these and later ones."""
@@ -61,6 +63,7 @@ class Likely:
             np.concatenate([self.form, other.form], axis=1),
             np.concatenate([self.ratio, other.ratio]),
             np.concatenate([self.lead, other.lead]),
+            np.concatenate([self.size, other.size]),
         )
 
     def some(self, which: Ints | slice) -> "Likely":
@@ -74,6 +77,7 @@ class Likely:
             self.form[:, which],
             self.ratio[which],
             self.lead[which],
+            self.size[which],
         )
 
     def since(self, at: int) -> "Likely":

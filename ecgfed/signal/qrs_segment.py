@@ -5,17 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_rhythm, qrs_signal
-from ecgfed.signal.qrs_rhythm import BLOCKS_AHEAD, MEMORY, Likely
+from ecgfed.signal import qrs_features, qrs_net, qrs_resample, qrs_signal
+from ecgfed.signal.qrs_rhythm import BLOCKS_AHEAD, Likely
 from ecgfed.signal.qrs_signal import BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, Floats, Ints, Traces
 from ecgfed.signal.qrs_state import digest_of
+from ecgfed.signal.qrs_views import APART, ActiveBlocks, LeadVote, ViewBeat, views_of
 
 #: Two beats are at least this far apart; what else is no beat so soon after one, the second look has learned.
 REFRACTORY_S = 0.13
-#: Log odds of the first look below which a candidate is dropped, and of the second from which it is a beat; chosen on
-#: DS1 by cross-validation (benchmarks/qrs/train.py).
-KEEP = -5.0
-THRESHOLD = 0.0
 _LIMIT_MV = 1000.0
 #: What a segment keeps of samples that were passed over, and how many blocks levels look back.
 _KEPT_S, _LEVELS_OF = 8.0, 30
@@ -41,7 +38,9 @@ class Segment:
         self.statistics, self.statistics_start = np.empty((2, leads, 0), np.float32), 0
         self.blocks = 0  # looked at so far, and decided
         self.decided = 0
-        self.likely: Likely | None = None
+        self.views = views_of(leads, lead)
+        self.vote = LeadVote()
+        self.active = ActiveBlocks(0, np.empty((leads, 0), np.bool_))
         self.open: tuple[float, int, int] | None = None  # score, 200 Hz sample and R peak of the last beat
         self.reported = -1
 
@@ -91,13 +90,15 @@ class Segment:
         self.signal = np.empty((leads, 0), np.int32)
         self.decided = -(-(self.signal_start + LOOK_BACK) // BLOCK)
         self.blocks = self.decided + BLOCKS_AHEAD
+        self.active = ActiveBlocks(self.decided, np.ones((leads, BLOCKS_AHEAD), np.bool_))
         known = self.decided + 1
         self.statistics_start = max(known - _LEVELS_OF, 0)
         self.statistics = np.full((2, leads, known - self.statistics_start), 100.0, np.float32)
 
     def state(self) -> bytes:
         """Return a hash of all that later answers depend on."""
-        return digest_of(vars(self))
+        views = b"".join(view.state() for view in self.views)
+        return digest_of({**vars(self), "views": views, "vote": self.vote.state()})
 
     def _whole(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return whole microvolts; where a lead misses samples its last value is held, and it goes on from there."""
@@ -137,24 +138,29 @@ class Segment:
         back = first * BLOCK - made.start
         self._measure(made, count if ended else (stop + 1) * BLOCK)
         level = self._levels(first, stop)
-        at = qrs_signal.candidates(made.envelope, level, back)
-        at = at[at < count - made.start]
-        fresh = _first_look(made, at, level[:, :, (at - back) // BLOCK + 1], self.lead)
-        self.likely = self.likely.joined(fresh) if self.likely else fresh
-        beats, score = self._second_look(decide)
-        peak = self._place(made, beats)
+        self.active = self.active.joined(first, qrs_signal.lead_weights(level[:, :, 1:-1]) > 0)
+        for view in self.views:
+            view.take(made, level, back, count - made.start)
+        fresh: list[ViewBeat] = []
+        for number, view in enumerate(self.views):
+            beats, score = view.second_look(self.decided, decide)
+            if number:  # what all leads together have decided on needs no place from one of them
+                known = np.array([*self.vote.together, *(beat.at for beat in fresh if not beat.view)], np.int64)
+                alone = np.flatnonzero(_distance(beats.at, known) > APART)
+                peak = np.zeros(len(beats.at), np.int64)
+                peak[alone] = self._place(made, beats.some(alone))
+            else:
+                peak = self._place(made, beats)
+            columns = zip(beats.at.tolist(), score.tolist(), peak.tolist(), strict=True)
+            fresh += [ViewBeat(at, number, odds, place) for at, odds, place in columns]
+        self.vote.take(fresh, self.views)
         self.decided = decide
-        self.likely = self.likely.since(max(decide * BLOCK - MEMORY, 0))
-        return self._refractory(score, beats.at, peak, decide * BLOCK)
-
-    def _second_look(self, stop: int) -> tuple[Likely, Floats]:
-        """Return the beats of the blocks not decided on up to ``stop``, and their scores."""
-        assert self.likely is not None
-        block = self.likely.at // BLOCK
-        which = np.flatnonzero((block >= self.decided) & (block < stop))
-        score = _rhythm(self.likely, which)
-        beat = score > THRESHOLD
-        return self.likely.some(which[beat]), score[beat]
+        limit = decide * BLOCK if ended or len(self.views) == 1 else decide * BLOCK - APART
+        chosen = self.vote.decide(self.views, count if ended else limit, self.active)
+        for view in self.views:
+            view.forget(decide)
+        self.active = self.active.since(max(decide - 2, 0))
+        return self._refractory(chosen, limit)
 
     def _measure(self, made: Traces, stop: int) -> None:
         """Take the statistics of the blocks up to a 200 Hz sample that have none yet; keep those of 30 s."""
@@ -176,7 +182,7 @@ class Segment:
         at, peaks = beats.at - made.start, np.empty(len(beats.at), np.int64)
         for lead in np.unique(beats.lead).tolist():
             mine = beats.lead == lead
-            place, there, features = qrs_features.extrema(made, lead, at[mine], beats.own[lead, mine])
+            place, there, features = qrs_features.extrema(made, lead, at[mine], beats.size[mine])
             score = np.where(there, qrs_net.peak_scores(features), -np.inf)
             chosen = np.take_along_axis(place, score.argmax(axis=1)[:, None], axis=1)[:, 0]
             smooth = made.smooth[lead]
@@ -198,12 +204,13 @@ class Segment:
         shift = np.where(up, sums.argmax(axis=1), sums.argmin(axis=1)) - reach
         return np.asarray(np.clip(centre + shift, 0, end - 1), dtype=np.int64)
 
-    def _refractory(self, score: Floats, at: Ints, peak: Ints, stop: int) -> list[int]:
+    def _refractory(self, beats: list[ViewBeat], stop: int) -> list[int]:
         """Of beats within the refractory period keep the surest; return the peaks that nothing can replace."""
         done: list[int] = []
         apart = round(REFRACTORY_S * RATE_HZ)
-        for beat in zip(score.tolist(), at.tolist(), peak.tolist(), strict=True):
-            if self.open and beat[1] - self.open[1] < apart:
+        for one in beats:
+            beat = (one.score, one.at, one.peak)
+            if self.open and one.at - self.open[1] < apart:
                 self.open = max(self.open, beat)
             else:
                 self._report(done)
@@ -239,25 +246,10 @@ class Segment:
         self.statistics_start = first
 
 
-def _first_look(made: Traces, at: Ints, level: Floats, wanted: int) -> Likely:
-    """Return the candidates that may be beats; ``wanted`` is the lead the R peak is to be put on."""
-    weight = qrs_signal.lead_weights(level)
-    rank = np.argsort(np.argsort(-weight, axis=0, kind="stable"), axis=0, kind="stable")
-    counted = (weight > 0) & (rank < qrs_net.LEADS)
-    own = qrs_features.own_envelope(made, at, level)
-    features = qrs_features.lead_features(made, at, level, own)
-    lead = np.where(weight[wanted] > 0, wanted, weight.argmax(axis=0)).astype(np.int64)
-    return _likely(at + made.start, features, counted, own, lead)
-
-
-def _likely(at: Ints, features: Floats, counted: NDArray[np.bool_], own: Floats, lead: Ints) -> Likely:
-    """Keep the candidates that the first network does not rule out."""
-    score, mixed = qrs_net.first_look(features, counted)
-    ratio = qrs_features.level_ratios(features, counted)
-    form = features[:, :, qrs_features.FORM]
-    return Likely(at, score, mixed, own, counted, form, ratio, lead).some(np.flatnonzero(score > KEEP))
-
-
-def _rhythm(likely: Likely, which: Ints) -> Floats:
-    """Return the second look's log odds of some candidates."""
-    return qrs_net.second_look(qrs_rhythm.rhythm_features(likely, which))
+def _distance(at: Ints, known: Ints) -> Ints:
+    """Return how far each sample (n,) is from the nearest of some others."""
+    if not len(known):
+        return np.full(len(at), np.iinfo(np.int64).max)
+    after = np.searchsorted(known, at).clip(1, max(len(known) - 1, 1))
+    later = known[after.clip(max=len(known) - 1)]
+    return np.asarray(np.minimum(np.abs(at - known[after - 1]), np.abs(later - at)))

@@ -63,6 +63,10 @@ class Traces:
     envelope: Floats
     smooth: Whole
 
+    def some(self, rows: Ints) -> "Traces":
+        """Return those of some leads."""
+        return Traces(self.start, self.shape[rows], self.envelope[rows], self.smooth[rows])
+
 
 def traces(signal_uv: Whole, start: int) -> Traces:
     """Filter a stretch (leads, samples) that reaches half a baseline further on both sides than what is returned.

@@ -200,7 +200,7 @@ def test_doubts_are_shown_where_predictions_carry_them(
     monkeypatch.setattr(report, "predict", doubtful)
     out = tmp_path / "page.html"
     told = reported(ecgfed, records / "p1", "--bundle", exported(fedavg_run), "--out", out)
-    assert {"code": "far-beats", "text": "Some beats are <far> from those it learned from."} in told["warnings"]
+    assert {"code": "far-beats", "text": "Some beats are <far> from those it learned from."} in told["notes"]
     text = out.read_text()
     assert "Some beats are &lt;far&gt; from those it learned from." in text
     assert '<th scope="col">Low confidence</th>' in text
@@ -208,6 +208,92 @@ def test_doubts_are_shown_where_predictions_carry_them(
     flags = [beat[2] for strip in strips[:-1] for beat in strip["beats"]]  # columns of 10 s, each shown whole
     assert flags == [int(number % 3 == 0) for number in range(len(flags))]
     assert len(flags) > 40
+
+
+def test_certain_runs_come_first_and_doubtful_ones_are_marked(
+    ecgfed: Command, fedavg_run: Path, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs of V, the second of low confidence; six S, all of low confidence: withheld, in no headline."""
+    from ecgfed.tasks import report
+
+    def relabelled(*given: Any, **how: Any) -> Any:
+        found = predict(*given, **how)
+        number = {name: at for at, name in enumerate(found.classes)}
+        label = np.full(len(found), number["N"])
+        label[[10, 11, 12, 20, 21, 22]], label[30:42:2] = number["V"], number["A"]
+        low = np.isin(np.arange(len(found)), [20, 21, 22, *range(30, 42, 2)])
+        probability = np.full((len(found), len(found.classes)), 0.01, np.float32)
+        probability[np.arange(len(found)), label] = np.where(low, 0.5, 0.99)
+        return replace(found, label=label, probability=probability, uncertain=low, far=np.zeros(len(found), np.bool_))
+
+    predict = report.predict
+    monkeypatch.setattr(report, "predict", relabelled)
+    out = tmp_path / "page.html"
+    told = reported(ecgfed, records / "p1", "--bundle", exported(fedavg_run), "--out", out)
+    ventricular = told["ventricular"]
+    assert [(run["beats"], run["review"], run["bridged"]) for run in ventricular["runs"]] == [
+        (3, False, 0),
+        (3, True, 0),
+    ]
+    assert (ventricular["certain_runs"], ventricular["runs_to_review"]) == (1, 1)
+    assert told["supraventricular"] is None
+    assert (told["to_review"]["supraventricular"]["total"], list(told["withheld"])) == (6, ["supraventricular"])
+    assert [hour["supra"] for hour in told["hours"]] == [None]
+    assert [hour["ventricular"] for hour in told["hours"]] == [6]
+    text = out.read_text()
+    assert "1 run, 1 more to review" in text
+    assert "Withheld. About 6, 6 of them of low confidence" in text
+    said = ecgfed("report", records / "p1", "--bundle", exported(fedavg_run), "--out", tmp_path / "b.html")
+    assert "1 run, 1 more to review" in " ".join(said.out.split())
+
+
+def test_rhythms_that_a_file_marks_are_in_the_json(ecgfed: Command, tmp_path: Path) -> None:
+    """Sinus rhythm to 20 s, atrial fibrillation to 30 s, then paced to the end of the 40 s or so."""
+    signal, at = synthetic_signal("N" * 50)
+    wfdb.wrsamp(
+        "r", fs=FS, units=["mV"], sig_name=["MLII"], p_signal=signal[:, None], fmt=["16"], write_dir=str(tmp_path)
+    )
+    marks = sorted(
+        [*((int(sample), "N", "") for sample in at), (0, "+", "(N"), (20 * FS, "+", "(AFIB"), (30 * FS, "+", "(P")]
+    )
+    samples, symbols, notes = zip(*marks, strict=True)
+    wfdb.wrann("r", "atr", np.array(samples), list(symbols), aux_note=list(notes), write_dir=str(tmp_path))
+    told = reported(ecgfed, tmp_path / "r", "--labels", tmp_path / "r.atr", "--out", tmp_path / "page.html")
+    rhythms = {one["rhythm"]: one for one in told["rhythms"]}
+    end = len(signal) / FS
+    assert rhythms["AF"] == {"rhythm": "AF", "seconds": 10.0, "episodes": [[20.0, 30.0]], "source": "labels"}
+    assert rhythms["sinus rhythm"]["episodes"] == [[0.0, 20.0]]
+    assert rhythms["paced"]["seconds"] == pytest.approx(end - 30, abs=0.001)
+    assert told["withheld"] == {}
+
+
+@pytest.mark.parametrize(("share", "place"), [(0.4, "notes"), (0.6, "warnings")])
+def test_low_confidence_of_most_beats_is_a_warning(
+    ecgfed: Command,
+    fedavg_run: Path,
+    records: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float,
+    place: str,
+) -> None:
+    """Of fewer it is a note: counts that rest on such beats are marked themselves."""
+    from ecgfed.device.doubts import Doubt
+    from ecgfed.tasks import report
+
+    def doubtful(*given: Any, **how: Any) -> Any:
+        found = predict(*given, **how)
+        low = np.arange(len(found)) < share * len(found)
+        said = (Doubt("uncertain-beats", "Many beats are uncertain."), Doubt("resampled", "Resampled."))
+        return replace(found, warnings=said, uncertain=low)
+
+    predict = report.predict
+    monkeypatch.setattr(report, "predict", doubtful)
+    told = reported(ecgfed, records / "p1", "--bundle", exported(fedavg_run), "--out", tmp_path / "page.html")
+    where = {name: {one["code"] for one in told[name]} for name in ("warnings", "notes")}
+    assert "uncertain-beats" in where[place]
+    assert "uncertain-beats" not in where["notes" if place == "warnings" else "warnings"]
+    assert "resampled" in where["notes"]
 
 
 @pytest.mark.parametrize("what", ["flat", "gap"])

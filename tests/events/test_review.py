@@ -1,5 +1,7 @@
 """Which series are certain, what runs go across, what they are called, and which counts are withheld; by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -144,6 +146,15 @@ def test_no_more_than_one_beat_in_three_is_bridged() -> None:
     assert run_lengths(beats_of("NVVnVVnVVN", second="V")) == [(8, 2)]
 
 
+def test_a_paced_beat_is_no_bridge_and_its_class_needs_no_probability() -> None:
+    """The class of paced beats was added to the model's four, as the report of a partly paced record does."""
+    plain = beats_of("NVVVnVVVN", second="V")
+    label = np.where(np.arange(9) == 4, len(CLASSES), plain.label)
+    paced = dataclasses.replace(plain, label=label, classes=(*CLASSES, "/"), kinds=(*KINDS, kind_of("/")))
+    assert run_lengths(plain) == [(7, 1)]
+    assert run_lengths(paced) == [(3, 0), (3, 0)]
+
+
 def test_a_bridge_does_not_cross_an_unusable_stretch() -> None:
     """The stretch between the last V before and the low-confidence beat, at 2.5 and 3.0 s."""
     beats = beats_of("NVVVnVVVN", second="V", unusable=((260, 290),))
@@ -184,3 +195,8 @@ def test_a_count_of_low_confidence_is_withheld() -> None:
 def test_another_reason_comes_before_low_confidence() -> None:
     found = find_events(beats_of("Nv" * 9), withheld={Kind.VENTRICULAR: "The rhythm is paced."})
     assert (found.withheld[Kind.VENTRICULAR], found.to_review) == ("The rhythm is paced.", {})
+
+
+def test_rules_show_what_was_changed() -> None:
+    assert repr(EventRules()) == "EventRules()"
+    assert repr(EventRules(pause_s=2.0, svt_beats=4)) == "EventRules(pause_s=2.0, svt_beats=4)"

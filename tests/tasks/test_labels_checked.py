@@ -17,7 +17,7 @@ DEMO = OLD / "recording" / "demo01"
 
 
 def codes(found: ecgfed.RecordingReport) -> set[str]:
-    return {code for code, _ in found.parts.warnings}
+    return {code for code, _ in (*found.parts.warnings, *found.parts.notes)}
 
 
 @pytest.fixture

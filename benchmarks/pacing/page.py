@@ -55,6 +55,7 @@ def page(results: Mapping[str, Any]) -> str:
     left, final = results["left out"], results["final"]
     parts = [
         _INTRO,
+        "<!-- written by benchmarks/pacing/page.py -->\n",
         _LEFT_OUT,
         _records(left),
         "The four paced records:\n",
@@ -65,6 +66,7 @@ def page(results: Mapping[str, Any]) -> str:
         _leads(left),
         _SYNTHETIC,
         _synthetic(left),
+        "<!-- end of what benchmarks/pacing/page.py writes -->",
     ]
     return "\n".join(parts).rstrip("\n") + "\n"
 

@@ -254,13 +254,6 @@ QUALITY = figures(
         "360 Hz called 100 is found in {0}, 128 in {0}, 250 in none, 500 in {0}, 1000 in {0}": tuple(
             ("frequency", stated) for stated in ("100", "128", "500", "1000")
         ),
-        "{2} to {2} of its height in 102's V5 and both leads of 104, but {2} to {2} in 107 and 217, and up to {2}": (
-            lambda results: min(results["pacing"]["102"][0], *results["pacing"]["104"]),
-            lambda results: max(results["pacing"]["102"][0], *results["pacing"]["104"]),
-            lambda results: min(*results["pacing"]["107"], *results["pacing"]["217"]),
-            lambda results: max(*results["pacing"]["107"], *results["pacing"]["217"]),
-            ("pacing", "highest_of_others"),
-        ),
     },
 )
 

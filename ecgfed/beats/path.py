@@ -24,6 +24,7 @@ from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, Rea
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.size import Size, lead_size
 from ecgfed.text import count_of
@@ -112,6 +113,11 @@ class RecordingBeats:
             rr_version=self.rr_version,
             void=self._void,
         )
+
+    @cached_property
+    def pacing(self) -> Pacing:
+        """Pacing detected in the signal, in every ECG lead that was read."""
+        return detect_pacing(self.recording, self.r_samples)
 
     @property
     def size(self) -> Size | None:

@@ -16,7 +16,7 @@ CODES: dict[str, str] = {
     "modified-lead": "the trained lead with its electrodes elsewhere: II where MLII is wanted",
     "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
     "units": "the QRS is higher than any electrode gives",
-    "paced": "the header or the annotation says that the rhythm is paced",
+    "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
     "no-signal": "most beats have no signal around them",
     "unusable-seconds": "stretches that cannot be used, with their seconds",
     "resampled": "another sampling frequency than the model's",

@@ -17,6 +17,7 @@ from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, spa
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
+from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import runs
 from ecgfed.signal.size import lead_size, said_of, too_large
 from ecgfed.signal.spans import Spans
@@ -117,7 +118,8 @@ def record_findings(
         bad: where each lead is bad, (leads, samples) bool or stretches; what lies there is left out.
         annotation: the recording's reference annotation.
     """
-    paced, places = paced_rhythm(recording, annotation), [_spans(one) for one in bad]
+    paced = paced_rhythm(recording, annotation, detect_pacing(recording, peaks))
+    places = [_spans(one) for one in bad]
     units = _units(recording, peaks, places)
     if len(peaks) < MIN_BEATS:
         return [*units, _no_beats(recording, len(peaks)), *paced]
@@ -130,7 +132,8 @@ def record_findings(
     own = _usual_names(recording.leads)
     signals = {usual: signals[name] for usual, name in own.items()}
     findings = units + _rate(recording, peaks, lost)
-    if not paced:  # a pacing spike is steeper than any QRS: 104's
+    # a pacing spike is steeper than any QRS: 104's; so is a QRS itself by a header of too high a frequency
+    if not paced or paced[0].evidence["from"] == "signal":
         findings += _sampling(recording, bridged[recording.lead], peaks[~lost.inside(peaks)])
     findings += paced
     leads = _with_avr(signals)
@@ -366,8 +369,14 @@ def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     return [Finding("arm-electrodes", "I", text, evidence)]
 
 
-def paced_rhythm(recording: AnyRecording, annotation: Annotation | None) -> list[Finding]:
-    """Say that a rhythm is paced only on the word of an annotation or of the header; see docs/quality.md for why."""
+def paced_rhythm(recording: AnyRecording, annotation: Annotation | None, pacing: Pacing | None = None) -> list[Finding]:
+    """Report a paced rhythm from the annotation, else from the header, else as it was detected in the signal.
+
+    Args:
+        recording: the recording.
+        annotation: its reference annotation, where there is one.
+        pacing: what ``detect_pacing`` returned for it.
+    """
     if annotation is not None:
         beats = annotation.beats()
         paced = int(np.isin(beats.symbol, ["/", "f"]).sum())
@@ -378,4 +387,8 @@ def paced_rhythm(recording: AnyRecording, annotation: Annotation | None) -> list
         if _PACED.search(comment) and not _DENIED.search(comment):
             text = f"Paced rhythm, as the header says: {comment.strip()!r}."
             return [Finding("paced", None, text, {"from": "header"})]
+    if pacing:
+        what = "Paced rhythm" if pacing.paced else "Pacing in episodes"
+        text = f"{what}, detected in the signal: {pacing.text}."
+        return [Finding("paced", None, text, {"from": "signal", **pacing.summary()})]
     return []

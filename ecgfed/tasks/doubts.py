@@ -52,7 +52,7 @@ def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient
     """
     return (
         *_of_the_model(bundle),
-        *(strange := (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(beats, found))),
+        *(strange := (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(bundle, beats, found))),
         *_of_the_answers(bundle, found, patient, alike=_UNLIKE.isdisjoint(one.code for one in strange)),
         *_of_the_patient(bundle, beats.recording, patient),
         *_of_the_classes(bundle, found, patient),
@@ -99,13 +99,13 @@ def _of_the_lead(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[
         yield Doubt("other-lead", text, grave=True)
 
 
-def _of_the_signal(beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]:
+def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]:
     """Doubt units, pacing, windows that show nothing, bad stretches, and another sampling frequency."""
     recording, count, quality = beats.recording, len(beats.r_samples), beats.quality
     if large := too_large([beats.size]):
         said = said_of(large)
         yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
-    if paced := _paced(beats):
+    if paced := _paced(bundle, beats):
         yield Doubt("paced", paced, grave=True)
     start, stop = (np.clip(edge, 0, recording.samples) for edge in window_spans(recording.fs_hz, beats.r_samples))
     lost = quality.spans(NO_SIGNAL)
@@ -127,12 +127,15 @@ def _of_the_signal(beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]
         yield Doubt("resampled", text)
 
 
-def _paced(beats: RecordingBeats) -> str:
-    """Say that the rhythm is paced where the header or an annotation says so; one that cannot be read says nothing.
+def _paced(bundle: Bundle, beats: RecordingBeats) -> str:
+    """Say that the rhythm is paced where the signal, the header or an annotation says so.
 
-    The header's own words stay where they are (docs/privacy.md).
+    An annotation that cannot be read says nothing. The header's own words stay where they are (docs/privacy.md).
     """
-    recording, annotation = beats.recording, beats.annotation
+    recording, annotation, pacing = beats.recording, beats.annotation, beats.pacing
+    if pacing:
+        what = "The rhythm is paced" if pacing.paced else "Some episodes are paced"
+        return f"{what}: {pacing.text}. Paced beats have the symbol /. {_trained_on_paced(bundle)}"
     if annotation is None and recording.files:
         try:
             annotation = read_annotation(recording) if has_annotation(recording) else None
@@ -143,6 +146,17 @@ def _paced(beats: RecordingBeats) -> str:
         return ""
     who = "header" if found[0].evidence["from"] == "header" else "annotation"
     return f"The {who} says that the rhythm is paced: a paced beat may be called by another class's name."
+
+
+def _trained_on_paced(bundle: Bundle) -> str:
+    """Say what the model knows of paced beats."""
+    name, counts = bundle.labels.symbols.get("/"), bundle.trained_on.class_counts
+    others = "the classes of the other beats are not to be relied on."
+    if name is None or (counts is not None and not counts.get(name)):
+        return f"The model was trained on no paced beat: {others}"
+    if any(symbol not in "/f" for symbol, of_class in bundle.labels.symbols.items() if of_class == name):
+        return f"The model was not trained on paced beats as such, its class {name} holds others too: {others}"
+    return f"Few patients' paced beats were in the model's training: {others}"
 
 
 def took_part(bundle: Bundle, recording: AnyRecording, patient: str | None = None) -> bool:

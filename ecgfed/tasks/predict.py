@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
@@ -25,6 +26,7 @@ from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.signal.long_quality import gaps_of
+from ecgfed.signal.pacing import Pacing
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
@@ -34,6 +36,8 @@ from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
+#: The WFDB symbol of a paced beat.
+PACED_SYMBOL = "/"
 #: The subtype of uncertain beats in an annotation.
 UNCERTAIN = 1
 #: Beats that are written at once.
@@ -48,15 +52,18 @@ class RecordingPredictions(Predictions):
         recording: the recording.
         labels: the bundle's classes and their WFDB symbols.
         poor: the reasons of the bad stretches each beat's window overlaps, ``gap+noise``, or "".
+        pacing: detected in the signal: its paced beats have the symbol ``/``, and the label map's class of ``/`` where
+            there is one; None where it was not looked for.
         warnings: what speaks against them, each a ``code`` of ``ecgfed.device.doubts.CODES`` and a ``text``.
         cut: the beats as they were cut, with the quality of their lead.
         about: JSON-ready: record, lead, fs_hz, duration_s, patient, peaks, detector, bundle, signature, method,
-            classes, intended_use, usable_s, poor_quality_s, certainty, warnings.
+            classes, intended_use, usable_s, poor_quality_s, certainty, warnings; ``pacing`` where any was detected.
     """
 
     recording: AnyRecording
     labels: LabelMap
     poor: tuple[str, ...]
+    pacing: Pacing | None = None
     warnings: tuple[Doubt, ...] = ()
     cut: RecordingBeats
     about: dict[str, Any]
@@ -64,6 +71,22 @@ class RecordingPredictions(Predictions):
     def __repr__(self) -> str:
         name = shortened(self.recording.name, 60)
         return f"Predictions({name!r}: {count_of(len(self), 'beat')}: {self._counted() or 'none'})"
+
+    @property
+    def symbols(self) -> NDArray[np.str_]:
+        """(beats,) the WFDB symbol of each beat: its class's, and ``/`` of a paced one."""
+        symbols = np.array([self.labels.symbol_of(name) for name in self.classes], dtype=np.str_)[self.label]
+        if self.pacing:
+            symbols[self.pacing.beats] = PACED_SYMBOL
+        return symbols
+
+    @property
+    def confidence(self) -> NDArray[np.float32]:
+        """(beats,) float32, the probability of each beat's class, and of a paced beat that it is paced."""
+        confidence = super().confidence
+        if not self.pacing:
+            return confidence
+        return np.where(self.pacing.beats, self.pacing.score, confidence).astype(np.float32)
 
     def beats(self) -> Iterator[dict[str, Any]]:
         """Yield each beat as ``Predictions.beats`` does, with its WFDB ``symbol``, ``poor_quality`` and ``far``."""
@@ -73,7 +96,7 @@ class RecordingPredictions(Predictions):
 
     def columns(self) -> Iterator[dict[str, list[Any]]]:
         """Yield what ``beats`` does as columns, so many beats at once that memory does not grow with the recording."""
-        symbol = [self.labels.symbol_of(name) for name in self.classes]
+        symbols = self.symbols
         confidence = self.confidence
         for start, stop in spans(len(self), _AT_ONCE):
             label = self.label[start:stop].tolist()
@@ -81,7 +104,7 @@ class RecordingPredictions(Predictions):
                 "sample": self.sample[start:stop].tolist(),
                 "time_s": rounded(self.sample[start:stop] / self.fs_hz),
                 "class": [self.classes[number] for number in label],
-                "symbol": [symbol[number] for number in label],
+                "symbol": symbols[start:stop].tolist(),
                 "probability": rounded(confidence[start:stop]),
                 "flags": self.flags[start:stop].tolist(),
                 "poor_quality": list(self.poor[start:stop]),
@@ -142,10 +165,9 @@ class RecordingPredictions(Predictions):
         """
         from ecgfed.record.wfdb_writer import annotation_bytes
 
-        symbol = [self.labels.symbol_of(name) for name in self.classes]
-        note = ["" if name == mark else name for name, mark in zip(self.classes, symbol, strict=True)]
-        notes = tuple(note[number] for number in self.label.tolist())
-        marks = Annotation(self.sample, np.array(symbol, dtype=np.str_)[self.label], notes, self.uncertain * UNCERTAIN)
+        symbols = self.symbols
+        notes = tuple("" if name == mark else name for name, mark in zip(self.names, symbols.tolist(), strict=True))
+        marks = Annotation(self.sample, symbols, notes, self.uncertain * UNCERTAIN)
         return annotation_bytes(marks, self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> Picture:
@@ -253,7 +275,7 @@ def predict(
     beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     found = classifier.classify_blocks(_told(beats, watch))
-    found = replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz)
+    found = _with_paced(replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing)
     if same := same_lead(recording, opened):
         watch.note(same)
     warnings = doubts_of(opened, beats, found, patient)
@@ -263,10 +285,20 @@ def predict(
         recording=recording,
         labels=opened.labels,
         poor=_poor(beats),
+        pacing=beats.pacing,
         warnings=warnings,
         cut=beats,
         about={**_about(opened, beats, options, patient, int8=int8), "warnings": [one.as_json() for one in warnings]},
     )
+
+
+def _with_paced(found: Predictions, labels: LabelMap, pacing: Pacing) -> Predictions:
+    """Give paced beats the class of ``/``, where the label map has one: no longer the model's answer, nor its doubt."""
+    name = labels.symbols.get(PACED_SYMBOL)
+    if not pacing or name is None:
+        return found
+    label = np.where(pacing.beats, found.classes.index(name), found.label)
+    return replace(found, label=label, uncertain=found.uncertain & ~pacing.beats)
 
 
 def opened_bundle(
@@ -326,4 +358,5 @@ def _about(
         "intended_use": bundle.manifest["intended_use"],
         "usable_s": round(quality.usable_s, 3),
         "poor_quality_s": quality.seconds(),
+        **({"pacing": beats.pacing.summary()} if beats.pacing else {}),
     }

@@ -1,7 +1,7 @@
 """Who says what each beat of a report is: a model, or a file of labels; and what a second reader says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +21,16 @@ from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.wfdb_files import read_annotation_file
+from ecgfed.signal.pacing import Pacing
 from ecgfed.tasks.doubts import doubts_of
 from ecgfed.tasks.labels_checked import SPREAD, models_labels
-from ecgfed.tasks.predict import RecordingPredictions, whose
+from ecgfed.tasks.predict import PACED_SYMBOL, RecordingPredictions, whose
 from ecgfed.tasks.watch import Watch
 
 #: Classes that whoever labels beats has looked for, whether or not there was one.
 _LOOKED_FOR = ("N", "V", "A")
+#: Why ectopy is not counted in a paced record.
+PACED_WITHHELD = "The rhythm is paced: the model was not trained to tell ectopic beats from paced ones."
 #: Symbols in the order of a legend.
 _ORDER = "NLRBV/AaJSFfEejnrQ?"
 
@@ -48,9 +51,10 @@ class Labelled:
         confidence: (beats,) the probability of each beat's class; None for a file's labels.
         uncertain: (beats,) bool; None where nobody looked.
         warnings: (code, sentence) that speak against the labels.
-        rhythms: where a file marks any.
+        rhythms: where a file marks any, and pacing that was detected in the signal.
         provisional: nobody has read them over.
         unmarked: (start, stop) in samples of stretches in which whoever labelled the beats marked none: flutter.
+        withheld: kind -> why its counts would mislead, in one sentence.
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
         probability: (beats, classes) a model's; None for a file's labels.
@@ -71,6 +75,7 @@ class Labelled:
     rhythms: tuple[RhythmEpisodes, ...] | None = None
     provisional: bool = True
     unmarked: tuple[tuple[int, int], ...] = ()
+    withheld: Mapping[Kind, str] = field(default_factory=dict)
     confirmed: NDArray[np.bool_] | None = None
     probability: NDArray[np.floating] | None = None
     far: NDArray[np.bool_] | None = None
@@ -112,7 +117,7 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         symbols[name].append(symbol)
     codes = tuple(found.labels.symbol_of(name) for name in found.classes)
     calibrated = isinstance(bundle.manifest.get("certainty"), dict)  # else nobody has looked which are uncertain
-    return Labelled(
+    labelled = Labelled(
         f"the {whose(found.about['patient'])}",
         "own" if found.about["patient"] else "global",
         found.sample,
@@ -126,6 +131,26 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         tuple((one.code, one.text) for one in found.warnings),
         probability=found.probability,
         far=found.far,
+    )
+    return _with_paced(labelled, found.pacing) if found.pacing else labelled
+
+
+def _with_paced(labelled: Labelled, pacing: Pacing) -> Labelled:
+    """Give the beats that are paced their own class ``/``; withhold counts of ectopy where the record is paced."""
+    if PACED_SYMBOL not in labelled.codes:
+        labelled = replace(
+            labelled,
+            classes=(*labelled.classes, PACED_SYMBOL),
+            codes=(*labelled.codes, PACED_SYMBOL),
+            meanings=(*labelled.meanings, meaning_of(PACED_SYMBOL)),
+            kinds=(*labelled.kinds, Kind.PACED),
+        )
+    rhythms = RhythmEpisodes("paced", tuple((one.start_s, one.stop_s) for one in pacing.episodes))
+    return replace(
+        labelled,
+        label=np.where(pacing.beats, labelled.codes.index(PACED_SYMBOL), labelled.label),
+        rhythms=(rhythms, *(labelled.rhythms or ())),
+        withheld=dict.fromkeys((Kind.VENTRICULAR, Kind.SUPRA), PACED_WITHHELD) if pacing.paced else {},
     )
 
 
@@ -262,7 +287,11 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
     doubts = doubts_of(bundle, cut, found, patient)
     by, short = f"the {whose(patient)}", "own" if patient else "global"
     warnings = tuple((one.code, f"Of {by}: {one.text[0].lower()}{one.text[1:]}") for one in doubts)
-    return Second(by, short, codes[found.label], found.confidence, warnings)
+    names, confidence = codes[found.label], found.confidence
+    if cut.pacing:
+        names[cut.pacing.beats] = PACED_SYMBOL
+        confidence = np.where(cut.pacing.beats, cut.pacing.score, confidence).astype(np.float32)
+    return Second(by, short, names, confidence, warnings)
 
 
 def model_facts(bundle: Bundle, patient: str | None, about: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -93,7 +93,7 @@ def reading_of(
         labelled.far,
         labelled.provisional,
     )
-    events = find_events(beats, rules, withheld=withheld)
+    events = find_events(beats, rules, withheld={**(withheld or {}), **labelled.withheld})
     return Reading(recording, quality, labelled, beats, events, second, rhythms)
 
 

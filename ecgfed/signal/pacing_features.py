@@ -1,0 +1,143 @@
+"""Features of the samples around an R peak that tell a pacing spike from a QRS, at any sampling frequency.
+
+A pacing spike lasts 0.3 to 2 ms and a recorder's low-pass smears it to 5 to 30 ms; it precedes a wide, slow QRS or runs
+into it. Every feature is a ratio, so that neither the gain nor the units of a recording matter.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Windows are resampled to this frequency; they begin and end so far from the R peak.
+GRID_HZ, BEFORE_S, AFTER_S = 250.0, 0.160, 0.080
+#: Samples of the grid in a window.
+GRID_SAMPLES = round((BEFORE_S + AFTER_S) * GRID_HZ) + 1
+#: Reach of the resampling filter on either side, and its Kaiser window's shape.
+REACH_S, _KAISER_BETA = 0.06, 6.0
+#: What lies above this is the spike's energy; taps on either side, and Kaiser window's shape, of the high-pass.
+_HIGH_HZ, _HIGH_TAPS, _HIGH_BETA = 45.0, 12, 5.0
+#: A lead that changes less in a window, in mV, shows no beat.
+LEAST_MV = 0.05
+#: Samples of the grid around the transient that are its own (12 ms), and from which on the rest begins (24 ms).
+_OWN, _REST = 3, 6
+#: Samples before which nothing of the transient is left (20 ms).
+_CLEAR = 5
+#: The edges of a window, where the high-pass has too few samples, hold no transient.
+_EDGE = 5
+#: A QRS is as wide as it deviates by this share of its highest deviation from the level before it.
+_WIDTH_SHARE, _LEVEL_SAMPLES = 0.3, 12
+#: Added to ratios of waves (the window's height is 1) so that they stay finite.
+_LEAST = 1e-3
+
+NAMES = (
+    "high_share",  # log energy above 45 Hz by that of the slope
+    "high_peak",  # log highest value above 45 Hz by the window's height
+    "concentration",  # share of the energy above 45 Hz that lies within 12 ms
+    "width",  # share of the window in which the signal deviates by 30% of its highest deviation
+    "quiet_before",  # log slope before the transient by the steepest
+    "steepness",  # log steepest slope by the window's height
+    "noise_before",  # log value above 45 Hz before the transient by the highest
+    "level_step",  # change of the level across the transient by the window's height
+    "sharpness",  # log curvature of the transient by the sharpest curvature elsewhere
+)
+
+
+def margins(fs_hz: float) -> tuple[int, int]:
+    """Return how many samples before and after an R peak a window needs."""
+    return int(np.ceil((BEFORE_S + REACH_S) * fs_hz)), int(np.ceil((AFTER_S + REACH_S) * fs_hz))
+
+
+@lru_cache(maxsize=8)
+def resampling_matrix(fs_hz: float, limit_hz: float) -> Floats:
+    """Return (samples, grid) weights that low-pass at ``limit_hz`` and resample to the grid; R peaks are on samples.
+
+    Args:
+        fs_hz: sampling frequency of the recording in Hz.
+        limit_hz: where the low-pass has half its gain, at most 45% of ``fs_hz``, in Hz.
+    """
+    before, after = margins(fs_hz)
+    recorded = np.arange(-before, after + 1) / fs_hz
+    grid = np.arange(GRID_SAMPLES) / GRID_HZ - BEFORE_S
+    apart = grid - recorded[:, None]
+    kaiser = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (apart / REACH_S) ** 2, 0, 1))) / np.i0(_KAISER_BETA)
+    weights = np.sinc(2 * limit_hz * apart) * np.where(np.abs(apart) < REACH_S, kaiser, 0)
+    return np.asarray(weights / weights.sum(0))
+
+
+@lru_cache(maxsize=1)
+def _high_pass() -> Floats:
+    """Return (grid, grid) weights of a linear-phase high-pass; the edges are repeated beyond a window's ends."""
+    tap = np.arange(-_HIGH_TAPS, _HIGH_TAPS + 1)
+    taps = -np.sinc(2 * _HIGH_HZ / GRID_HZ * tap) * np.kaiser(len(tap), _HIGH_BETA)
+    taps[_HIGH_TAPS] -= taps.sum()  # nothing of a constant passes
+    taps *= 2 * _HIGH_HZ / GRID_HZ
+    out = np.zeros((GRID_SAMPLES, GRID_SAMPLES))
+    for at in range(GRID_SAMPLES):
+        np.add.at(out[:, at], np.clip(at + tap, 0, GRID_SAMPLES - 1), taps)
+    return out
+
+
+def window_features(window_mv: Floats) -> Floats:
+    """Return the features of windows on the grid.
+
+    Args:
+        window_mv: (windows, ``GRID_SAMPLES``) float64 millivolt, as ``resampling_matrix`` makes them; NaN where no
+            sample was recorded.
+
+    Returns:
+        (windows, ``len(NAMES)``) float64; NaN for windows that lack a sample or change by less than ``LEAST_MV``.
+    """
+    height = np.ptp(window_mv, axis=1)
+    usable = height >= LEAST_MV  # not of NaN
+    features = np.full((len(window_mv), len(NAMES)), np.nan)
+    if usable.any():
+        features[usable] = _features(window_mv[usable] / height[usable, None])
+    return features
+
+
+def _features(wave: Floats) -> Floats:
+    """Return the features of (windows, ``GRID_SAMPLES``) waves of height 1."""
+    slope, curvature = np.abs(np.diff(wave, axis=1)), np.abs(np.diff(wave, 2, axis=1))
+    high = np.abs(wave @ _high_pass())
+    energy = high**2
+    at = _transient(energy)
+    number = np.arange(GRID_SAMPLES)
+    around = np.abs(number - at[:, None])
+    own = around <= _OWN
+    before = number < at[:, None] - _CLEAR
+    deviation = np.abs(wave - np.median(wave[:, :_LEVEL_SAMPLES], axis=1, keepdims=True))
+    inner = around[:, 1:-1]  # curvature belongs to the sample in the middle
+    sharp, elsewhere = _highest(curvature, inner <= _OWN), _highest(curvature, inner > _REST)
+    total, highest, steepest = energy.sum(1), _highest(high, own), slope.max(1)
+    level = np.take_along_axis(wave, np.clip(at[:, None] + [-_CLEAR, _CLEAR], 0, GRID_SAMPLES - 1), 1)
+    return np.stack(
+        [
+            np.log(total / (slope**2).sum(1) + _LEAST**2),
+            np.log(highest + _LEAST),
+            (energy * own).sum(1) / (total + _LEAST**2),
+            (deviation > _WIDTH_SHARE * deviation.max(1, keepdims=True)).mean(1),
+            np.log(_root_mean(slope**2, before[:, 1:]) / steepest + _LEAST),
+            np.log(steepest),
+            np.log(_root_mean(energy, before) / (highest + _LEAST) + _LEAST),
+            np.abs(level[:, 1] - level[:, 0]),
+            np.log((sharp + _LEAST) / (elsewhere + _LEAST)),
+        ],
+        axis=1,
+    )
+
+
+def _transient(energy: Floats) -> NDArray[np.int64]:
+    """Return the sample around which the energy above 45 Hz is highest over 12 ms."""
+    summed = energy[:, :-2] + energy[:, 1:-1] + energy[:, 2:]
+    return np.asarray(summed[:, _EDGE:-_EDGE].argmax(1) + _EDGE + 1)
+
+
+def _highest(values: Floats, where: NDArray[np.bool_]) -> Floats:
+    return np.asarray(np.max(values, axis=1, where=where, initial=0.0))
+
+
+def _root_mean(values: Floats, where: NDArray[np.bool_]) -> Floats:
+    return np.asarray(np.sqrt((values * where).sum(1) / np.maximum(where.sum(1), 1)))

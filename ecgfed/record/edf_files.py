@@ -395,9 +395,14 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     Raises:
         RecordError: annotations that cannot be read, or none; a mark outside the recording.
     """
-    marks = [(round(mark.onset * fs_hz), mark.text.strip()) for mark in _annotations(path)]
-    if not marks:
+    annotations = _annotations(path)
+    if not annotations:
         raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
+    for annotation in annotations:
+        if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
+            found = f"has an annotation at {annotation.onset:.3g} s"
+            raise RecordError(path, found, "a time in the recording", "check that it is the right file")
+    marks = [(round(annotation.onset * fs_hz), annotation.text.strip()) for annotation in annotations]
     symbols = [text if text in BEAT_SYMBOLS | OTHER_SYMBOLS else '"' for _, text in marks]
     notes = ["" if symbol == text else text for symbol, (_, text) in zip(symbols, marks, strict=True)]
-    return make_annotation([at for at, _ in marks], symbols, notes, path, samples)
+    return make_annotation([at for at, _ in marks], symbols, notes, path, samples, fs_hz=fs_hz)

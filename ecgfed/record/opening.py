@@ -53,7 +53,7 @@ def open_recording(
         path, kind = Path(path), format_of(path)
         with named_errors(path):
             if kind == "wfdb":
-                long = open_wfdb(path, wanted, every_lead=every_lead, least=1)
+                long = open_wfdb(path, wanted, every_lead=every_lead, how=how, least=1)
                 if long is not None and long.samples < least:  # as short as it is, faster than by the wfdb package
                     return _held(long)
             elif kind == "edf":
@@ -76,6 +76,7 @@ def _held(recording: LongRecording) -> Recording:
         recording.files,
         recording.left_out,
         recording.stands_for,
+        recording.notes,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.gate import open_regular
+from ecgfed.gate import name_fault, open_regular
 from ecgfed.record.aecg_files import aecg_comments, read_aecg
 from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
@@ -22,7 +22,7 @@ from ecgfed.record.scp_files import read_scp, scp_comments
 from ecgfed.record.tables import read_table
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.record.wfdb_files import read_recording as read_wfdb
-from ecgfed.record.wfdb_header import read_header, record_base
+from ecgfed.record.wfdb_header import beside, header_path, read_header, record_base
 
 #: The suffixes of each format; a path with none of them is a WFDB record's.
 FORMATS = {
@@ -110,7 +110,7 @@ def read_recording(
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with named_errors(path):
         if kind == "wfdb":
-            return read_wfdb(path, leads, every_lead=every_lead, others=others)
+            return read_wfdb(path, leads, every_lead=every_lead, others=others, how=how)
         if kind == "edf":
             return read_edf(path, leads, every_lead=every_lead, others=others, how=how)
         if kind == "csv":
@@ -162,8 +162,8 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
 
 def check_annotator(annotator: str) -> None:
     """Refuse an annotator that is no suffix of a file; raises OptionError."""
-    if not annotator or "/" in annotator or annotator.startswith("."):
-        raise OptionError("--annotator", f"{annotator!r}", "the suffix of an annotation file, such as atr")
+    if not annotator or name_fault(f"record.{annotator}") or annotator.startswith("."):
+        raise OptionError("--annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
 
 
 def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
@@ -181,11 +181,11 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     base, inside = record_path(path), format_of(path) == "edf"
     if inside and annotator.casefold() == INSIDE_EDF:
         return path
-    usual = base.with_name(f"{base.name}.{annotator}")
-    beside = [usual, base.with_name(f"{base.name}.{annotator}.csv")]
+    usual = beside(base.parent, f"{base.name}.{annotator}")
+    possible = [usual, base.with_name(f"{base.name}.{annotator}.csv")]
     if path != base and format_of(path) != "wfdb":
-        beside.append(path.with_name(f"{path.name}.{annotator}"))
-    found = [file for file in beside if file.is_file() and file != path]
+        possible.append(path.with_name(f"{path.name}.{annotator}"))
+    found = [file for file in possible if file.is_file() and file != path]
     if len(found) > 1:
         names = " and ".join(file.name for file in found)
         raise RecordError(usual, f"{names} are both there", "one annotation", "move the other away")
@@ -200,6 +200,13 @@ def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:
     if file != recording.path:
         return file.is_file()
     return has_edf_annotations(file)
+
+
+def _frames_hz(recording: AnyRecording) -> float | None:
+    """Return the frames a second of a WFDB record, in which its annotations count time; None for any other file."""
+    if format_of(recording.path) != "wfdb" or not header_path(recording.path).is_file():
+        return None
+    return float(read_header(recording.path).fs)
 
 
 def _is_edf_plus(path: Path) -> bool:
@@ -228,6 +235,7 @@ def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr"
         elif file.suffix.casefold() in _TABLES:
             annotation = read_csv_annotation(file, recording.fs_hz, samples=samples)
         else:
-            annotation = read_annotation_file(file, fs_hz=recording.fs_hz, samples=samples)
+            counted_hz = _frames_hz(recording)
+            annotation = read_annotation_file(file, fs_hz=recording.fs_hz, counted_hz=counted_hz, samples=samples)
     check_heart_rate(annotation.beats().sample, recording.fs_hz, file)
     return annotation

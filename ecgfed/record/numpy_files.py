@@ -24,6 +24,7 @@ from ecgfed.record.checks import (
     check_size,
     parse_units,
 )
+from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
 from ecgfed.text import count_of
@@ -113,6 +114,12 @@ def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
     if min(array.shape) > MAX_LEADS:
         raise RecordError(where, f"has shape {array.shape}", f"at most {MAX_LEADS} leads on the shorter axis")
     return array.T if array.shape[0] > array.shape[1] else array
+
+
+def is_npz(path: Path) -> bool:
+    """Say whether a file is an archive of arrays: by its first bytes, whatever its suffix."""
+    with open_regular(path) as stream:
+        return stream.read(2) == b"PK"
 
 
 def _read_npy(path: Path) -> _Held:
@@ -262,7 +269,7 @@ def open_npy(
     if not _plausible(block, len(kept)):
         return None
     return LongRecording(
-        path.stem,
+        name_without_suffix(path),
         path,
         asked.names[asked.chosen],
         kept,
@@ -350,7 +357,7 @@ def read_numpy(
     """
     if not path.is_file():
         raise RecordError(path, "does not exist", "a NumPy array", "check the path")
-    held = _read_npz(path) if path.suffix.casefold() == ".npz" else _read_npy(path)
+    held = _read_npz(path) if is_npz(path) else _read_npy(path)
     asked = _asked_for(held, path, leads, every_lead=every_lead, others=others, how=how)
     scale = asked.scale
     with np.errstate(over="ignore", invalid="ignore"):
@@ -358,7 +365,7 @@ def read_numpy(
     kept = tuple(asked.names[row] for row in asked.rows)
     check_size(signals, kept, path)
     return Recording(
-        path.stem,
+        name_without_suffix(path),
         path,
         asked.names[asked.chosen],
         kept,

@@ -10,6 +10,7 @@ from typing import Any
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.record.checks import MAX_FS_HZ, MILLIVOLT, MIN_FS_HZ, check_fs
+from ecgfed.record.kinds import kind_of_content
 from ecgfed.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
 from ecgfed.record.wfdb_plain import plain_header
 
@@ -17,11 +18,13 @@ from ecgfed.record.wfdb_plain import plain_header
 def record_base(record: Path | str) -> Path:
     """Return a record's path without the suffix of its header or signal file."""
     path = Path(record)
-    suffix = path.suffix.casefold()
-    if suffix in (".hea", ".dat"):
-        return path.with_suffix("")
-    # PhysioNet's challenges keep signals in .mat files that a header names
-    return path.with_suffix("") if suffix == ".mat" and header_path(path.with_suffix("")).is_file() else path
+    suffix, bare = path.suffix.casefold(), path.with_suffix("")
+    if suffix == ".hea":
+        return bare
+    # PhysioNet's challenges keep signals in .mat files that a header names; a .dat may be another format's
+    if suffix in (".dat", ".mat") and beside(bare.parent, f"{bare.name}.hea").is_file():
+        return bare
+    return bare if suffix == ".dat" and kind_of_content(path) is None else path
 
 
 def header_path(record: Path | str) -> Path:

@@ -21,6 +21,7 @@ from .reading import (
     MainsOption,
     MarksOption,
     PeaksOption,
+    RepairOption,
     TrustedOption,
     UnitsOption,
     lead_names,
@@ -63,6 +64,7 @@ def predict_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
+    repair: RepairOption = False,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     resume: Annotated[
@@ -87,7 +89,7 @@ def predict_command(
         "detector": named_detector(detector),
         "mains_hz": mains,
         "annotator": annotator,
-        "how": read_options(fs, units, columns),
+        "how": read_options(fs, units, columns, repair),
         "trusted": trusted or None,
         "force": force,
     }

@@ -155,6 +155,8 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
     }
     if is_made_up(recording):
         about["synthetic"] = True
+    if recording.notes and not options.anonymous:  # they name leads and files
+        about["notes"] = list(recording.notes)
     for large in too_large([cut.size]):  # said only where it is amiss
         about["too_large_mv"] = round(large.mv, 1)
     if cut.detected:

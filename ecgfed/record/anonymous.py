@@ -93,6 +93,7 @@ def anonymised(
         leads=names,
         comments=tuple(f"{field}: {value}" for field, value in kept.items()),
         left_out=tuple(_channel(one, leads) for one in recording.left_out),
+        notes=(),  # they name leads and files
     )
     return Anonymised(clean, marks, tuple(told))
 

@@ -1,7 +1,7 @@
 """Tables of one lead as watches export them: lines of facts, one of them ``Sample Rate,512 hertz``, then the samples.
 
 No standard describes them, and the facts' names are in the phone's language; so a line is understood by its value:
-a number of hertz, a lead, a unit of voltage. A table is one of these where a rate and a unit stand above its numbers.
+a number of hertz, a lead, a unit of voltage. A table is one of these where a rate stands above its numbers.
 """
 
 import re
@@ -21,7 +21,7 @@ class Facts(NamedTuple):
 
     Attributes:
         fs_hz: sampling frequency.
-        unit: of the samples, a key of ``MILLIVOLT``.
+        unit: of the samples, a key of ``MILLIVOLT``; ``""`` where it is not stated.
         lead: its name; ``ECG`` where no lead is named.
         comments: every fact, ``name: value``.
         rows: how many rows the facts take.
@@ -44,8 +44,7 @@ def facts_above(rows: Sequence[Sequence[str]]) -> Facts | None:
     comments: list[str] = []
     for number, cells in enumerate(rows[: MAX_FACTS + 1]):
         if len(cells) == 1:  # the samples begin
-            named = bool(fs_hz and unit)
-            return Facts(fs_hz, unit, lead or "ECG", tuple(comments), number) if named else None
+            return Facts(fs_hz, unit, lead or "ECG", tuple(comments), number) if fs_hz else None
         name, value = cells[0].strip(), ",".join(cells[1:]).strip()
         comments.append(f"{name}: {value}")
         if rate := _RATE.fullmatch(value):

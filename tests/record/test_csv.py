@@ -326,8 +326,7 @@ def test_a_column_of_times_by_another_name_is_named_with_columns(tmp_path: Path)
 
 
 def test_a_heading_above_the_table_is_to_be_deleted(tmp_path: Path) -> None:
-    """As an Apple Watch exports it."""
-    heading = 'Name,"Mr X"\nRecorded Date,2020-01-01 10:00:00\nDevice,"Watch4,4"\nSample Rate,512 hertz\n\n-60.1\n'
+    heading = 'Name,"Mr X"\nRecorded Date,2020-01-01 10:00:00\nDevice,"Watch4,4"\n\n-60.1\n'
     line = fails(write(tmp_path, heading), ReadOptions())
-    assert "line 3 has 3 columns" in line
+    assert "line 5 has 1 column; expected 2" in line
     assert "delete what is not of the table" in line

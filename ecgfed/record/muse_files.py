@@ -76,6 +76,8 @@ def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
     for waveform in rhythm:
         exponent = _number(waveform, "SampleExponent", path, "0")
         fs_hz = _number(waveform, "SampleBase", path) * 10.0 ** max(-9.0, min(exponent, 9.0))
+        if not fs_hz > 0:
+            raise RecordError(path, f"sampling frequency {fs_hz:g} Hz", "above 0", _AGAIN)
         leads = waveform.all("LeadData")
         if not 1 <= len(leads) <= MAX_CHANNELS:
             raise RecordError(path, f"a waveform of {count_of(len(leads), 'lead')}", f"1 to {MAX_CHANNELS}", _AGAIN)
@@ -86,12 +88,7 @@ def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
             start = _number(lead, "LeadTimeOffset", path, "0") + _number(lead, "LeadOffsetFirstSample", path, "0")
             together.setdefault((start, samples), []).append(channel)
         for (start, samples), channels in together.items():
-            derived = _derived(channels)
-            if derived:
-                notes.append(
-                    f"{', '.join(one.name for one in derived)} derived from I and II: the file does not hold them"
-                )
-            groups.append(Group(whole_hz(fs_hz), samples, start, (*channels, *derived)))
+            groups.append(Group(whole_hz(fs_hz), samples, start, (*channels, *_derived(channels))))
     return groups, notes
 
 

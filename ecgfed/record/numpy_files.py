@@ -34,6 +34,8 @@ MAX_LEADS = 64
 #: Samples that are looked at at once when a whole file is checked.
 _CHECKED = 1 << 18
 MAX_NUMBERS = 2 * MAX_SAMPLES
+#: Dimensions that any NumPy makes.
+_MAX_RANK = 32
 _NAMED = ("signal", "fs", "units", "leads")
 _EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
 
@@ -69,10 +71,12 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
         ) from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
-    if dtype.kind not in "fiuU" or dtype.itemsize > (8 if dtype.kind != "U" else 4 * 256):
+    if dtype.kind not in "fiuU" or not 0 < dtype.itemsize <= (8 if dtype.kind != "U" else 4 * 256):
         raise RecordError(where, f"holds {dtype}", "real numbers", "save it with a numeric dtype")
+    if len(shape) > _MAX_RANK or not all(type(length) is int and 0 <= length < 2**53 for length in shape):
+        raise RecordError(where, f"claims shape {shape!r:.80}", _EXPECTED, "save one recording a file")
     count = math.prod(shape)
-    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS) or any(length < 0 for length in shape):
+    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS):
         raise RecordError(
             where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
         )
@@ -146,13 +150,16 @@ def _read_npz(path: Path) -> _Held:
                 if len(held) == 2 * MAX_LEADS:
                     found = f"holds {len(archive.infolist())} arrays"
                     raise RecordError(path, found, f"at most {2 * MAX_LEADS}", "check that it is the right file")
+                if name in held:  # readers differ in which of them counts
+                    found = f"holds two arrays called {name!r:.60}"
+                    raise RecordError(path, found, "one of each name", "write it again")
                 with archive.open(entry) as stream:
                     held[name] = _read_array(stream, entry.file_size, f"{path}: {name}", left)  # type: ignore[arg-type]
                 left -= max(held[name].size, held[name].nbytes // 8)
     except RecordError:
         raise
     except Exception as problem:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others
-        found = f"cannot be read as .npz ({type(problem).__name__}: {problem})"
+        found = f"cannot be read as .npz ({problem!s:.160})"
         raise RecordError(path, found, "arrays saved by numpy.savez", "copy or write it again") from problem
     fs = _scalar(held["fs"], f"{path}: fs") if "fs" in held else None
     if fs is not None and held["fs"].dtype.kind not in "fiu":

@@ -315,7 +315,7 @@ def read_annotation_file(
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
         raise RecordError(
-            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch or copy it again"
+            path, f"cannot be read ({problem!s:.160})", "WFDB annotations", "fetch or copy it again"
         ) from problem
 
 

@@ -138,7 +138,7 @@ def _parse(path: Path) -> Any:
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
         raise RecordError(
             path,
-            f"cannot be read as a WFDB header ({type(problem).__name__}: {problem})",
+            f"cannot be read as a WFDB header ({problem!s:.160})",
             "a record line and one line for each signal",
             "restore the header from its source",
         ) from problem

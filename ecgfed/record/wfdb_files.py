@@ -81,6 +81,7 @@ def _read_channels(header: Any, base: Path, channels: list[int], how: ReadOption
 
 
 def _read_one(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
+    lead_fs(header, base, frame_of(header, chosen))  # refused before anything is read
     channels, left_out = channels_to_read(header, base, chosen, every_lead=extra.every_lead, others=extra.others)
     return _read_channels(header, base, channels, extra.how)._replace(left_out=left_out)
 

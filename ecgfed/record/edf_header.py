@@ -175,7 +175,7 @@ def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool
         return records, (
             f"repaired: {over:,} bytes after the {records:,} data records that the header states were not read",
         )
-    return min(records, whole), (note + (f", {left} bytes of another one were not" if left else ""),)
+    return min(records, whole), (note + (f"; {left:,} bytes of an incomplete one were left out" if left else ""),)
 
 
 def onsets_s(path: Path, layout: Layout) -> NDArray[np.float64]:

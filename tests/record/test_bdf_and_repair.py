@@ -89,7 +89,7 @@ def test_a_file_that_was_cut_short_is_repaired(tmp_path: Path, make: Callable[[P
     for opened in (read_recording(path, "MLII", how=REPAIR), open_recording(path, "MLII", how=REPAIR, least=1)):
         np.testing.assert_array_equal(opened.signal_mv, whole[:750])
         (note,) = opened.notes
-        assert note.startswith("repaired: 3 of 4 data records were read; the last 1 are missing, ")
+        assert note.startswith("repaired: 3 of 4 data records were read; the last 1 are missing; ")
     path.write_bytes(data)
     assert read_recording(path, "MLII", how=REPAIR).notes == ()
     path.write_bytes(data + b"\0" * 7)

@@ -13,6 +13,7 @@ from .reading import (
     FsOption,
     KeyOption,
     RecordArgument,
+    RepairOption,
     UnitsOption,
     lead_names,
     names,
@@ -37,6 +38,7 @@ def convert_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
+    repair: RepairOption = False,
     anonymize: AnonymizeOption = False,
     keep: Annotated[
         str, typer.Option(help="With --anonymize: age, sex or both, separated by a comma, where the header says them.")
@@ -56,7 +58,7 @@ def convert_command(
             out,
             leads=lead_names(lead) if lead else (),
             annotator=annotator,
-            how=read_options(fs, units, columns),
+            how=read_options(fs, units, columns, repair),
             anonymize=anonymize,
             keep=names(keep),
             key=key,

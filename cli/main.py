@@ -152,6 +152,9 @@ def _refuse(error: Exception) -> NoReturn:
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again as it ends
         _stop(2, f"{error.filename or 'standard output'}: could not be written ({error.strerror})")
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        name = str(error.filename or "a path")
+        _stop(2, f"{name:.60}...: is longer than a path can be ({len(name):,} characters); check what was typed")
     raise error
 
 

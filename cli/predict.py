@@ -22,6 +22,7 @@ from .reading import (
     MainsOption,
     MarksOption,
     PeaksOption,
+    RepairOption,
     TrustedOption,
     UnitsOption,
     lead_option,
@@ -65,6 +66,7 @@ def predict_command(
     fs: FsOption = None,
     units: UnitsOption = None,
     columns: ColumnsOption = None,
+    repair: RepairOption = False,
     trusted: TrustedOption = None,
     force: ForceOption = False,
     resume: Annotated[
@@ -89,7 +91,7 @@ def predict_command(
         "detector": named_detector(detector),
         "mains_hz": mains,
         "annotator": annotator,
-        "how": read_options(fs, units, columns),
+        "how": read_options(fs, units, columns, repair),
         "trusted": trusted or None,
         "force": force,
     }

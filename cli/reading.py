@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ecgfed.signal.detectors import Detector
 
 RECORD_HELP = (
-    "A recording: a WFDB record with or without .hea, .edf, .csv, .tsv, .txt, .npy, .npz, .dcm, .xml, .scp or .ecg."
+    "A recording: a WFDB record with or without .hea, .edf, .bdf, .csv, .tsv, .txt, .npy, .npz, .dcm, .xml, .scp, .ecg."
 )
 RecordArgument = Annotated[Path, typer.Argument(metavar="RECORD", help=RECORD_HELP)]
 ForceOption = Annotated[
@@ -40,6 +40,12 @@ UnitsOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", help="Names of the columns in order, such as time,MLII,V1; an empty one is passed over."),
+]
+RepairOption = Annotated[
+    bool,
+    typer.Option(
+        "--repair", help="Read what is there of a file cut short or never closed (EDF, BDF, WFDB); say what is missing."
+    ),
 ]
 DetectorOption = Annotated[
     str,
@@ -117,7 +123,7 @@ def named_detector(text: str) -> "Detector":
     return detector_option(text)
 
 
-def read_options(fs: float | None, units: str | None, columns: str | None) -> "ReadOptions":
+def read_options(fs: float | None, units: str | None, columns: str | None, repair: bool = False) -> "ReadOptions":
     """Return the ReadOptions that the shared options say; raises OptionError."""
     from ecgfed.record.checks import check_fs, parse_units
     from ecgfed.record.recording import ReadOptions
@@ -129,7 +135,7 @@ def read_options(fs: float | None, units: str | None, columns: str | None) -> "R
     names = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
     if columns is not None and not any(names):
         raise OptionError("--columns", "is empty", "names in order, separated by commas")
-    return ReadOptions(fs, units, names)
+    return ReadOptions(fs, units, names, repair)
 
 
 def as_typed(**options: str | float | None) -> str:

@@ -4,7 +4,9 @@ DICOM: PS3.5 (explicit VR, little endian) and PS3.3 C.10.9; HL7 aECG: Implementa
 1064:2005; ISHNE: Badilini 1998. Every writer takes what a test wants to be wrong.
 """
 
+import base64
 import struct
+import textwrap
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
@@ -157,8 +159,9 @@ def scp_bytes(
     bimodal: int = 0,
     ranges: Sequence[tuple[int, int]] | None = None,
     patient: bytes | None = None,
+    more: dict[int, bytes] | None = None,
 ) -> bytes:
-    """A record of rhythm data: whole numbers as they are, as differences, Huffman coded."""
+    """A record of rhythm data: whole numbers as they are, as differences, Huffman coded; ``more``: other sections."""
     parts = []
     for lead in leads:
         steps = differences(lead, order)
@@ -172,7 +175,68 @@ def scp_bytes(
     sections[6] = scp_section(6, sixth)
     if coded:
         sections[2] = scp_section(2, struct.pack("<H", 19999) if table is None else table)
+    sections |= {number: scp_section(number, body) for number, body in (more or {}).items()}
     return scp_record(sections)
+
+
+def scp_locations(length_ms: int, fiducial: int, zones: Sequence[tuple[int, int, int, int]]) -> bytes:
+    """Section 4 (EN 1064, 5.7): type, first sample, fiducial point and last sample of each QRS; no protected areas."""
+    out = struct.pack("<HHH", length_ms, fiducial, len(zones))
+    out += b"".join(struct.pack("<HIII", *zone) for zone in zones)
+    return out + b"".join(struct.pack("<II", zone[1], zone[3]) for zone in zones)
+
+
+def scp_reference(leads: Sequence[Sequence[int]], *, step_nv: int = 2500, step_us: int = 2000, order: int = 0) -> bytes:
+    """Section 5 (EN 1064, 5.8): the reference beat of each lead, laid out as section 6 is."""
+    parts = [np.array(differences(lead, order), dtype="<i2").tobytes() for lead in leads]
+    out = struct.pack("<HHBB", step_nv, step_us, order, 0) + struct.pack(f"<{len(parts)}H", *map(len, parts))
+    return out + b"".join(parts)
+
+
+# --- GE MUSE -------------------------------------------------------------------------------------------------------
+
+
+def muse_lead(name: str, steps: Sequence[int], *, unit: str = "MICROVOLTS", step: str = "4.88", **other: object) -> str:
+    """One LeadData element of a RestingECG; ``other`` are elements that a test wants to be otherwise, by name."""
+    data = np.array(steps, dtype="<i2").tobytes()
+    fields = {
+        "LeadByteCountTotal": len(data),
+        "LeadTimeOffset": 0,
+        "LeadSampleCountTotal": len(steps),
+        "LeadAmplitudeUnitsPerBit": step,
+        "LeadAmplitudeUnits": unit,
+        "LeadID": name,
+        "LeadOffsetFirstSample": 0,
+        "LeadSampleSize": 2,
+        "LeadOff": "FALSE",
+        "LeadDataCRC32": zlib.crc32(data),
+        "WaveFormData": "\n".join(textwrap.wrap(base64.b64encode(data).decode(), 76)),
+    }
+    return "<LeadData>" + "".join(f"<{key}>{value}</{key}>" for key, value in (fields | other).items()) + "</LeadData>"
+
+
+def muse_text(
+    leads: Sequence[str],
+    *,
+    kind: str = "Rhythm",
+    base: str = "500",
+    exponent: str = "0",
+    doctype: str = '<!DOCTYPE RestingECG SYSTEM "restecg.dtd">',
+    before: str = "",
+) -> str:
+    """A document as MUSE exports it: a person, a median beat that is no recording, and the rhythm."""
+    waves = f"<SampleType>CONTINUOUS_SAMPLES</SampleType><SampleBase>{base}</SampleBase>"
+    waves += f"<SampleExponent>{exponent}</SampleExponent>"
+    median = f"<Waveform><WaveformType>Median</WaveformType>{waves}{muse_lead('II', [9] * 600)}</Waveform>"
+    rhythm = f"<Waveform><WaveformType>{kind}</WaveformType>{waves}{''.join(leads)}</Waveform>"
+    person = (
+        "<PatientDemographics><PatientID>0815</PatientID><DateofBirth>05-02-1951</DateofBirth><Gender>FEMALE</Gender>"
+        "<PatientLastName>Quix</PatientLastName><PatientFirstName>Anna</PatientFirstName></PatientDemographics>"
+        "<TestDemographics><AcquisitionDevice>MAC55</AcquisitionDevice><AcquisitionTime>13:14:15</AcquisitionTime>"
+        "<AcquisitionDate>03-02-2002</AcquisitionDate></TestDemographics>"
+    )
+    head = f'<?xml version="1.0" encoding="ISO-8859-1"?>\n{doctype}\n'
+    return f"{head}<RestingECG>{before}{person}{median}{rhythm}</RestingECG>"
 
 
 # --- HL7 aECG ------------------------------------------------------------------------------------------------------

@@ -118,18 +118,21 @@ def edf_bytes(
     channels: str | None = None,
     annotations: Sequence[bytes] = (),
     annotation_bytes: int = 60,
+    sample_bytes: int = 2,
     patient: str = "MCH-0234567 F 02-MAY-1951 Haagse_Harry",
 ) -> bytes:
     """Return an EDF file from the specification (Kemp 1992): ``signals[channel][data record]`` are whole numbers.
 
-    ``annotations`` are the bytes of the channel 'EDF Annotations' in each data record.
+    ``annotations`` are the bytes of the channel 'EDF Annotations' in each data record. With three bytes a sample it is
+    BDF (BioSemi), whose first byte is 255.
     """
+    kind = "EDF" if sample_bytes == 2 else "BDF"
     number = len(signals[0]) if signals else len(annotations)
     names, n = list(labels[: len(signals)]), len(signals) + bool(annotations)
-    samples = [len(channel[0]) for channel in signals] + [annotation_bytes // 2] * bool(annotations)
+    samples = [len(channel[0]) for channel in signals] + [annotation_bytes // sample_bytes] * bool(annotations)
     own = bool(annotations)
     main = [
-        ("0", 8),
+        ("0" if kind == "EDF" else "\xffBIOSEMI", 8),
         (patient, 80),
         ("Startdate 02-MAR-2002 X X X", 80),
         ("02.03.02", 8),
@@ -141,7 +144,7 @@ def edf_bytes(
         (str(n) if channels is None else channels, 4),
     ]
     fields = [
-        (names + ["EDF Annotations"] * own, 16),
+        (names + [f"{kind} Annotations"] * own, 16),
         (["AgAgCl"] * n, 80),
         (list(units[: len(signals)]) + [""] * own, 8),
         ([physical[0]] * len(signals) + ["-1"] * own, 8),
@@ -156,7 +159,8 @@ def edf_bytes(
     out += b"".join(text.encode("latin-1").ljust(width) for texts, width in fields for text in texts)
     for record in range(number):
         for channel in signals:
-            out += np.array(channel[record], dtype="<i2").tobytes()
+            wide = np.array(channel[record], dtype="<i4")
+            out += wide.view(np.uint8).reshape(-1, 4)[:, :sample_bytes].tobytes()
         if annotations:
             out += annotations[record].ljust(annotation_bytes, b"\0")
     return out

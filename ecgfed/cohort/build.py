@@ -24,6 +24,7 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.gate import check_labels, check_name
+from ecgfed.record.annotations import said_of_end
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.record.recording import LongRecording, is_made_up, spans
@@ -155,6 +156,11 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
     }
     if is_made_up(recording):
         about["synthetic"] = True
+    notes = [] if options.anonymous else [*recording.notes]  # they name leads and files
+    if cut.annotation is not None and cut.annotation.beyond_end:
+        notes.append(said_of_end(cut.annotation))
+    if notes:
+        about["notes"] = notes
     for large in too_large([cut.size]):  # said only where it is amiss
         about["too_large_mv"] = round(large.mv, 1)
     if cut.detected:

@@ -10,7 +10,8 @@ from ecgfed.cohort.build import Source
 from ecgfed.cohort.problems import Problems
 from ecgfed.errors import CohortError, OptionError, RecordError
 from ecgfed.gate import read_bounded
-from ecgfed.record.reader import FORMATS, format_of, is_recording, read_comments, record_path
+from ecgfed.record.kinds import FORMATS, is_of_kind, may_hold_one
+from ecgfed.record.reader import format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
 #: A line for each of 100,000 recordings has 10 MB.
@@ -47,25 +48,29 @@ def _patient_from_comment(record: Path, pattern: re.Pattern[str]) -> str:
     )
 
 
-def _files(folder: Path, kind: str, annotator: str) -> list[Path]:
-    """List the recordings of one format, leaving out annotations: WFDB records without suffix, others with it."""
-    if kind == "wfdb":
-        headers = [path.with_suffix("") for path in folder.rglob("*.hea")]
-        parts = {base.parent / name for base in headers for name in segment_names(base.with_name(f"{base.name}.hea"))}
-        return [base for base in headers if base not in parts]
-    # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
-    suffixes = [suffix for suffix in FORMATS[kind] if suffix != ".txt"]
+def _records(folder: Path) -> list[Path]:
+    """List a folder's WFDB records, without suffix; segments are parts of the record that names them."""
+    headers = [path for path in folder.rglob("*") if path.suffix.casefold() == ".hea"]
+    parts = {header.parent / name for header in headers for name in segment_names(header)}
+    return [header.with_suffix("") for header in headers if header.with_suffix("") not in parts]
+
+
+def _others(folder: Path, kinds: Sequence[str], annotator: str) -> list[Path]:
+    """List the recordings of other formats, by content or else by suffix, leaving out annotations and predictions."""
     # marks that lie inside EDF+ (annotator edf) have no file of their own
     marks = tuple(end for end in (f"{annotator}.csv", annotator) if end.casefold() not in FORMATS["edf"])
-    return [
-        path
-        for path in folder.rglob("*")
-        if path.suffix.casefold() in suffixes
-        and path.is_file()
-        and not path.name.endswith(marks)
-        and not (path.suffix.casefold() == ".csv" and path.with_suffix(PREDICTED).exists())
-        and is_recording(path)
-    ]
+    files = []
+    for path in folder.rglob("*"):
+        suffix = path.suffix.casefold()
+        # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
+        if suffix in (".txt", ".hea") or not may_hold_one(path) or path.name.endswith(marks) or not path.is_file():
+            continue
+        if suffix == ".csv" and path.with_suffix(PREDICTED).exists():
+            continue
+        kind = format_of(path)
+        if kind != "wfdb" and kind in kinds and is_of_kind(path, kind):
+            files.append(path)
+    return files
 
 
 def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str = "atr") -> list[Path]:
@@ -83,9 +88,11 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
     unknown = [kind for kind in formats if kind not in FORMATS]
     if unknown:
         raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
-    found = [path for kind in formats or FORMATS for path in _files(folder, kind, f".{annotator}")]
+    kinds = tuple(formats or FORMATS)
+    found = [*(_records(folder) if "wfdb" in kinds else ()), *_others(folder, kinds, f".{annotator}")]
     if not found:
-        wanted = ", ".join(suffix for kind in formats or FORMATS for suffix in FORMATS[kind] if suffix != ".txt")
+        suffixes = dict.fromkeys(suffix for kind in kinds for suffix in FORMATS[kind] if suffix != ".txt")
+        wanted = ", ".join(suffixes)
         raise CohortError(
             folder, f"holds no WFDB record (*.hea), nor any other recording ({wanted})", action="check the path"
         )

@@ -21,7 +21,7 @@ from ecgfed.record.wfdb_header import header_fields, header_path
 #: What a person may ask to keep of a header (``keep``).
 KEEPABLE = ("age", "sex")
 #: Formats whose comments are our own, a field and what it says.
-HOSPITAL = ("dicom", "aecg", "scp", "ishne")
+HOSPITAL = ("dicom", "aecg", "muse", "scp", "ishne")
 #: Ages from here on are one: so few people are that old that an age is close to a name (HIPAA, 45 CFR 164.514(b)).
 OLDEST = 90
 #: Notes of annotations that are codes, not text: rhythms, the words MIT-BIH's annotators used (annotation tables of
@@ -93,6 +93,7 @@ def anonymised(
         leads=names,
         comments=tuple(f"{field}: {value}" for field, value in kept.items()),
         left_out=tuple(_channel(one, leads) for one in recording.left_out),
+        notes=(),  # they name leads and files
     )
     return Anonymised(clean, marks, tuple(told))
 
@@ -139,7 +140,7 @@ def _edf_fields(path: Path) -> list[str]:
     main, texts = _edf_header(path)
     patient, recording, date, time = (main[a:b].strip(" \0") for a, b in ((8, 88), (88, 168), (168, 176), (176, 184)))
     found = []
-    if main[192:196] == "EDF+":
+    if main[192:196] in ("EDF+", "BDF+"):
         names = ("patient code", "sex", "birth date", "patient name")
         found += _said(patient.split(), names, "more about the patient")
         parts = recording.split()
@@ -200,7 +201,7 @@ def _edf_age_sex(path: Path) -> dict[str, str]:
     """Return sex, and the age on the day of the recording, of an EDF+ header that says them."""
     main, _ = _edf_header(path)
     patient, recording = main[8:88].split(), main[88:168].split()
-    if main[192:196] != "EDF+":
+    if main[192:196] not in ("EDF+", "BDF+"):
         return {}
     found = {"sex": patient[1]} if len(patient) > 1 and patient[1] in "MF" else {}
     try:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, parse_units
+from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import ReadOptions, Recording
 from ecgfed.record.tables import Table, clock_s, read_table
@@ -153,6 +154,12 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
             _check_count(table, column)
     if not times and how.fs_hz is None:
         times = [column for column in columns if column.is_stamp]
+    if not times and table.fs_hz is not None:
+        check_fs(table.fs_hz, table.path, f"{table.fs_hz:g}", "correct the line that states it")
+        if how.fs_hz is not None and abs(how.fs_hz / table.fs_hz - 1) > 0.01:
+            found, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says"
+            raise RecordError(table.path, found, expected, "leave --fs out")
+        return table.fs_hz
     if not times:
         if how.fs_hz is None:
             found = f"has no column of times; it has {', '.join(table.header or how.columns)}"
@@ -237,7 +244,7 @@ def read_csv(
     kept = tuple(column.name for column in read)
     check_size(signals, kept, path)
     return Recording(
-        path.stem,
+        name_without_suffix(path),
         path,
         chosen.name,
         kept,

@@ -82,7 +82,7 @@ def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
         except RecordError:
             raise
         except Exception as problem:  # pydicom raises what it comes upon, RecursionError among it
-            found = f"cannot be read as DICOM ({type(problem).__name__}: {problem!s:.160})"
+            found = f"cannot be read as DICOM ({problem!s:.160})"
             raise RecordError(path, found, "DICOM", "fetch or copy it again") from problem
 
 

@@ -1,17 +1,15 @@
-"""Reading EDF and EDF+ through edfio, with the checks it leaves to its caller.
+"""Reading EDF, EDF+, BDF and BDF+ recordings, by blocks of data records, and through edfio their annotations.
 
-edfio takes a file cut short for a shorter one, a discontinuous file (EDF+D) for a continuous one and a lead whose
-range is empty for one without a scale; here the first and last are refused and the second has its gaps as NaN.
-Format: Kemp et al., Electroencephalogr Clin Neurophysiol 82:391-393, 1992; Kemp and Olivan, Clin Neurophysiol
-114:1755-1761, 2003; https://www.edfplus.info/specs/.
+What else reads them takes a file cut short for a shorter one, a discontinuous file (EDF+D) for a continuous one and a
+lead whose range is empty for one without a scale; here the first and last are refused and the second has its gaps as
+NaN. The header and its sources: ``edf_header``.
 """
 
-import contextlib
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,38 +21,16 @@ from ecgfed.extras import require
 from ecgfed.gate import check_expansion
 from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
+from ecgfed.record.edf_header import ANNOTATIONS, FETCH, RESTORE, Layout, layout_of, number_of, starts_of, text_of
+from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
-from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, ReadOptions, Recording
-from ecgfed.text import count_of
+from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, LongRecording, ReadOptions, Recording
 
-#: The label of a channel of annotations.
-ANNOTATIONS = "EDF Annotations"
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)
-#: What to do about a file that is not whole, and about a header that cannot be right.
-_FETCH, _RESTORE = "fetch or copy it again", "restore the header from its source"
-_ONSET = re.compile(rb"([+-]\d{1,15}(?:\.\d{0,15})?)[\x14\x15]")
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where the samples lie, from the fixed fields of the header.
-
-    Attributes:
-        header_bytes: where the data records begin.
-        records: how many there are.
-        duration_s: the length of one.
-        labels: the channels' labels, annotation channels among them.
-        samples: samples of each channel in a data record.
-        gaps: the file is EDF+D, whose data records need not follow one another.
-    """
-
-    header_bytes: int
-    records: int
-    duration_s: float
-    labels: tuple[str, ...]
-    samples: tuple[int, ...]
-    gaps: bool
+#: Bytes of data records that are taken apart at once.
+_READ_BYTES = 16 << 20
+_RANGES = ("physical minimum", "physical maximum", "digital minimum", "digital maximum")
 
 
 class _Extra(NamedTuple):
@@ -64,167 +40,23 @@ class _Extra(NamedTuple):
     others: bool
 
 
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8").strip(" \0")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1").strip(" \0")
+class Scale(NamedTuple):
+    """How the steps of a lead become millivolt: a line from (``low``, ``least``), ``step`` units a step."""
 
+    step: float
+    low: float
+    least: float
+    per_mv: float
 
-def _number(raw: bytes, path: Path, field: str, low: float) -> float:
-    """Read a field of digits; raises RecordError where it is no number, or below ``low``."""
-    text = _text(raw)
-    try:
-        value = float(text) if re.fullmatch(r"[0-9eE.+-]+", text) else math.nan
-    except ValueError:
-        value = math.nan
-    if not low <= value < math.inf:
-        raise RecordError(path, f"{field} {text!r}", "a valid number", _RESTORE)
-    return value
-
-
-def _layout(path: Path) -> _Layout:
-    """Read the fixed fields of the header and weigh them against the file's size; raises RecordError."""
-    if not path.is_file():
-        raise RecordError(path, "does not exist", "an EDF file", "check the path")
-    size = path.stat().st_size
-    with path.open("rb") as stream:
-        main = stream.read(256)
-        if len(main) < 256 or main[:8] != b"0       ":
-            raise RecordError(path, "is not EDF", "a header that begins with 0", "check that it is the right file")
-        channels = int(_number(main[252:256], path, "number of signals", 1))
-        header_bytes = int(_number(main[184:192], path, "size of the header", 256))
-        if header_bytes != 256 * (channels + 1):
-            raise RecordError(
-                path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals", _RESTORE
-            )
-        rest = stream.read(256 * channels)
-    if len(rest) < 256 * channels:
-        raise RecordError(path, "is cut short inside its header", f"{header_bytes} bytes", _FETCH)
-    labels = tuple(_text(rest[16 * i : 16 * i + 16]) for i in range(channels))
-    at = 216 * channels  # samples a data record: behind labels, transducers, units, four ranges and filters
-    samples = tuple(
-        int(_number(rest[at + 8 * i : at + 8 * i + 8], path, f"samples a data record of {labels[i]}", 1))
-        for i in range(channels)
-    )
-    if _text(main[236:244]) == "-1":
-        raise RecordError(
-            path, "was never closed (-1 data records)", "their number", "finish it with the recorder's own software"
-        )
-    records = int(_number(main[236:244], path, "number of data records", 0))
-    if not records:
-        raise RecordError(path, "holds no samples", action="choose another file, or leave this one out")
-    whole, left = divmod(size - header_bytes, 2 * sum(samples))
-    if whole < records:
-        raise RecordError(path, f"is cut short at {whole} of {count_of(records, 'data record')}", action=_FETCH)
-    if (whole, left) != (records, 0):
-        found = f"holds {count_of(whole, 'data record')} and {left} bytes"
-        raise RecordError(path, found, f"{records} as its header says", _RESTORE)
-    duration_s = _number(main[244:252], path, "length of a data record", 0)
-    gaps = _text(main[192:236]).startswith("EDF+D")
-    return _Layout(header_bytes, records, duration_s, labels, samples, gaps)
-
-
-def _open(path: Path) -> Any:
-    import edfio
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # it warns where it repairs; nothing is repaired here
-        return edfio.read_edf(path, header_encoding="latin-1")
-
-
-def _onsets_s(path: Path, layout: _Layout) -> NDArray[np.float64]:
-    """Return when each data record begins, in seconds after the first (EDF+, "Time keeping of data records").
-
-    The first annotation of a data record's first annotation channel is empty and says it; edfio reads past it.
-    """
-    if ANNOTATIONS not in layout.labels:
-        raise RecordError(path, "is EDF+D without an annotation channel", "the times of its data records", _FETCH)
-    channel = layout.labels.index(ANNOTATIONS)
-    data = np.memmap(path, np.uint8, "r", offset=layout.header_bytes).reshape(layout.records, -1)
-    first = 2 * sum(layout.samples[:channel])
-    onsets = np.empty(layout.records)
-    for number, record in enumerate(data[:, first : first + 2 * layout.samples[channel]]):
-        match = _ONSET.match(record[:40].tobytes())
-        if match is None:
-            raise RecordError(path, f"data record {number + 1} does not say when it begins", "its time", _FETCH)
-        onsets[number] = float(match[1])
-    after_first: NDArray[np.float64] = onsets - onsets[0]
-    return after_first
-
-
-def _starts(path: Path, layout: _Layout, fs_hz: float, samples: int) -> NDArray[np.int64]:
-    """Return the sample at which each data record begins; later than the one before ends where there is a gap.
-
-    A beginning within one sample of that end is no gap: recorders round their times.
-    """
-    if not layout.gaps:
-        return np.arange(layout.records, dtype=np.int64) * samples
-    at_s = _onsets_s(path, layout)
-    if not (np.abs(at_s) * fs_hz < 2**53).all():
-        raise RecordError(
-            path, f"claims {np.abs(at_s).max():.3g} s", "a recording of days at most", "cut it into parts"
-        )
-    starts = np.rint(at_s * fs_hz).astype(np.int64)
-    end = 0
-    for number, start in enumerate(starts):
-        if start < end - 1:
-            raise RecordError(path, f"data record {number + 1} begins before the last one ends", "an order", _FETCH)
-        starts[number] = end if abs(start - end) <= 1 else start
-        end = int(starts[number]) + samples
-    return starts
-
-
-def to_mv(rows: NDArray[np.int16], scale: float, low: int, least: float, per_mv: float) -> NDArray[np.float64]:
-    """Return steps in millivolt: a line from (``low``, ``least``), ``scale`` units a step, ``per_mv`` mV a unit."""
-    physical: NDArray[np.float64] = ((rows.astype(np.float64) - low) * scale + least) * per_mv
-    return physical
-
-
-def _scale(signal: Any, per_mv: float) -> tuple[float, int, float, float]:
-    """Return what ``to_mv`` takes beside the steps."""
-    low, high = signal.digital_range
-    least, most = signal.physical_range
-    return (most - least) / (high - low), low, least, per_mv
-
-
-def _signal_mv(signal: Any, starts: NDArray[np.int64], scale: tuple[float, int, float, float]) -> NDArray[np.float64]:
-    """Return one lead (samples,) in millivolt, NaN between data records that do not follow one another."""
-    rows = signal.digital.reshape(len(starts), -1)
-    physical = to_mv(rows, *scale)
-    total = int(starts[-1]) + rows.shape[1]
-    if total == physical.size:
-        flat: NDArray[np.float64] = physical.ravel()
-        return flat
-    out = np.full(total, np.nan)
-    for start, row in zip(starts, physical, strict=True):
-        out[start : start + len(row)] = row
-    return out
-
-
-def _unit(signal: Any) -> str:
-    return _text(signal.physical_dimension.encode("latin-1"))
-
-
-def _per_mv(signal: Any, path: Path, how: ReadOptions) -> float:
-    """Return the millivolt of a lead's unit, its ranges checked; raises RecordError."""
-    unit, name = _unit(signal), signal.label
-    (low, high), (least, most) = signal.digital_range, signal.physical_range
-    if not (low < high and math.isfinite(most - least) and least != most):
-        found = f"lead {name} maps {low}..{high} to {least:g}..{most:g}"
-        raise RecordError(path, found, "two ranges, neither of them empty", _RESTORE)
-    if unit in MILLIVOLT:
-        return MILLIVOLT[unit]
-    if not unit and how.units in MILLIVOLT:
-        return parse_units(how.units, "--units").mv
-    action = "correct the header's units" if unit else "say them with --units mV, uV or V"
-    raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
+    def to_mv(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return steps in millivolt."""
+        physical: NDArray[np.float64] = ((rows.astype(np.float64) - self.low) * self.step + self.least) * self.per_mv
+        return physical
 
 
 def lead_name(label: str) -> str:
     """Return the lead of an EDF label: ``ECG II`` is II, ``ECG`` alone stays."""
-    text = _text(label.encode("latin-1", errors="replace"))
-    return _KIND.sub("", text, count=1) if _KIND.match(text) else text
+    return _KIND.sub("", label, count=1) if _KIND.match(label) else label
 
 
 @dataclass(frozen=True)
@@ -232,73 +64,166 @@ class EdfLeads:
     """What the header of a file says of the leads that are wanted.
 
     Attributes:
+        path: the file.
         layout: where the samples lie.
-        names: of all signals that are no annotations.
+        names: of all channels that are no annotations.
         chosen: the lead in use, a number among ``names``.
         rows: the leads to read, numbers among ``names``.
-        scales: what ``to_mv`` takes for each of them.
+        columns: where in a data record the samples of each of them begin.
+        scales: how the steps of each of them become millivolt.
         fs_hz: sampling frequency in Hz.
         per_record: samples of a lead in a data record.
         starts: the sample at which each data record begins.
         left_out: channels that are not read beside the chosen lead, each with the reason.
-        signals: edfio's signals, of ``rows``.
         stands_for: the name that the chosen lead was asked for by, where its own is another one.
     """
 
-    layout: _Layout
+    path: Path
+    layout: Layout
     names: tuple[str, ...]
     chosen: int
     rows: tuple[int, ...]
-    scales: tuple[tuple[float, int, float, float], ...]
+    columns: tuple[int, ...]
+    scales: tuple[Scale, ...]
     fs_hz: float
     per_record: int
     starts: NDArray[np.int64]
     left_out: tuple[str, ...]
-    signals: tuple[Any, ...]
-    stands_for: str = ""
+    stands_for: str
 
     @property
     def samples(self) -> int:
         """Length of a lead, gaps included."""
         return int(self.starts[-1]) + self.per_record
 
+    def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Read a block, as ``ReadBlock``; NaN between data records that do not follow one another."""
+        starts, many = self.starts, self.per_record
+        out = np.full((len(rows), stop - start), np.nan)
+        first = max(int(np.searchsorted(starts, start, side="right")) - 1, 0)
+        last = int(np.searchsorted(starts, stop, side="left"))
+        if stop <= start or last <= first:
+            return out
+        at_once = max(1, _READ_BYTES // self.layout.record_bytes)  # a file may hold hundreds of other channels
+        for begin in range(first, last, at_once):
+            end = min(begin + at_once, last)
+            data = self._stored(begin, end)
+            for line, row in zip(out, rows, strict=True):
+                column = self.columns[row]
+                _lay(line, self.scales[row].to_mv(data[:, column : column + many]), starts[begin:end] - start)
+        return out
+
+    def _stored(self, first: int, last: int) -> NDArray[Any]:
+        """Return some data records as they are stored, (records, samples of all channels); raises RecordError."""
+        size = (last - first) * self.layout.record_bytes
+        raw = np.fromfile(self.path, np.uint8, size, offset=self.layout.header_bytes + first * self.layout.record_bytes)
+        if len(raw) != size:
+            raise RecordError(self.path, "has become shorter", "the file as it was opened", "copy it again")
+        if self.layout.sample_bytes == 2:
+            return raw.view("<i2").reshape(last - first, -1)
+        wide = np.zeros((size // 3, 4), np.uint8)  # 24 bits in the upper three bytes: the sign lies where it has to
+        wide[:, 1:] = raw.reshape(-1, 3)
+        steps: NDArray[Any] = wide.view("<i4").reshape(last - first, -1) >> 8
+        return steps
+
+
+def _lay(line: NDArray[np.float64], records: NDArray[np.float64], starts: NDArray[np.int64]) -> None:
+    """Lay data records into a line, each from its start on, which may lie before the line's."""
+    many = records.shape[1]
+    if len(starts) == 1 or (np.diff(starts) == many).all():
+        records, starts, many = records.reshape(1, -1), starts[:1], records.size
+    for start, samples in zip(starts.tolist(), records, strict=True):
+        low, high = max(start, 0), min(start + many, len(line))
+        if low < high:
+            line[low:high] = samples[low - start : high - start]
+
 
 def open_edf(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
 ) -> EdfLeads:
-    """Read the header of an EDF or EDF+ file; arguments and errors as of ``read_edf``."""
-    layout = _layout(path)
-    if all(label == ANNOTATIONS for label in layout.labels):
+    """Read the header of a file; arguments and errors as of ``read_edf``."""
+    layout = layout_of(path, repair=how.repair)
+    channels = [i for i, label in enumerate(layout.labels) if label not in ANNOTATIONS]
+    if not channels:
         raise RecordError(
             path, "holds annotations only", "at least one lead", "choose another file, or leave this one out"
         )
     if not layout.duration_s:
-        raise RecordError(path, "data records of 0 s", "their length", _RESTORE)
-    require("edfio", "reading an EDF file")
-    with _edfio_errors(path):
-        edf = _open(path)
-        names = distinct([lead_name(signal.label) for signal in edf.signals])
-        chosen = choose_lead(names, path, leads, [_unit(signal) for signal in edf.signals])
-        read = _leads(edf, layout, path, names, chosen, _Extra(every_lead, others), how)
-        return replace(read, stands_for=other_name(leads, names[chosen]))
+        raise RecordError(path, "data records of 0 s", "their length", RESTORE)
+    names = distinct([lead_name(layout.labels[channel]) for channel in channels])
+    units = [layout.units[channel] for channel in channels]
+    chosen = choose_lead(names, path, leads, units)
+    samples = layout.samples[channels[chosen]]
+    fs_hz = samples / layout.duration_s
+    fs_hz = float(round(fs_hz)) if math.isclose(fs_hz, round(fs_hz), rel_tol=1e-9) else fs_hz
+    check_fs(fs_hz, path, f"{fs_hz:g}", "check the header")
+    starts = starts_of(path, layout, fs_hz, samples)
+    check_samples(int(starts[-1]) + samples, path)
+    rows, left_out = _rows(layout, names, channels, chosen, _Extra(every_lead, others))
+    total = len(rows) * (int(starts[-1]) + samples)  # EDF+D: its gaps are no longer than its header says
+    check_expansion(total, path.stat().st_size, path, RecordError)
+    before = np.concatenate([[0], np.cumsum(layout.samples)])
+    return EdfLeads(
+        path,
+        layout,
+        tuple(names),
+        chosen,
+        rows,
+        tuple(int(before[channels[row]]) for row in rows),
+        tuple(_scale(layout, channels[row], names[row], path, how) for row in rows),
+        fs_hz,
+        samples,
+        starts,
+        left_out,
+        other_name(leads, names[chosen]),
+    )
 
 
-@contextlib.contextmanager
-def _edfio_errors(path: Path) -> Iterator[None]:
-    """Turn what edfio raises, ValueError, UnicodeError and others, its warnings among them, into one line."""
-    try:
-        yield
-    except RecordError:
-        raise
-    except Exception as problem:
-        found = f"cannot be read as EDF ({type(problem).__name__}: {problem})"
-        raise RecordError(path, found, "EDF or EDF+", _FETCH) from problem
+def _rows(
+    layout: Layout, names: Sequence[str], channels: Sequence[int], chosen: int, extra: _Extra
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the leads to read, numbers among ``names``, and the channels left out, each with the reason."""
+    if not extra.every_lead:
+        return (chosen,), ()
+    rows, left_out, ecg = [], [], are_ecg(names)
+    for row, channel in enumerate(channels):
+        if row == chosen:
+            rows.append(row)
+        elif layout.samples[channel] != layout.samples[channels[chosen]]:
+            left_out.append(f"{names[row]}: {layout.samples[channel] / layout.duration_s:g} Hz")
+        elif layout.units[channel] not in {*MILLIVOLT, ""}:
+            left_out.append(f"{names[row]}: no voltage")
+        elif not (ecg[row] or extra.others):
+            left_out.append(f"{names[row]}: no ECG")
+        else:
+            rows.append(row)
+    return tuple(rows), tuple(left_out)
+
+
+def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions) -> Scale:
+    """Return how the steps of a lead become millivolt; raises RecordError where its ranges or unit do not say it."""
+    least, most, low, high = (
+        number_of(text, path, f"{field} of lead {name}", -math.inf, whole=field.startswith("digital"))
+        for field, text in zip(_RANGES, layout.ranges[channel], strict=True)
+    )
+    if not (low < high and math.isfinite(most - least) and least != most):
+        found = f"lead {name} maps {low:g}..{high:g} to {least:g}..{most:g}"
+        raise RecordError(path, found, "two ranges, neither of them empty", RESTORE)
+    unit = layout.units[channel]
+    if unit in MILLIVOLT:
+        per_mv = MILLIVOLT[unit]
+    elif not unit and how.units in MILLIVOLT:
+        per_mv = parse_units(how.units, "--units").mv
+    else:
+        action = "correct the header's units" if unit else "say them with --units mV, uV or V"
+        raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
+    return Scale((most - least) / (high - low), low, least, per_mv)
 
 
 def read_edf(
     path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
 ) -> Recording:
-    """Read a recording from EDF or EDF+, the gaps of EDF+D as NaN.
+    """Read a recording from EDF, EDF+, BDF or BDF+, the gaps of EDF+D as NaN.
 
     Args:
         path: the file.
@@ -306,75 +231,79 @@ def read_edf(
         every_lead: read the others too, as far as their units are voltages and their sampling frequency is the chosen
             lead's, since a recording has one, and they are an ECG's.
         others: with every lead: also what is no ECG.
-        how: units, for a file that states none.
+        how: units, for a file that states none; ``repair``, for one that was cut short or never closed.
 
     Raises:
         RecordError: another format, a file longer or shorter than its header says, data records of no length or out
             of order, a missing lead, units that are no voltage, ranges that give no scale.
     """
     edf = open_edf(path, leads, every_lead=every_lead, others=others, how=how)
-    with _edfio_errors(path):
-        signals = [_signal_mv(one, edf.starts, scale) for one, scale in zip(edf.signals, edf.scales, strict=True)]
     return Recording(
-        path.stem,
+        name_without_suffix(path),
         path,
         edf.names[edf.chosen],
         tuple(edf.names[row] for row in edf.rows),
         edf.fs_hz,
-        np.stack(signals),
+        edf(0, edf.samples, range(len(edf.rows))),
         edf_comments(path),
         files=(path,),
         left_out=edf.left_out,
         stands_for=edf.stands_for,
+        notes=edf.layout.notes,
     )
 
 
-def _leads(
-    edf: Any, layout: _Layout, path: Path, names: Sequence[str], chosen: int, extra: _Extra, how: ReadOptions
-) -> EdfLeads:
-    samples = edf.signals[chosen].samples_per_data_record
-    fs_hz = samples / layout.duration_s
-    fs_hz = float(round(fs_hz)) if math.isclose(fs_hz, round(fs_hz), rel_tol=1e-9) else fs_hz
-    check_fs(fs_hz, path, f"{fs_hz:g}", "check the header")
-    starts = _starts(path, layout, fs_hz, samples)
-    check_samples(int(starts[-1]) + samples, path)
-    read, left_out = {chosen: _per_mv(edf.signals[chosen], path, how)}, []
-    ecg = are_ecg(names)
-    for number, signal in enumerate(edf.signals if extra.every_lead else ()):
-        if signal.samples_per_data_record != samples:
-            left_out.append(f"{names[number]}: {signal.samples_per_data_record / layout.duration_s:g} Hz")
-        elif _unit(signal) not in {*MILLIVOLT, ""}:
-            left_out.append(f"{names[number]}: no voltage")
-        elif not (ecg[number] or extra.others or number == chosen):
-            left_out.append(f"{names[number]}: no ECG")
-        else:
-            read[number] = _per_mv(signal, path, how)
-    rows = tuple(sorted(read))
-    total = len(rows) * (int(starts[-1]) + samples)  # EDF+D: its gaps are no longer than its header says
-    check_expansion(total, path.stat().st_size, path, RecordError)
-    signals = tuple(edf.signals[row] for row in rows)
-    scales = tuple(_scale(signal, read[row]) for signal, row in zip(signals, rows, strict=True))
-    return EdfLeads(layout, tuple(names), chosen, rows, scales, fs_hz, samples, starts, tuple(left_out), signals)
+def open_long_edf(
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+) -> LongRecording | None:
+    """Open a file of at least ``least`` samples a lead; None for a shorter one, which is read whole.
+
+    Raises:
+        RecordError: as ``read_edf``.
+    """
+    edf = open_edf(path, leads, every_lead=every_lead, how=how)
+    if edf.samples < least:
+        return None
+    return LongRecording(
+        name_without_suffix(path),
+        path,
+        edf.names[edf.chosen],
+        tuple(edf.names[row] for row in edf.rows),
+        edf.fs_hz,
+        edf.samples,
+        edf,
+        edf_comments(path),
+        files=(path,),
+        left_out=edf.left_out,
+        stands_for=edf.stands_for,
+        notes=edf.layout.notes,
+    )
 
 
 def edf_comments(path: Path) -> tuple[str, ...]:
     """Return what the header says of patient and recording, as comment lines; raises RecordError."""
-    _layout(path)
+    layout_of(path, repair=True)
     with path.open("rb") as stream:
         main = stream.read(256)
-    said = {"patient": _text(main[8:88]), "recording": _text(main[88:168])}
+    said = {"patient": text_of(main[8:88]), "recording": text_of(main[88:168])}
     return tuple(f"{name}: {' '.join(text.split())}" for name, text in said.items() if text)
 
 
 def _annotations(path: Path) -> list[Any]:
     """Return edfio's annotations, onsets in seconds after the first data record's; raises RecordError."""
-    _layout(path)
-    require("edfio", "reading an EDF file")
+    layout = layout_of(path, repair=True)
+    require("edfio", "reading annotations inside EDF+")
+    import edfio
+
     try:
-        return list(_open(path).annotations)
+        with warnings.catch_warnings():
+            # it warns where it repairs: of a file that is not whole the recording's reader has decided
+            warnings.simplefilter("ignore" if layout.notes else "error")
+            read = edfio.read_bdf if layout.sample_bytes == 3 else edfio.read_edf
+            return list(read(path, header_encoding="latin-1").annotations)
     except Exception as problem:  # what edfio and Python's decoders raise
-        found = f"its annotations cannot be read ({type(problem).__name__}: {problem})"
-        raise RecordError(path, found, "EDF+ annotations", _FETCH) from problem
+        found = f"its annotations cannot be read ({problem!s:.160})"
+        raise RecordError(path, found, "EDF+ annotations", FETCH) from problem
 
 
 def has_edf_annotations(path: Path) -> bool:
@@ -395,9 +324,14 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     Raises:
         RecordError: annotations that cannot be read, or none; a mark outside the recording.
     """
-    marks = [(round(mark.onset * fs_hz), mark.text.strip()) for mark in _annotations(path)]
-    if not marks:
+    annotations = _annotations(path)
+    if not annotations:
         raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
+    for annotation in annotations:
+        if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
+            found = f"has an annotation at {annotation.onset:.3g} s"
+            raise RecordError(path, found, "a time in the recording", "check that it is the right file")
+    marks = [(round(annotation.onset * fs_hz), annotation.text.strip()) for annotation in annotations]
     symbols = [text if text in BEAT_SYMBOLS | OTHER_SYMBOLS else '"' for _, text in marks]
     notes = ["" if symbol == text else text for symbol, (_, text) in zip(symbols, marks, strict=True)]
-    return make_annotation([at for at, _ in marks], symbols, notes, path, samples)
+    return make_annotation([at for at, _ in marks], symbols, notes, path, samples, fs_hz=fs_hz)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, check_size
+from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
@@ -107,7 +108,7 @@ def recording_of(path: Path, groups: Sequence[Group], wanted: Wanted, comments: 
     read = tuple(channel.name for channel in kept)
     check_size(signals, read, path)
     return Recording(
-        path.stem,
+        name_without_suffix(path),
         path,
         lead,
         read,

@@ -20,10 +20,10 @@ from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said
+from ecgfed.record.kinds import ISHNE_MAGIC
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
 
-MAGIC = b"ISHNE1.0"
 _FIXED = 522
 _MAX_TEXT = 16 << 20
 _LEADS = ("", "", "X", "Y", "Z", "I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6",
@@ -58,11 +58,11 @@ def _header(path: Path) -> _Header:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             fixed = stream.read(_FIXED)
-            if len(fixed) < _FIXED or not fixed.startswith(MAGIC):
+            if len(fixed) < _FIXED or not fixed.startswith(ISHNE_MAGIC):
                 raise RecordError(
                     path,
                     "is not ISHNE 1.0",
-                    f"a file that begins with {MAGIC.decode()}",
+                    f"a file that begins with {ISHNE_MAGIC.decode()}",
                     "check that it is the right file",
                 )
             text_bytes, samples, text_at, start = struct.unpack_from("<4i", fixed, 10)

@@ -24,6 +24,7 @@ from ecgfed.record.checks import (
     check_size,
     parse_units,
 )
+from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
 from ecgfed.text import count_of
@@ -33,6 +34,8 @@ MAX_LEADS = 64
 #: Samples that are looked at at once when a whole file is checked.
 _CHECKED = 1 << 18
 MAX_NUMBERS = 2 * MAX_SAMPLES
+#: Dimensions that any NumPy makes.
+_MAX_RANK = 32
 _NAMED = ("signal", "fs", "units", "leads")
 _EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
 
@@ -68,10 +71,12 @@ def array_header(stream: BinaryIO, size: int, where: str, limit: int) -> tuple[t
         ) from problem
     if dtype.hasobject:
         raise RecordError(where, "holds Python objects (a pickle)", "numbers", "save it with a numeric dtype")
-    if dtype.kind not in "fiuU" or dtype.itemsize > (8 if dtype.kind != "U" else 4 * 256):
+    if dtype.kind not in "fiuU" or not 0 < dtype.itemsize <= (8 if dtype.kind != "U" else 4 * 256):
         raise RecordError(where, f"holds {dtype}", "real numbers", "save it with a numeric dtype")
+    if len(shape) > _MAX_RANK or not all(type(length) is int and 0 <= length < 2**53 for length in shape):
+        raise RecordError(where, f"claims shape {shape!r:.80}", _EXPECTED, "save one recording a file")
     count = math.prod(shape)
-    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS) or any(length < 0 for length in shape):
+    if count * max(1, dtype.itemsize // 8) > min(limit, MAX_NUMBERS):
         raise RecordError(
             where, f"claims shape {shape}", f"at most {min(limit, MAX_NUMBERS)} numbers", "cut it into parts"
         )
@@ -115,6 +120,12 @@ def _leads_by_samples(array: NDArray[Any], where: object) -> NDArray[Any]:
     return array.T if array.shape[0] > array.shape[1] else array
 
 
+def is_npz(path: Path) -> bool:
+    """Say whether a file is an archive of arrays: by its first bytes, whatever its suffix."""
+    with open_regular(path) as stream:
+        return stream.read(2) == b"PK"
+
+
 def _read_npy(path: Path) -> _Held:
     with open_regular(path) as stream:
         array = _read_array(stream, path.stat().st_size, str(path), MAX_NUMBERS)
@@ -139,13 +150,16 @@ def _read_npz(path: Path) -> _Held:
                 if len(held) == 2 * MAX_LEADS:
                     found = f"holds {len(archive.infolist())} arrays"
                     raise RecordError(path, found, f"at most {2 * MAX_LEADS}", "check that it is the right file")
+                if name in held:  # readers differ in which of them counts
+                    found = f"holds two arrays called {name!r:.60}"
+                    raise RecordError(path, found, "one of each name", "write it again")
                 with archive.open(entry) as stream:
                     held[name] = _read_array(stream, entry.file_size, f"{path}: {name}", left)  # type: ignore[arg-type]
                 left -= max(held[name].size, held[name].nbytes // 8)
     except RecordError:
         raise
     except Exception as problem:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others
-        found = f"cannot be read as .npz ({type(problem).__name__}: {problem})"
+        found = f"cannot be read as .npz ({problem!s:.160})"
         raise RecordError(path, found, "arrays saved by numpy.savez", "copy or write it again") from problem
     fs = _scalar(held["fs"], f"{path}: fs") if "fs" in held else None
     if fs is not None and held["fs"].dtype.kind not in "fiu":
@@ -262,7 +276,7 @@ def open_npy(
     if not _plausible(block, len(kept)):
         return None
     return LongRecording(
-        path.stem,
+        name_without_suffix(path),
         path,
         asked.names[asked.chosen],
         kept,
@@ -350,7 +364,7 @@ def read_numpy(
     """
     if not path.is_file():
         raise RecordError(path, "does not exist", "a NumPy array", "check the path")
-    held = _read_npz(path) if path.suffix.casefold() == ".npz" else _read_npy(path)
+    held = _read_npz(path) if is_npz(path) else _read_npy(path)
     asked = _asked_for(held, path, leads, every_lead=every_lead, others=others, how=how)
     scale = asked.scale
     with np.errstate(over="ignore", invalid="ignore"):
@@ -358,7 +372,7 @@ def read_numpy(
     kept = tuple(asked.names[row] for row in asked.rows)
     check_size(signals, kept, path)
     return Recording(
-        path.stem,
+        name_without_suffix(path),
         path,
         asked.names[asked.chosen],
         kept,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecgfed.record.edf_blocks import open_long_edf
+from ecgfed.record.edf_files import open_long_edf
 from ecgfed.record.leads import lead_list
-from ecgfed.record.numpy_files import open_npy
+from ecgfed.record.numpy_files import is_npz, open_npy
 from ecgfed.record.reader import format_of, named_errors, preferring, read_recording
 from ecgfed.record.recording import AnyRecording, LongRecording, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_blocks import open_wfdb
@@ -53,12 +53,12 @@ def open_recording(
         path, kind = Path(path), format_of(path)
         with named_errors(path):
             if kind == "wfdb":
-                long = open_wfdb(path, wanted, every_lead=every_lead, least=1)
+                long = open_wfdb(path, wanted, every_lead=every_lead, how=how, least=1)
                 if long is not None and long.samples < least:  # as short as it is, faster than by the wfdb package
                     return _held(long)
             elif kind == "edf":
                 long = open_long_edf(path, wanted, every_lead=every_lead, how=how, least=least)
-            elif path.suffix.casefold() == ".npy" and path.is_file():
+            elif kind == "numpy" and path.is_file() and not is_npz(path):
                 long = open_npy(path, wanted, every_lead=every_lead, how=how, least=least)
     return long or read_recording(path, wanted, every_lead=every_lead, how=how)
 
@@ -76,6 +76,7 @@ def _held(recording: LongRecording) -> Recording:
         recording.files,
         recording.left_out,
         recording.stands_for,
+        recording.notes,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.gate import open_regular
+from ecgfed.gate import name_fault
 from ecgfed.record.aecg_files import aecg_comments, read_aecg
 from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
@@ -14,31 +14,28 @@ from ecgfed.record.csv_files import read_csv
 from ecgfed.record.dicom_files import dicom_comments, read_dicom
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
 from ecgfed.record.groups import Wanted
-from ecgfed.record.ishne_files import MAGIC, ishne_comments, read_ishne
+from ecgfed.record.ishne_files import ishne_comments, read_ishne
+from ecgfed.record.kinds import FORMATS as FORMATS
+from ecgfed.record.kinds import is_of_kind, kind_of_content, kind_of_suffix, name_without_suffix
 from ecgfed.record.leads import NoLeadError, are_ecg, lead_list
+from ecgfed.record.muse_files import muse_comments, read_muse
 from ecgfed.record.numpy_files import read_numpy
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, Recording, read_options
 from ecgfed.record.scp_files import read_scp, scp_comments
 from ecgfed.record.tables import read_table
 from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.record.wfdb_files import read_recording as read_wfdb
-from ecgfed.record.wfdb_header import read_header, record_base
+from ecgfed.record.wfdb_grammar import read_lines
+from ecgfed.record.wfdb_header import beside, header_path, read_header, record_base
 
-#: The suffixes of each format; a path with none of them is a WFDB record's.
-FORMATS = {
-    "wfdb": (".hea", ".dat"),
-    "edf": (".edf",),
-    "csv": (".csv", ".tsv", ".txt"),
-    "numpy": (".npy", ".npz"),
-    "dicom": (".dcm", ".dicom"),
-    "aecg": (".xml",),
-    "scp": (".scp",),
-    "ishne": (".ecg",),
+_HOSPITAL = {"dicom": read_dicom, "aecg": read_aecg, "muse": read_muse, "scp": read_scp, "ishne": read_ishne}
+_COMMENTS = {
+    "dicom": dicom_comments,
+    "aecg": aecg_comments,
+    "muse": muse_comments,
+    "scp": scp_comments,
+    "ishne": ishne_comments,
 }
-_HOSPITAL = {"dicom": read_dicom, "aecg": read_aecg, "scp": read_scp, "ishne": read_ishne}
-_COMMENTS = {"dicom": dicom_comments, "aecg": aecg_comments, "scp": scp_comments, "ishne": ishne_comments}
-#: What files of suffixes that others use too begin with, or hold near their beginning, where they are recordings.
-_MARKS = {"aecg": (b"AnnotatedECG", "AnnotatedECG".encode("utf-16-le")), "ishne": (MAGIC,)}
 #: The annotator that means the annotations inside an EDF+ file.
 INSIDE_EDF = "edf"
 _Read = TypeVar("_Read", bound=AnyRecording)
@@ -46,27 +43,26 @@ _TABLES = (".csv", ".tsv", ".txt")
 
 
 def format_of(path: Path | str) -> str:
-    """Return the format that a path's suffix names, ``wfdb`` where it names none."""
-    suffix = Path(path).suffix.casefold()
-    return next((kind for kind, suffixes in FORMATS.items() if suffix in suffixes), "wfdb")
+    """Return the format of a recording: ``wfdb`` where a header is there, else by content, else by suffix."""
+    path = Path(path)
+    named = kind_of_suffix(path) or "wfdb"
+    try:
+        if named == "wfdb" and header_path(path).is_file():
+            return named
+    except (OSError, ValueError):  # a name that no file can have
+        return named
+    return kind_of_content(path) or named
 
 
 def is_recording(path: Path) -> bool:
     """Say whether a file that was found, not named, is a recording: .xml and .ecg are suffixes of much else."""
-    marks = _MARKS.get(format_of(path))
-    if marks is None:
-        return True
-    try:
-        with open_regular(path) as stream:
-            head = stream.read(4096)
-    except OSError:
-        return False
-    return any(mark in head for mark in marks)
+    return is_of_kind(path, format_of(path))
 
 
 def record_path(path: Path | str) -> Path:
     """Return a recording's path without the suffix of its format: its name, and where its annotation lies."""
-    return record_base(path) if format_of(path) == "wfdb" else Path(path).with_suffix("")
+    path = Path(path)
+    return record_base(path) if format_of(path) == "wfdb" else path.with_name(name_without_suffix(path))
 
 
 @contextlib.contextmanager
@@ -91,14 +87,15 @@ def read_recording(
     """Read a recording in millivolt, gaps as NaN.
 
     Args:
-        path: ``.hea``, ``.dat`` or no suffix: WFDB; ``.edf``; ``.csv``, ``.tsv``, ``.txt``; ``.npy``, ``.npz``; of
-            hospitals ``.dcm``, ``.dicom`` (DICOM), ``.xml`` (HL7 aECG), ``.scp`` (SCP-ECG), ``.ecg`` (ISHNE).
+        path: ``.hea``, ``.dat`` or no suffix: WFDB; ``.edf``, ``.bdf``; ``.csv``, ``.tsv``, ``.txt``; ``.npy``,
+            ``.npz``; of hospitals ``.dcm``, ``.dicom`` (DICOM), ``.xml`` (HL7 aECG, GE MUSE), ``.scp`` (SCP-ECG),
+            ``.ecg`` (ISHNE). Content comes before the suffix: EDF called ``.rec`` and DICOM without one are read.
         leads: lead names in order of preference, or a place, ``#2``; the first one present is chosen, under its own
             name before another one of the same lead (``Recording.stands_for``). For none the first ECG: what is named
             as something else, or is no voltage, is none.
         every_lead: read the other ECGs too, as far as they are voltages at the same sampling frequency.
         others: with every lead: also what is named as something else, a respiration in millivolt.
-        how: what a CSV or NumPy file leaves open.
+        how: what a CSV or NumPy file leaves open; ``repair`` to read what is there of a file that was cut short.
 
     Raises:
         RecordError: a file that cannot be used; one line names it and says what was found and expected.
@@ -110,7 +107,7 @@ def read_recording(
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with named_errors(path):
         if kind == "wfdb":
-            return read_wfdb(path, leads, every_lead=every_lead, others=others)
+            return read_wfdb(path, leads, every_lead=every_lead, others=others, how=how)
         if kind == "edf":
             return read_edf(path, leads, every_lead=every_lead, others=others, how=how)
         if kind == "csv":
@@ -164,8 +161,8 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
 
 def check_annotator(annotator: str) -> None:
     """Refuse an annotator that is no suffix of a file; raises OptionError."""
-    if not annotator or "/" in annotator or annotator.startswith("."):
-        raise OptionError("--annotator", f"{annotator!r}", "the suffix of an annotation file, such as atr")
+    if not annotator or name_fault(f"record.{annotator}") or annotator.startswith("."):
+        raise OptionError("--annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
 
 
 def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
@@ -183,11 +180,11 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     base, inside = record_path(path), format_of(path) == "edf"
     if inside and annotator.casefold() == INSIDE_EDF:
         return path
-    usual = base.with_name(f"{base.name}.{annotator}")
-    beside = [usual, base.with_name(f"{base.name}.{annotator}.csv")]
+    usual = beside(base.parent, f"{base.name}.{annotator}")
+    possible = [usual, base.with_name(f"{base.name}.{annotator}.csv")]
     if path != base and format_of(path) != "wfdb":
-        beside.append(path.with_name(f"{path.name}.{annotator}"))
-    found = [file for file in beside if file.is_file() and file != path]
+        possible.append(path.with_name(f"{path.name}.{annotator}"))
+    found = [file for file in possible if file.is_file() and file != path]
     if len(found) > 1:
         names = " and ".join(file.name for file in found)
         raise RecordError(usual, f"{names} are both there", "one annotation", "move the other away")
@@ -204,9 +201,16 @@ def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:
     return has_edf_annotations(file)
 
 
+def _frames_hz(recording: AnyRecording) -> float | None:
+    """Return the frames a second of a WFDB record, in which its annotations count time; None for any other file."""
+    if format_of(recording.path) != "wfdb" or not header_path(recording.path).is_file():
+        return None
+    return read_lines(header_path(recording.path)).fs_hz
+
+
 def _is_edf_plus(path: Path) -> bool:
     with path.open("rb") as stream:
-        return stream.read(196)[192:196] == b"EDF+"
+        return stream.read(196)[192:196] in (b"EDF+", b"BDF+")
 
 
 def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr") -> Annotation:
@@ -230,6 +234,7 @@ def read_annotation(recording: AnyRecording | Path | str, annotator: str = "atr"
         elif file.suffix.casefold() in _TABLES:
             annotation = read_csv_annotation(file, recording.fs_hz, samples=samples)
         else:
-            annotation = read_annotation_file(file, fs_hz=recording.fs_hz, samples=samples)
+            counted_hz = _frames_hz(recording)
+            annotation = read_annotation_file(file, fs_hz=recording.fs_hz, counted_hz=counted_hz, samples=samples)
     check_heart_rate(annotation.beats().sample, recording.fs_hz, file)
     return annotation

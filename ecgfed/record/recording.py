@@ -25,11 +25,14 @@ class ReadOptions:
         fs_hz: sampling frequency in Hz.
         units: ``mV``, ``uV``, ``V``, ``nV``, or steps as WFDB writes them: ``200(1024)/mV``.
         columns: names of the columns in order, in place of a header's; an empty name is a column to pass over.
+        repair: read what is there of a file that was cut short or never closed (EDF, BDF, WFDB signal files), and say
+            what is missing; without it such a file is refused.
     """
 
     fs_hz: float | None = None
     units: str | None = None
     columns: tuple[str, ...] = ()
+    repair: bool = False
 
 
 def read_options(how: ReadOptions | None) -> ReadOptions:
@@ -59,6 +62,8 @@ class Recording:
         left_out: channels that were not read beside the chosen lead, each with the reason.
         stands_for: the name that the chosen lead was asked for by, where its own is another one: II, for MLII.
         beat_leads: the leads in which a detector may look for beats; () is every ECG.
+        notes: what a reader has to know of how the file was read: a lead without calibration, a truncated file, leads
+            that were derived; one sentence each, without a full stop.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Recording:
     left_out: tuple[str, ...] = ()
     stands_for: str = ""
     beat_leads: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"
@@ -129,6 +135,7 @@ class LongRecording:
         left_out: see there.
         stands_for: see there.
         beat_leads: see there.
+        notes: see there.
     """
 
     name: str
@@ -143,6 +150,7 @@ class LongRecording:
     left_out: tuple[str, ...] = ()
     stands_for: str = ""
     beat_leads: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz, on the disk"
@@ -215,12 +223,14 @@ class Annotation:
         symbol: (marks,) one-letter WFDB symbols.
         note: the text beside each mark (WFDB's aux), ``""`` where there is none; empty where no mark has any.
         subtype: (marks,) int64 WFDB subtypes, where they were read: a ``~`` says by them which leads are bad.
+        beyond_end: symbols of marks that the file has at or shortly after the recording's end, and that were left out.
     """
 
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
     note: tuple[str, ...] = ()
     subtype: NDArray[np.int64] | None = None
+    beyond_end: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Annotation({count_of(len(self.sample), 'mark')}, {len(self.beats().sample):,} of them beats)"

@@ -2,13 +2,16 @@
 
 A record is a checksum and its size, then sections of bytes, each with a checksum, its number and its size; section 0
 says where they lie. Every checksum is held. Section 3 names the leads, section 6 holds the signal, section 2 its codes.
-What makes of the signal something else, the mean beat taken out of it and the rest sampled more coarsely ("bimodal"),
-is refused: it does not come back as it was recorded. So is version 3's section 12.
+Where the reference beat was subtracted (section 3 says so), section 5 holds it and section 4 where: it is added back. A
+signal that was sampled more coarsely between the beats ("bimodal") is refused: it does not come back as it was
+recorded. So is version 3's section 12.
 """
 
 import binascii
 import struct
+from collections.abc import Sequence
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,9 +95,6 @@ def _leads(body: bytes, path: Path) -> list[_Lead]:
             "9 bytes for each",
             "fetch or export it again",
         )
-    if body[1] & 1:
-        found = "the mean beat was taken out of its signal (reference beat subtraction)"
-        raise RecordError(path, found, "a signal as it was recorded", "export it without compression of beats")
     leads = []
     for at in range(2, 2 + 9 * body[0], 9):
         first, last, code = struct.unpack_from("<IIB", body, at)
@@ -114,34 +114,128 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
     if 6 not in sections or 3 not in sections:
         missing = "no section 3 (leads)" if 6 in sections else "no section 6 (rhythm)"
         raise RecordError(path, f"has {missing}", "a recorded signal", "export it as version 2 with its rhythm data")
-    leads, body = _leads(sections[3], path), sections[6]
-    data_at = 6 + 2 * len(leads)
-    if len(body) < data_at:
-        raise RecordError(
-            path,
-            f"section 6 of {len(body)} bytes for {count_of(len(leads), 'lead')}",
-            "the size of each",
-            "fetch or export it again",
-        )
-    step_nv, step_us, differences, bimodal = struct.unpack_from("<HHBB", body)
-    if bimodal:
+    leads, codes = _leads(sections[3], path), _codes(sections.get(2), path)
+    rhythm = _coded(sections[6], 6, leads, codes, path)
+    if sections[6][5]:
         found = "its signal was sampled more coarsely between the beats (bimodal compression)"
         raise RecordError(path, found, "a signal as it was recorded", "export it without bimodal compression")
+    subtracted = sections[3][1] & 1
+    beats: Sequence[_Beat | None] = [None] * len(leads)
+    if subtracted:
+        beats = _reference(sections, leads, rhythm, codes, path)
+    together: dict[tuple[int, int], list[Channel]] = {}
+    for number, (lead, beat) in enumerate(zip(leads, beats, strict=True)):
+        part = _Part(rhythm, number, lead, beat)
+        together.setdefault((lead.start, lead.samples), []).append(Channel(lead.name, "nV", part.read))
+    fs_hz = whole_hz(1e6 / rhythm.step_us)
+    return [Group(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
+
+
+class _Coded(NamedTuple):
+    """Section 5 or 6: the bytes of each lead, and what makes numbers of them."""
+
+    step_nv: int
+    step_us: int
+    differences: int
+    parts: tuple[bytes, ...]
+    codes: tuple[Code, ...] | None
+    path: Path
+
+    def values(self, number: int, samples: int, name: str) -> NDArray[np.int64]:
+        """Return (samples,) numbers of 16 bits of one lead; raises RecordError."""
+        data = self.parts[number]
+        if self.codes is None:
+            if len(data) not in (2 * samples, 2 * samples + 1):
+                found = f"lead {name} of {len(data)} bytes"
+                expected = f"{2 * samples} for {count_of(samples, 'sample')}"
+                raise RecordError(self.path, found, expected, "fetch or copy it again")
+            values = np.frombuffer(data, "<i2", samples).astype(np.int64)
+        else:
+            try:
+                values = decode(data, samples, self.codes)
+            except ValueError as problem:
+                raise RecordError(
+                    self.path, f"lead {name}: {problem}", "its signal", "fetch or copy it again"
+                ) from None
+        return summed(values, self.differences)
+
+
+def _coded(body: bytes, section: int, leads: list[_Lead], codes: tuple[Code, ...] | None, path: Path) -> _Coded:
+    """Read section 5 or 6: steps, and the bytes of each lead; raises RecordError."""
+    data_at = 6 + 2 * len(leads)
+    if len(body) < data_at:
+        found = f"section {section} of {len(body)} bytes for {count_of(len(leads), 'lead')}"
+        raise RecordError(path, found, "the size of each", "fetch or export it again")
+    step_nv, step_us, differences = struct.unpack_from("<HHB", body)
     if not step_nv or not step_us or differences > 2:
         found = f"a step of {step_nv} nV, {step_us} us a sample, differences of order {differences}"
         raise RecordError(path, found, "a step and a time above 0, and order 0 to 2", "fetch or export it again")
     sizes = struct.unpack_from(f"<{len(leads)}H", body, 6)
     if data_at + sum(sizes) > len(body):
-        found = f"section 6 claims {sum(sizes)} bytes of signals"
+        found = f"section {section} claims {sum(sizes)} bytes of signals"
         raise RecordError(path, found, f"at most {len(body) - data_at}", "fetch or copy it again")
-    codes = _codes(sections.get(2), path)
-    together: dict[tuple[int, int], list[Channel]] = {}
-    for lead, size in zip(leads, sizes, strict=True):
-        part = _Part(body[data_at : data_at + size], lead, differences, step_nv, codes, path)
-        together.setdefault((lead.start, lead.samples), []).append(Channel(lead.name, "nV", part.read))
-        data_at += size
-    fs_hz = whole_hz(1e6 / step_us)
-    return [Group(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
+    ends = np.cumsum([data_at, *sizes]).tolist()
+    parts = tuple(body[start:stop] for start, stop in pairwise(ends))
+    return _Coded(step_nv, step_us, differences, parts, codes, path)
+
+
+class _Zone(NamedTuple):
+    """Where a reference beat was subtracted: first and last sample of the recording, and the beat's fiducial point."""
+
+    first: int
+    fiducial: int
+    last: int
+
+
+class _Beat(NamedTuple):
+    """The reference beat of one lead, (samples,) nanovolt; its fiducial sample, counted from 1; where it belongs."""
+
+    signal_nv: NDArray[np.float64]
+    fiducial: int
+    zones: tuple[_Zone, ...]
+
+
+def _reference(
+    sections: dict[int, bytes], leads: list[_Lead], rhythm: _Coded, codes: tuple[Code, ...] | None, path: Path
+) -> list[_Beat]:
+    """Read sections 4 and 5: the reference beat of each lead, and where it was subtracted (EN 1064, 5.7 and 5.8).
+
+    Raises:
+        RecordError: one of them is missing or cut short, another sampling frequency than the rhythm's, zones outside
+            the reference beat.
+    """
+    missing = next((number for number in (4, 5) if number not in sections), None)
+    if missing:
+        found = f"its reference beat was subtracted, and section {missing} is not there"
+        raise RecordError(path, found, "sections 4 and 5", "export it without compression of beats")
+    locations, coded = sections[4], _coded(sections[5], 5, leads, codes, path)
+    if len(locations) < 6:
+        raise RecordError(path, f"section 4 of {len(locations)} bytes", "at least 6", "fetch or copy it again")
+    length_ms, fiducial, count = struct.unpack_from("<HHH", locations)
+    if coded.step_us != rhythm.step_us:
+        found = f"its reference beat has {coded.step_us} us a sample"
+        raise RecordError(path, found, f"{rhythm.step_us}, as its rhythm", "export it without compression of beats")
+    samples = length_ms * 1000 // coded.step_us
+    if len(locations) < 6 + 14 * count or not 1 <= fiducial <= samples:
+        found = (
+            f"section 4 of {len(locations)} bytes for {count_of(count, 'beat')}, fiducial point {fiducial} of {samples}"
+        )
+        raise RecordError(path, found, "14 bytes for each beat, and a point within it", "fetch or copy it again")
+    zones = []
+    for at in range(6, 6 + 14 * count, 14):
+        kind, first, point, last = struct.unpack_from("<HIII", locations, at)
+        if kind or not first:  # only beats of type 0 were subtracted
+            continue
+        zone = _Zone(first, point, last)
+        if not (first <= last and first - point + fiducial >= 1 and last - point + fiducial <= samples):
+            found = f"a reference beat of {samples} samples subtracted from sample {first} to {last}, around {point}"
+            raise RecordError(path, found, "samples of the reference beat", "fetch or export it again")
+        zones.append(zone)
+    beats = []
+    for number, lead in enumerate(leads):
+        steps = coded.values(number, samples, f"{lead.name}, reference beat")
+        beats.append(_Beat(steps.astype(np.float64) * coded.step_nv, fiducial, tuple(zones)))
+    return beats
 
 
 def _codes(body: bytes | None, path: Path) -> tuple[Code, ...] | None:
@@ -154,33 +248,26 @@ def _codes(body: bytes | None, path: Path) -> tuple[Code, ...] | None:
 
 
 class _Part(NamedTuple):
-    """One lead's bytes, and what makes numbers of them."""
+    """One lead: its bytes, and the reference beat that was subtracted from it, if any."""
 
-    data: bytes
+    coded: _Coded
+    number: int
     lead: _Lead
-    differences: int
-    step_nv: int
-    codes: tuple[Code, ...] | None
-    path: Path
+    beat: _Beat | None
 
     def read(self) -> NDArray[np.float64]:
         """Return (samples,) float64 in nanovolt; raises RecordError."""
-        samples = self.lead.samples
-        if self.codes is None:
-            if len(self.data) not in (2 * samples, 2 * samples + 1):
-                found = f"lead {self.lead.name} of {len(self.data)} bytes"
-                raise RecordError(
-                    self.path, found, f"{2 * samples} for {count_of(samples, 'sample')}", "fetch or copy it again"
-                )
-            values = np.frombuffer(self.data, "<i2", samples).astype(np.int64)
-        else:
-            try:
-                values = decode(self.data, samples, self.codes)
-            except ValueError as problem:
-                raise RecordError(
-                    self.path, f"lead {self.lead.name}: {problem}", "its signal", "fetch or copy it again"
-                ) from None
-        return summed(values, self.differences).astype(np.float64) * self.step_nv
+        steps = self.coded.values(self.number, self.lead.samples, self.lead.name)
+        signal_nv: NDArray[np.float64] = steps.astype(np.float64) * self.coded.step_nv
+        for zone in self.beat.zones if self.beat else ():
+            # a zone counts samples of the recording from 1, a lead may begin later or end before
+            first = max(zone.first, self.lead.start)
+            last = min(zone.last, self.lead.start + self.lead.samples - 1)
+            if first <= last and self.beat:
+                shift = self.beat.fiducial - zone.fiducial - 1
+                start = first - self.lead.start
+                signal_nv[start : start + last - first + 1] += self.beat.signal_nv[first + shift : last + shift + 1]
+        return signal_nv
 
 
 def summed(values: NDArray[np.int64], differences: int) -> NDArray[np.int64]:
@@ -237,8 +324,8 @@ def read_scp(path: Path, wanted: Wanted) -> Recording:
     """Read the rhythm data of an SCP-ECG record.
 
     Raises:
-        RecordError: another format, any size or checksum but its own, no signal, bimodal compression or reference beat
-            subtraction, codes that change the table, a missing lead.
+        RecordError: another format, any size or checksum but its own, no signal, bimodal compression, a subtracted
+            reference beat that cannot be added back, codes that change the table, a missing lead.
     """
     sections = _sections(path)
     return recording_of(path, _groups(sections, path), wanted, _comments(sections.get(1, b"")))

@@ -1,6 +1,8 @@
 """Tables of numbers as people write them: comma, semicolon, tab or blanks, decimal comma, comments, empty cells."""
 
+import csv
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
+from ecgfed.record.watch_table import MAX_FACTS, facts_above
 from ecgfed.text import count_of
 
 #: What stands for a value that was not recorded.
@@ -18,6 +21,13 @@ _COMMENT = ("#", "%")
 MAX_COLUMNS, MAX_TEXT_BYTES = 1024, 2 << 30
 #: Rows that are taken apart at once: bounds the memory that their cells take.
 _BLOCK = 65_536
+#: Bytes of a text that are read at once.
+_PIECE = 1 << 20
+#: What stands between the cells of a table with quotes once they are gone (RFC 4180): no text holds it.
+_UNIT_SEPARATOR = "\x1f"
+_QUOTED = re.compile(r'"[^"]*"')
+#: A comma that divides thousands, or is a decimal one: nothing tells.
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Table:
         decimal: ``.`` or ``,``.
         columns: how many.
         comments: comment lines, without their mark.
+        fs_hz: sampling frequency, where lines above the table state it.
     """
 
     path: Path
@@ -45,6 +56,7 @@ class Table:
     decimal: str
     columns: int
     comments: tuple[str, ...]
+    fs_hz: float | None = None
 
     def text(self, column: int) -> list[str]:
         """Return one column as it is written."""
@@ -107,16 +119,22 @@ def _column_of_numbers(cells: list[str], decimal: str) -> list[float]:
 
 
 def read_text(path: Path) -> str:
-    """Return a text file, UTF-8, UTF-16 or Latin-1; raises RecordError where there is none, or none of text."""
+    """Return a text file, UTF-8, UTF-16 or Latin-1; raises RecordError where there is none, or none of text.
+
+    It is read piece by piece up to the first NUL: a file may be small and have gigabytes of nothing behind it.
+    """
+    raw = bytearray()
     try:
         with open_regular(path) as stream:
-            raw = stream.read(1 << 16)
-            if b"\0" not in raw or raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # else no text, however long
-                raw += stream.read(MAX_TEXT_BYTES)
+            while part := stream.read(_PIECE):
+                raw += part
+                wide = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+                if (b"\0\0\0\0" if wide else b"\0") in part:
+                    raise RecordError(path, "is not text", "a table of numbers", "check that it is the right file")
+                if len(raw) > MAX_TEXT_BYTES:
+                    raise RecordError(path, "is too long", f"at most {MAX_TEXT_BYTES:,} bytes", "cut it into parts")
     except FileNotFoundError:
         raise RecordError(path, "does not exist", "a table of numbers", "check the path") from None
-    if len(raw) > MAX_TEXT_BYTES:
-        raise RecordError(path, "is too long", f"at most {MAX_TEXT_BYTES:,} bytes", "cut it into parts")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = raw.decode("utf-16", errors="replace")
     else:
@@ -164,6 +182,36 @@ def _decimal(body: list[str], separator: str | None) -> str:
     return "," if separator != "," and any("," in row for row in body) else "."
 
 
+def _without_quotes(path: Path, rows: list[str], lines: list[int]) -> tuple[list[str], str | None]:
+    """Return the rows without quotes around their cells, and what stands between cells; raises RecordError.
+
+    A comma inside double quotes divides nothing, and two quotes there are one (RFC 4180).
+    """
+    separator = _separator([_QUOTED.sub("", row) for row in rows[:3]])
+    if separator is None or not any('"' in row for row in rows):
+        return [row.replace('"', "").replace("'", "") for row in rows], separator
+    plain = []
+    for number, row in zip(lines, rows, strict=True):
+        if row.count('"') % 2:
+            found = f"line {number} has a quote that is not closed"
+            raise RecordError(path, found, "both quotes of a cell on one line", "correct that line")
+        cells = row.split(separator)
+        if '"' in row:
+            cells = next(csv.reader([row], delimiter=separator, skipinitialspace=True))
+        plain.append(_UNIT_SEPARATOR.join(cell.replace("'", "") for cell in cells))
+    commas = [
+        cell
+        for row in plain
+        if "," in row
+        for cell in row.split(_UNIT_SEPARATOR)
+        if "," in cell and as_number(cell, ",") is not None
+    ]
+    if commas and all(_THOUSANDS.fullmatch(cell.strip()) for cell in commas):
+        found = f"cells such as {commas[0]!r:.40}, whose comma may be decimal or divide thousands"
+        raise RecordError(path, found, "numbers without commas, or with decimal ones", "write them without commas")
+    return plain, _UNIT_SEPARATOR
+
+
 def read_table(path: Path) -> Table:
     """Read a text table.
 
@@ -171,39 +219,37 @@ def read_table(path: Path) -> Table:
         path: the file, UTF-8, UTF-16 or Latin-1.
 
     Raises:
-        RecordError: no file, no text, no rows, or rows of different lengths (with the first such line).
+        RecordError: no file, no text, no rows, rows of different lengths (with the first such line), a quote that is
+            not closed.
     """
     rows: list[str] = []
     lines: list[int] = []
     comments: list[str] = []
-    blank, blank_inside = 0, 0
+    blank = 0
+    blanks_inside: list[int] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.lstrip().startswith(_COMMENT):
             comments.append(line.strip().lstrip("".join(_COMMENT)).strip())
         elif not line.strip():
             blank = number
         else:
-            blank_inside = blank_inside or blank * bool(rows)
-            rows.append(line.replace('"', "").replace("'", ""))
+            if blank and rows and len(blanks_inside) <= MAX_FACTS:
+                blanks_inside.append(blank)
+            blank = 0
+            rows.append(line)
             lines.append(number)
     if not rows:
         raise RecordError(path, "is empty", "a table of numbers", "choose another file, or leave this one out")
-    separator = _separator(rows)
-    width = len(rows[0].split(separator, MAX_COLUMNS))
-    if width > MAX_COLUMNS:
-        raise RecordError(
-            path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "swap rows and columns"
-        )
-    for number, row in zip(lines, rows, strict=True):
-        found = len(row.split()) if separator is None else row.count(separator) + 1
-        if found != width:
-            expected = f"{width} as the lines before it have"
-            action = "delete what is not of the table, such as lines above it, or fill the row"
-            raise RecordError(path, f"line {number} has {count_of(found, 'column')}", expected, action)
-    if width == 1 and blank_inside:
-        raise RecordError(path, f"line {blank_inside} is blank", "a number, or NaN for a gap", "delete or fill it")
-    head: list[tuple[str, ...]] = []
-    while rows and len(head) < 2:
+    rows, separator = _without_quotes(path, rows, lines)
+    facts = facts_above([row.split(separator) for row in rows[: MAX_FACTS + 1]]) if separator else None
+    if facts:
+        rows, lines, comments = rows[facts.rows :], lines[facts.rows :], [*comments, *facts.comments]
+        blanks_inside = [number for number in blanks_inside if number > lines[0]]
+    width = _width(path, rows, lines, separator)
+    if width == 1 and blanks_inside:
+        raise RecordError(path, f"line {blanks_inside[0]} is blank", "a number, or NaN for a gap", "delete or fill it")
+    head: list[tuple[str, ...]] = [(f"{facts.lead} ({facts.unit})" if facts.unit else facts.lead,)] if facts else []
+    while rows and len(head) < 2 and not facts:
         cells = [cell.strip() for cell in rows[0].split(separator)]
         if not _is_names(cells):
             break
@@ -217,6 +263,21 @@ def read_table(path: Path) -> Table:
             "choose another file, or leave this one out",
         )
     header, units = [*head, (), ()][:2]
-    return Table(
-        path, header, units, rows, lines, separator, _decimal(rows, separator), width, tuple(filter(None, comments))
-    )
+    said, fs_hz = tuple(filter(None, comments)), facts.fs_hz if facts else None
+    return Table(path, header, units, rows, lines, separator, _decimal(rows, separator), width, said, fs_hz)
+
+
+def _width(path: Path, rows: list[str], lines: list[int], separator: str | None) -> int:
+    """Return how many columns every row has; raises RecordError with the line of the first that has not."""
+    width = len(rows[0].split(separator, MAX_COLUMNS))
+    if width > MAX_COLUMNS:
+        raise RecordError(
+            path, f"has more than {MAX_COLUMNS:,} columns", "a column for each lead", "swap rows and columns"
+        )
+    for number, row in zip(lines, rows, strict=True):
+        columns = len(row.split()) if separator is None else row.count(separator) + 1
+        if columns != width:
+            expected = f"{width} as the lines before it have"
+            action = "delete what is not of the table, such as lines above it, or fill the row"
+            raise RecordError(path, f"line {number} has {count_of(columns, 'column')}", expected, action)
+    return width

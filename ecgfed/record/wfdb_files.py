@@ -17,10 +17,20 @@ from ecgfed.gate import check_expansion, read_bounded
 from ecgfed.record.annotations import make_annotation
 from ecgfed.record.checks import check_samples
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
-from ecgfed.record.recording import Annotation, Recording
-from ecgfed.record.wfdb_header import header_path, is_multi_segment, read_header, record_base, unit, units_of, voltages
+from ecgfed.record.recording import Annotation, ReadOptions, Recording
+from ecgfed.record.wfdb_header import (
+    frame_of,
+    header_path,
+    is_multi_segment,
+    lead_fs,
+    read_header,
+    record_base,
+    unit,
+    units_of,
+    voltages,
+)
 from ecgfed.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
-from ecgfed.record.wfdb_signal import millivolt_of, read_digital, signal_files
+from ecgfed.record.wfdb_signal import millivolt_of, read_digital, settle, signal_files
 from ecgfed.text import count_of
 
 #: Four million marks: a month of beats.
@@ -28,19 +38,31 @@ MAX_ANNOTATION_BYTES = 16 << 20
 
 
 class _Leads(NamedTuple):
-    """Some leads of a record: names, (leads, samples) millivolt, the files they lie in, channels left out and why."""
+    """Some leads of a record.
+
+    Attributes:
+        names: of the leads.
+        signals_mv: (leads, samples) millivolt.
+        files: the files they lie in.
+        frame: their samples in a frame.
+        left_out: channels left out and why.
+        notes: as of a ``Recording``.
+    """
 
     names: list[str]
     signals_mv: NDArray[np.float64]
     files: tuple[Path, ...]
+    frame: int = 1
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class _Extra(NamedTuple):
-    """What is read beside the chosen lead: the other ECGs, and voltages that are none."""
+    """What is read beside the chosen lead: the other ECGs, and voltages that are none; what the files leave open."""
 
     every_lead: bool
     others: bool
+    how: ReadOptions
 
 
 def signal_names(header: Any) -> tuple[str, ...]:
@@ -48,18 +70,20 @@ def signal_names(header: Any) -> tuple[str, ...]:
     return distinct([str(name) for name in header.sig_name])
 
 
-def _read_channels(header: Any, base: Path, channels: list[int]) -> _Leads:
-    """Read some channels of a record of one segment."""
+def _read_channels(header: Any, base: Path, channels: list[int], how: ReadOptions) -> _Leads:
+    """Read some channels of a record of one segment, of one sampling frequency."""
+    notes = settle(header, base, channels, how)
     digital = read_digital(header, base, channels)
     signals = [millivolt_of(header, base, c, d) for c, d in zip(channels, digital, strict=True)]
     files = (header_path(base), *signal_files(header, base, channels))
     names = signal_names(header)
-    return _Leads([names[c] for c in channels], np.stack(signals), files)
+    return _Leads([names[c] for c in channels], np.stack(signals), files, frame_of(header, channels[0]), notes=notes)
 
 
 def _read_one(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
+    lead_fs(header, base, frame_of(header, chosen))  # refused before anything is read
     channels, left_out = channels_to_read(header, base, chosen, every_lead=extra.every_lead, others=extra.others)
-    return _read_channels(header, base, channels)._replace(left_out=left_out)
+    return _read_channels(header, base, channels, extra.how)._replace(left_out=left_out)
 
 
 def channels_to_read(
@@ -75,13 +99,31 @@ def channels_to_read(
         return [chosen], ()
     names, volts = signal_names(header), voltages(header, base)
     ecg = are_ecg(names)
-    channels = [c for c in volts if ecg[c] or others or c == chosen]
-    return channels, tuple(
-        f"{names[c]}: {'no ECG' if c in volts else 'no voltage'}" for c in range(header.n_sig) if c not in channels
-    )
+    frame = frame_of(header, chosen)
+
+    def reason(channel: int) -> str:
+        if channel == chosen:
+            return ""
+        if channel not in volts:
+            return "no voltage"
+        if frame_of(header, channel) != frame:  # a recording has one sampling frequency
+            return f"{header.fs * frame_of(header, channel):g} Hz"
+        return "" if ecg[channel] or others else "no ECG"
+
+    reasons = {channel: reason(channel) for channel in range(header.n_sig)}
+    left_out = tuple(f"{names[c]}: {why}" for c, why in reasons.items() if why)
+    return [c for c, why in reasons.items() if not why], left_out
 
 
-def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: str) -> _Leads:
+class _Wanted(NamedTuple):
+    """The leads that are read of a record's segments, the chosen one, and their samples in a frame."""
+
+    leads: list[str]
+    chosen: str
+    frame: int
+
+
+def _segment(header: Any, base: Path, number: int, wanted: _Wanted, how: ReadOptions) -> _Leads:
     """Read the wanted leads of one segment, as far as it has them."""
     name, samples = header.seg_name[number], header.seg_len[number]
     path = base.parent / name
@@ -90,18 +132,23 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
         raise RecordError(
             header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
         )
-    if own.fs != header.fs or own.sig_len not in (None, samples):
+    if own.fs != header.fs or own.sig_len not in (None, 0, samples):
         raise RecordError(
             header_path(path),
-            f"{count_of(own.sig_len, 'sample')} at {own.fs:g} Hz",
+            f"{count_of(own.sig_len or 0, 'sample')} at {own.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
     present, volts = signal_names(own), voltages(own, path)
-    there = [present.index(lead) for lead in wanted if lead in present]
-    channels = [at for at in there if at in volts or present[at] == chosen]  # a chosen one is refused for its unit
-    if header.seg_len[0] and len(there) < len(wanted):  # a fixed layout: every segment has every lead
-        missing = next(lead for lead in wanted if lead not in present)
+    there = [present.index(lead) for lead in wanted.leads if lead in present]
+    channels = [at for at in there if at in volts or present[at] == wanted.chosen]
+    for at in channels:
+        if frame_of(own, at) != wanted.frame:
+            found = f"lead {present[at]} has {count_of(frame_of(own, at), 'sample')} in a frame"
+            expected = f"{wanted.frame}, as in the first segment"
+            raise RecordError(header_path(path), found, expected, "restore the header from its source")
+    if header.seg_len[0] and len(there) < len(wanted.leads):  # a fixed layout: every segment has every lead
+        missing = next(lead for lead in wanted.leads if lead not in present)
         raise RecordError(
             header_path(path),
             f"has no lead {missing}",
@@ -109,12 +156,9 @@ def _segment(header: Any, base: Path, number: int, wanted: list[str], chosen: st
             "restore the header from its source",
         )
     if not channels:
-        return _Leads([], np.empty((0, samples)), (header_path(path),))
-    read = _read_channels(own, path, channels)
-    if read.signals_mv.shape[1] != samples:
-        found = f"holds {count_of(read.signals_mv.shape[1], 'sample')}"
-        raise RecordError(path, found, f"{samples}, as {base.name}.hea says", "fetch or copy the record again")
-    return read
+        return _Leads([], np.empty((0, samples * wanted.frame)), (header_path(path),), wanted.frame)
+    own.sig_len = own.sig_len or samples
+    return _read_channels(own, path, channels, how)
 
 
 def _bytes_beside(base: Path, segments: list[str]) -> int:
@@ -140,43 +184,61 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
             f"its segments have {count_of(total, 'sample')}",
             f"{header.sig_len} as its first line says",
         )
-    names = signal_names(header)
+    names, frames = signal_names(header), header.samps_per_frame
+    frame = frames[chosen]
+    lead_fs(header, base, frame)
+    check_samples(total * frame, header_path(base))
     wanted = [names[chosen]]
+    left_out: tuple[str, ...] = ()
     if extra.every_lead:
-        wanted = [
-            name
-            for at, (name, ecg) in enumerate(zip(names, are_ecg(names), strict=True))
-            if ecg or extra.others or at == chosen
-        ]
-    check_expansion(len(wanted) * total, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
-    signals_mv = np.full((len(wanted), total), np.nan)
+        ecg = are_ecg(names)
+        rows = [at for at in range(len(names)) if at == chosen or ((ecg[at] or extra.others) and frames[at] == frame)]
+        wanted = [names[at] for at in rows]
+        left_out = tuple(
+            f"{names[at]}: {'no ECG' if frames[at] == frame else f'{header.fs * frames[at]:g} Hz'}"
+            for at in range(len(names))
+            if at not in rows
+        )
+    check_expansion(len(wanted) * total * frame, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
+    signals_mv = np.full((len(wanted), total * frame), np.nan)
     files, start, found = [header_path(base)], 0, set()
-    for number, (name, samples) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
-        if name != "~" and samples:
-            read = _segment(header, base, number, wanted, names[chosen])
+    notes: list[str] = []
+    for number, (name, length) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
+        if name != "~" and length:
+            read = _segment(header, base, number, _Wanted(wanted, names[chosen], frame), extra.how)
             found.update(read.names)
+            notes += read.notes
             for lead, signal in zip(read.names, read.signals_mv, strict=True):
-                signals_mv[wanted.index(lead), start : start + samples] = signal
+                signals_mv[wanted.index(lead), start : start + len(signal)] = signal  # shorter where it was repaired
             files += read.files
-        start += samples
+        start += length * frame
     if names[chosen] not in found:
         raise RecordError(base, f"no segment has lead {names[chosen]}", action="name another with --lead")
     keep = [row for row, lead in enumerate(wanted) if lead in found]
-    left_out = tuple(f"{lead}: in no segment" for lead in wanted if lead not in found)
-    left_out += tuple(f"{lead}: no ECG" for lead in names if extra.every_lead and lead not in wanted)
-    return _Leads([wanted[row] for row in keep], signals_mv[keep], tuple(dict.fromkeys(files)), left_out)
+    left_out = (*(f"{lead}: in no segment" for lead in wanted if lead not in found), *left_out)
+    held = tuple(dict.fromkeys(files))
+    return _Leads([wanted[row] for row in keep], signals_mv[keep], held, frame, left_out, tuple(dict.fromkeys(notes)))
 
 
 def read_recording(
-    record: Path | str, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False
+    record: Path | str,
+    leads: tuple[str, ...],
+    *,
+    every_lead: bool = False,
+    others: bool = False,
+    how: ReadOptions | None = None,
 ) -> Recording:
-    """Read a WFDB record in millivolt, its skew removed, one sample (their mean) for each frame.
+    """Read a WFDB record in millivolt, its skew removed, each lead at its own sampling frequency.
+
+    A lead with several samples in a frame has that many times the header's frequency (header(5)); leads of another
+    frequency than the chosen one's are left out and named.
 
     Args:
         record: path of the record, with or without ``.hea``; one of many segments becomes one, gaps as NaN.
         leads: lead names in order of preference; the record's first ECG for none.
         every_lead: read the others too, as far as they are an ECG's and their units voltages, in the header's order.
         others: with every lead: also what is no ECG.
+        how: ``repair`` and, for a signal without a gain, ``units``.
 
     Raises:
         RecordError: missing or unreadable header, missing lead, truncated or corrupt signal file, units of the chosen
@@ -186,25 +248,30 @@ def read_recording(
     header = read_header(base)
     names = signal_names(header)
     chosen = choose_lead(names, base, leads, units_of(header, base))
-    if header.sig_len == 0:
-        raise RecordError(base, "holds no samples", action="choose another file, or leave this one out")
-    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, _Extra(every_lead, others))
+    extra = _Extra(every_lead, others, how or ReadOptions())
+    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, extra)
     return Recording(
         name=base.name,
         path=base,
         lead=names[chosen],
         leads=tuple(read.names),
-        fs_hz=float(header.fs),
+        fs_hz=lead_fs(header, base, read.frame),
         signals_mv=read.signals_mv,
         comments=tuple(header.comments or ()),
         files=read.files,
         left_out=read.left_out,
         stands_for=other_name(leads, names[chosen]),
+        notes=read.notes,
     )
 
 
 def read_annotation_file(
-    path: Path, *, fs_hz: float | None = None, samples: int | None = None, named_by: str = "--annotator"
+    path: Path,
+    *,
+    fs_hz: float | None = None,
+    counted_hz: float | None = None,
+    samples: int | None = None,
+    named_by: str = "--annotator",
 ) -> Annotation:
     """Read a WFDB annotation file; its name is a record's and the annotator's suffix.
 
@@ -212,6 +279,7 @@ def read_annotation_file(
         path: ``208.atr``.
         fs_hz: the recording's sampling frequency: a file that says its own time resolution is turned into the
             recording's samples. None leaves the marks as they are counted in the file.
+        counted_hz: what a file counts a second that does not say it: frames, where a lead has several samples in each.
         samples: length of the recording; an annotation past it is refused.
         named_by: the option that names its suffix, for the error where there is no such file.
 
@@ -223,7 +291,10 @@ def read_annotation_file(
         raise RecordError(path, "does not exist", "annotations, for the labels", f"name their suffix with {named_by}")
     raw = read_bounded(path, MAX_ANNOTATION_BYTES, RecordError)
     if plain := plain_marks(raw):
-        return make_annotation(plain.sample, plain.symbol, plain.note, path, samples, subtype=plain.subtype)
+        at = np.asarray(plain.sample, dtype=np.int64)
+        if counted_hz is not None and fs_hz is not None:
+            at = in_samples_of(fs_hz, counted_hz, at, samples)
+        return make_annotation(at, plain.symbol, plain.note, path, samples, subtype=plain.subtype, fs_hz=fs_hz)
     require("wfdb", f"reading the annotations {path.name}")
     import wfdb
 
@@ -232,7 +303,7 @@ def read_annotation_file(
         if not walked.complete:
             where = "no mark can be read" if walked.last is None else f"its last whole mark is at sample {walked.last}"
             raise RecordError(path, f"is cut short: {where}, and no end mark follows", action="fetch or copy it again")
-        resolution = check_notes(walked, path)
+        resolution = check_notes(walked, path) or counted_hz
         if walked.last is None:  # wfdb does not read a file that holds its end mark alone
             return make_annotation([], [], [], path, samples)
         marks = wfdb.rdann(str(path.with_suffix("")), path.suffix.removeprefix("."))
@@ -240,12 +311,12 @@ def read_annotation_file(
         at = marks.sample
         if resolution is not None and fs_hz is not None:
             at = in_samples_of(fs_hz, resolution, at, samples)
-        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype)
+        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype, fs_hz=fs_hz)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file
         raise RecordError(
-            path, f"cannot be read ({type(problem).__name__}: {problem})", "WFDB annotations", "fetch or copy it again"
+            path, f"cannot be read ({problem!s:.160})", "WFDB annotations", "fetch or copy it again"
         ) from problem
 
 

@@ -21,6 +21,8 @@ MAX_HEADER_BYTES = 16 << 20
 FORMATS = frozenset({0, 8, 16, 24, 32, 61, 80, 160, 212, 310, 311, 508, 516, 524})
 #: A step of an amplifier is neither a gigavolt nor a thousandth of a picovolt, whatever the unit.
 MIN_GAIN, MAX_GAIN = 1e-9, 1e12
+#: Steps a physical unit that may be assumed of a signal without calibration (header(5), DEFGAIN).
+DEFAULT_GAIN = 200.0
 #: Bits of the samples are no more than those of the widest format; a block, a skew, an offset are of a real file.
 _INT = r"[+-]?[0-9]{1,18}"
 _FLOAT = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
@@ -47,9 +49,11 @@ class SignalLine:
         samples_per_frame: of this signal.
         skew: samples by which it lags.
         offset: where its samples begin in the file, in bytes.
-        gain: steps a physical unit; 200 where the header says 0 or nothing.
+        gain: steps a physical unit; 200 where the header says 0 or nothing, as header(5) allows.
+        calibrated: the header says a gain.
         baseline: the step that stands for 0; the ADC's zero where it is not said.
         unit: as written, ``mV`` where it is not.
+        initial: its first sample, None where it is not said; what format 8 counts from.
         checksum: of its samples, None where it is not said.
         description: the lead's name, ``""`` where it has none.
     """
@@ -61,8 +65,10 @@ class SignalLine:
     skew: int
     offset: int
     gain: float
+    calibrated: bool
     baseline: int
     unit: str
+    initial: int | None
     checksum: int | None
     description: str
 
@@ -197,7 +203,7 @@ def _signal(path: Path, line: int, text: str) -> SignalLine:
         if not _WHOLE.fullmatch(field) or len(field) > MAX_DIGITS:
             raise _refuse(path, line, what, field, "a whole number")
         numbers.append(int(field))
-    _, zero, _, checksum, _ = [*numbers, *[None] * 5][:5]
+    _, zero, initial, checksum, _ = [*numbers, *[None] * 5][:5]
     baseline = int(gain["baseline"]) if gain["baseline"] is not None else zero or 0
     return SignalLine(
         line,
@@ -206,9 +212,11 @@ def _signal(path: Path, line: int, text: str) -> SignalLine:
         int(form["frame"] or 1),
         int(form["skew"] or 0),
         int(form["offset"] or 0),
-        steps or 200.0,
+        steps or DEFAULT_GAIN,
+        steps != 0,
         baseline,
         gain["unit"] or "mV",
+        initial,
         checksum,
         fields[8].strip() if len(fields) > 8 else "",
     )

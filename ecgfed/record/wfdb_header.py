@@ -9,7 +9,8 @@ from typing import Any
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
-from ecgfed.record.checks import MILLIVOLT, MIN_FS_HZ, check_fs
+from ecgfed.record.checks import MAX_FS_HZ, MILLIVOLT, MIN_FS_HZ, check_fs
+from ecgfed.record.kinds import kind_of_content
 from ecgfed.record.wfdb_grammar import HeaderLines, content, header_text, read_lines
 from ecgfed.record.wfdb_plain import plain_header
 
@@ -17,13 +18,31 @@ from ecgfed.record.wfdb_plain import plain_header
 def record_base(record: Path | str) -> Path:
     """Return a record's path without the suffix of its header or signal file."""
     path = Path(record)
-    return path.with_suffix("") if path.suffix in {".hea", ".dat"} else path
+    suffix, bare = path.suffix.casefold(), path.with_suffix("")
+    if suffix == ".hea":
+        return bare
+    # PhysioNet's challenges keep signals in .mat files that a header names; a .dat may be another format's
+    if suffix in (".dat", ".mat") and beside(bare.parent, f"{bare.name}.hea").is_file():
+        return bare
+    return bare if suffix == ".dat" and kind_of_content(path) is None else path
 
 
 def header_path(record: Path | str) -> Path:
     """Return the path of a record's header."""
     base = record_base(record)
-    return base.with_name(base.name + ".hea")
+    return beside(base.parent, f"{base.name}.hea")
+
+
+def beside(folder: Path, name: str) -> Path:
+    """Return a file that a record names, as the disk writes its suffix: ``UP.HEA`` for ``UP.hea`` where that is there.
+
+    Old media and other systems change the case of names; the name itself must be the same.
+    """
+    path = folder / name
+    if path.exists():
+        return path
+    others = (path.with_suffix(path.suffix.upper()), path.with_suffix(path.suffix.lower()))
+    return next((other for other in others if other != path and other.exists()), path)
 
 
 def header_fields(path: Path) -> list[list[str]]:
@@ -56,7 +75,7 @@ def units_of(header: Any, base: Path) -> list[str]:
     path = header_path(base)
     if is_multi_segment(header):
         first = next(name for name in header.seg_name if name != "~")
-        path = path.with_name(f"{first}.hea")
+        path = beside(path.parent, f"{first}.hea")
     return [_written_unit(fields) for fields in header_fields(path)[1:]]
 
 
@@ -73,13 +92,32 @@ def unit(header: Any, base: Path, channel: int) -> str:
     return written
 
 
-def _what_to_do(said: HeaderLines) -> str:
-    """Return what to do about a sampling frequency that is refused: a header of frames is right as it is."""
-    frame = max((line.samples_per_frame for line in said.lines), default=1)
-    if not (frame > 1 and said.fs_hz < MIN_FS_HZ <= said.fs_hz * frame):
-        return "correct the header"
-    finer = f"write it at {said.fs_hz * frame:g} Hz first, as WFDB's 'xform -H' does"
-    return f"a frame of {frame} samples is read as one, their mean: {finer}"
+def frame_of(header: Any, channel: int) -> int:
+    """Return the samples that a signal of a record of one segment has in a frame."""
+    return int(header.samps_per_frame[channel] or 1)
+
+
+def lead_fs(header: Any, base: Path, frame: int) -> float:
+    """Return the sampling frequency of a lead with ``frame`` samples in a frame; raises RecordError where none has it.
+
+    A header states frames a second (header(5)), so a lead's own rate is that many times as high.
+    """
+    fs_hz = float(header.fs) * frame
+    written = (
+        f"{header.fs:g}" if frame == 1 else f"{fs_hz:g} ({frame} samples in each of {header.fs:g} frames a second)"
+    )
+    check_fs(fs_hz, header_path(base), written, "correct the header")
+    return fs_hz
+
+
+def _check_rates(said: HeaderLines) -> None:
+    """Refuse a header none of whose signals has a sampling frequency that an ECG is recorded at; raises RecordError."""
+    frames = {line.samples_per_frame for line in said.lines} or {1}
+    rates = [said.fs_hz * frame for frame in frames]
+    if said.segments is not None and 0 < said.fs_hz <= MAX_FS_HZ:
+        return  # only the segments' headers say how many samples a frame has
+    if not any(MIN_FS_HZ <= rate <= MAX_FS_HZ for rate in rates):
+        check_fs(max(rates), said.path, said.fs_written, "correct the header")
 
 
 def _parse(path: Path) -> Any:
@@ -87,7 +125,7 @@ def _parse(path: Path) -> Any:
     if not path.is_file():
         raise _no_header(path)
     said = read_lines(path)
-    check_fs(said.fs_hz, path, said.fs_written, _what_to_do(said))
+    _check_rates(said)
     require("wfdb", "reading a WFDB record")
     if plain := plain_header(said):
         return plain
@@ -100,7 +138,7 @@ def _parse(path: Path) -> Any:
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
         raise RecordError(
             path,
-            f"cannot be read as a WFDB header ({type(problem).__name__}: {problem})",
+            f"cannot be read as a WFDB header ({problem!s:.160})",
             "a record line and one line for each signal",
             "restore the header from its source",
         ) from problem
@@ -112,7 +150,10 @@ def _no_header(path: Path) -> RecordError:
     if named.is_dir():
         return RecordError(named, "is a folder", "one recording", "name a recording in it")
     if named.is_file():
-        kinds = ".hea, .edf, .csv, .npy, .dcm, .xml, .scp or .ecg"
+        if (header := header_path(named.with_suffix(""))).is_file():
+            found = f"is a file of the WFDB record {header.stem}"
+            return RecordError(named, found, "the record", f"name {named.with_suffix('')}")
+        kinds = ".hea, .edf, .bdf, .csv, .npy, .dcm, .xml, .scp or .ecg"
         return RecordError(
             named, "is no kind of recording that is read", f"a WFDB record or {kinds}", "convert it to one of them"
         )
@@ -139,6 +180,7 @@ def _as_said(header: Any, said: HeaderLines) -> Any:
             meant[name] = [value if value or name != "samps_per_frame" else 1 for value in values]
         read["samps_per_frame"] = [value or 1 for value in header.samps_per_frame]
         header.adc_gain, header.baseline = [line.gain for line in lines], [line.baseline for line in lines]
+        header.calibrated, header.init_value = [line.calibrated for line in lines], [line.initial for line in lines]
         header.checksum = [line.checksum for line in lines]
         # where wfdb does not understand a field it takes it, and all behind it, for the description
         header.sig_name = [line.description or f"signal {number}" for number, line in enumerate(lines)]
@@ -154,8 +196,8 @@ def _as_said(header: Any, said: HeaderLines) -> Any:
     return header
 
 
-def _segment_leads(header: Any, path: Path) -> list[str]:
-    """Return the leads of a multi-segment record, its list of segments checked.
+def _segment_leads(header: Any, path: Path) -> tuple[list[str], list[int]]:
+    """Return the leads of a multi-segment record and their samples in a frame, its list of segments checked.
 
     The first segment names them, which in a variable layout holds no samples of its own (header(5)).
     """
@@ -165,7 +207,7 @@ def _segment_leads(header: Any, path: Path) -> list[str]:
         raise RecordError(path, "holds gaps only", "at least one segment", "choose another file, or leave this one out")
     if path.stem in held:
         raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
-    first = _parse(path.with_name(f"{held[0]}.hea"))
+    first = _parse(beside(path.parent, f"{held[0]}.hea"))
     if getattr(first, "n_seg", None):
         raise RecordError(
             path,
@@ -173,18 +215,18 @@ def _segment_leads(header: Any, path: Path) -> list[str]:
             "records of one segment",
             "restore the header from its source",
         )
-    return list(first.sig_name or [])
+    return list(first.sig_name or []), [frame_of(first, channel) for channel in range(first.n_sig)]
 
 
 def read_header(record: Path | str) -> Any:
     """Return wfdb's header object of ``record`` (a path with or without ``.hea``); raises RecordError.
 
-    For a multi-segment record it is wfdb's MultiRecord, its ``sig_name`` filled in.
+    For a multi-segment record it is wfdb's MultiRecord, its ``sig_name`` and ``samps_per_frame`` filled in.
     """
     path = header_path(record)
     header = _parse(path)
     if is_multi_segment(header):
-        header.sig_name = _segment_leads(header, path)
+        header.sig_name, header.samps_per_frame = _segment_leads(header, path)
         if not header.sig_name:
             raise RecordError(
                 path, "holds no signal", "at least one lead", "choose another file, or leave this one out"

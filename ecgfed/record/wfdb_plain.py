@@ -31,7 +31,9 @@ class PlainHeader:
     skew: list[int | None]
     byte_offset: list[int | None]
     adc_gain: list[float]
+    calibrated: list[bool]
     baseline: list[int]
+    init_value: list[int | None]
     checksum: list[int | None]
     sig_name: list[str]
     comments: list[str]
@@ -56,7 +58,9 @@ def plain_header(said: HeaderLines) -> PlainHeader | None:
         [None] * len(signals),
         [None] * len(signals),
         [one.gain for one in signals],
+        [one.calibrated for one in signals],
         [one.baseline for one in signals],
+        [one.initial for one in signals],
         [one.checksum for one in signals],
         [one.description for one in signals],
         [line.strip().strip(" \t#") for line in text.splitlines() if line.strip().startswith("#")],

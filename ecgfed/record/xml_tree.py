@@ -1,7 +1,7 @@
 """XML from a stranger as a small tree: no document type, no entities, nothing fetched, bounded depth and number.
 
-Python's expat reads it: a document type declaration is refused where it begins, so no entity can be declared, and none
-is ever fetched or made longer.
+Python's expat reads it: a document type declaration is refused where it begins, or where it declares anything, so no
+entity can be declared, and none is ever fetched or made longer.
 """
 
 from dataclasses import dataclass, field
@@ -83,13 +83,18 @@ class _Builder:
     def refuse(self, *_about: Any) -> None:
         raise ValueError("a document type, or entities of its own")
 
+    def only_named(self, _name: str, _system: str | None, _public: str | None, declares: bool) -> None:
+        if declares:
+            self.refuse()
 
-def parse(data: bytes, long: frozenset[str]) -> Element:
+
+def parse(data: bytes, long: frozenset[str], *, names_type: bool = False) -> Element:
     """Return the root of a document.
 
     Args:
         data: the file, already of a bounded size.
         long: names of elements whose texts are kept whole; of all others the first 65,536 characters.
+        names_type: the document may name a document type, which is not fetched; it may declare nothing of its own.
 
     Raises:
         ValueError: no XML, a document type or entities of its own, too deep, too many elements.
@@ -98,7 +103,8 @@ def parse(data: bytes, long: frozenset[str]) -> Element:
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
     parser.CharacterDataHandler = builder.text
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = builder.refuse
+    parser.StartDoctypeDeclHandler = builder.only_named if names_type else builder.refuse
+    parser.EntityDeclHandler = builder.refuse
     parser.UnparsedEntityDeclHandler = builder.refuse
     try:
         parser.Parse(data, True)

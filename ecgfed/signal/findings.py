@@ -73,8 +73,9 @@ class Finding:
     """One thing to know about a recording.
 
     Attributes:
-        kind: ``missing-lead``, ``no-ecg``, ``units``, ``no-beats``, ``heart-rate``, ``sampling-frequency``,
-            ``inverted``, ``biphasic``, ``limb-leads``, ``arm-electrodes`` or ``paced``.
+        kind: ``file`` (how it was read), ``annotation``, ``missing-lead``, ``no-ecg``, ``units``, ``no-beats``,
+            ``heart-rate``, ``sampling-frequency``, ``inverted``, ``biphasic``, ``limb-leads``,
+            ``arm-electrodes`` or ``paced``.
         lead: the lead it concerns, or None for the whole recording.
         text: one sentence.
         evidence: the numbers behind it.

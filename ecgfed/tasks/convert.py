@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
+from ecgfed.record.annotations import said_of_end
 from ecgfed.record.anonymous import anonymised, check_keep
 from ecgfed.record.key_table import check_key, writing_key
 from ecgfed.record.leads import lead_list
@@ -32,6 +33,7 @@ class Conversion:
         left_out: channels that could not be written beside the others, each with the reason.
         files: the files.
         removed: with ``anonymize``: which fields left, names of fields and counts; None where none was to.
+        notes: what the reader noted of the file; nothing with ``anonymize``.
     """
 
     record: str
@@ -43,6 +45,7 @@ class Conversion:
     left_out: tuple[str, ...]
     files: tuple[Path, ...]
     removed: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         leads = shortened(", ".join(lead.name for lead in self.leads), 60)
@@ -70,6 +73,7 @@ class Conversion:
             ],
             "annotations": self.annotations,
             "left_out": list(self.left_out),
+            "notes": list(self.notes),
             "files": [str(file) for file in self.files],
         }
 
@@ -132,6 +136,8 @@ def convert(
     elif not isinstance(recording, Recording):
         recording = read_recording(source, lead_list(leads), every_lead=True, others=True, how=read_options(how))
     annotation = _annotation(recording, annotator)
+    for note in filter(None, (*recording.notes, said_of_end(annotation) if annotation else "")):
+        watch.warn(note)
     if not anonymize:
         return _written(recording, annotation, record_name(recording.name), source, Path(out), overwrite, watch)
     with reserved_id(Path(out), key, source) as (name, rows), writing_key(key, rows):
@@ -184,6 +190,7 @@ def _written(
         None if annotation is None else len(annotation.sample),
         recording.left_out,
         tuple(targets),
+        notes=recording.notes,
     )
 
 

@@ -38,6 +38,7 @@ class RecordPeaks:
         fs_hz: sampling frequency in Hz.
         duration_s: length of the recording in seconds.
         file: the annotation file, where one was written.
+        notes: what the reader noted of the recording's file.
     """
 
     record: str
@@ -46,6 +47,7 @@ class RecordPeaks:
     fs_hz: float
     duration_s: float
     file: Path | None = None
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         where = f"{shortened(self.record, 60)!r}: {count_of(len(self.sample), 'beat')} on {shortened(self.lead, 20)}"
@@ -55,7 +57,7 @@ class RecordPeaks:
         """Return the peaks as an annotation: a detector says N to all."""
         return Annotation(self.sample, np.full(len(self.sample), "N"))
 
-    def to_dict(self) -> dict[str, str | int | float | None]:
+    def to_dict(self) -> dict[str, object]:
         """Return counts and names, JSON-ready, without the peaks themselves."""
         return {
             "record": self.record,
@@ -63,6 +65,7 @@ class RecordPeaks:
             "beats": len(self.sample),
             "file": None if self.file is None else str(self.file),
             "duration_s": round(self.duration_s, 3),
+            "notes": list(self.notes),
         }
 
 
@@ -159,10 +162,14 @@ def detect(
         read += recording.files
         if amiss := no_ecg(recording):
             watch.warn(f"{recording.name}: {amiss}")
+        for note in recording.notes:
+            watch.warn(f"{recording.name}: {note}")
         before_s = sum(other.duration_s for other in found)
         told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
         at = find_peaks(recording, detector=found_by, mains_hz=mains_hz, told=told)
-        peaks = RecordPeaks(recording.name, recording.lead, at, recording.fs_hz, recording.duration_s)
+        peaks = RecordPeaks(
+            recording.name, recording.lead, at, recording.fs_hz, recording.duration_s, notes=recording.notes
+        )
         found.append(peaks if targets is None else replace(peaks, file=targets[number]))
         watch.progress("records", len(found), len(asked), recording.name)
     if targets is not None:

@@ -12,6 +12,7 @@ from ecgfed.device.certainty import certainty_in
 from ecgfed.device.doubts import Doubt
 from ecgfed.device.predictions import Predictions
 from ecgfed.errors import BundleError, OptionError, RecordError
+from ecgfed.record.annotations import said_of_end
 from ecgfed.record.leads import Alike, by_place, most_alike
 from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_made_up
@@ -52,6 +53,7 @@ def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient
     """
     return (
         *_of_the_model(bundle),
+        *_of_the_file(beats),
         *(strange := (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(bundle, beats, found))),
         *_of_the_answers(bundle, found, patient, alike=_UNLIKE.isdisjoint(one.code for one in strange)),
         *_of_the_patient(bundle, beats.recording, patient),
@@ -80,6 +82,13 @@ def _of_the_model(bundle: Bundle) -> Iterator[Doubt]:
             "The model was trained on synthetic patients alone: it shows that the software runs, and says nothing of "
             "a person's heart.",
         )
+
+
+def _of_the_file(beats: RecordingBeats) -> Iterator[Doubt]:
+    """Pass on what the reader noted: no calibration, a part that is missing, annotations after the end."""
+    end = said_of_end(beats.annotation) if beats.annotation else ""
+    for note in (*beats.recording.notes, *[end] * bool(end)):
+        yield Doubt("file", f"{note[0].upper()}{note[1:]}.", grave=note.startswith("repaired"))
 
 
 def _of_the_lead(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[Doubt]:

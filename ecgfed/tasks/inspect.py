@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
+from ecgfed.record.annotations import said_of_end
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
@@ -73,6 +74,8 @@ class Inspection:
             "detector": self.detector,
             "heart_rate_per_min": None if rate is None else round(rate, 1),
             "leads": [_about_lead(name, found) for name, found in self.quality.items()],
+            "left_out": list(recording.left_out),
+            "notes": list(recording.notes),
             "findings": [asdict(finding) for finding in self.findings],
             "picture": None if self.picture is None else str(self.picture),
         }
@@ -272,7 +275,8 @@ def _judge(
 ) -> tuple[float | None, list[Finding]]:
     """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
     bad = {name: found.spans() for name, found in quality.items()}
-    findings = missing_lead(recording, wanted)
+    findings = [Finding("file", None, f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
+    findings += missing_lead(recording, wanted)
     if amiss := no_ecg(recording):
         findings.append(Finding("no-ecg", recording.lead, f"{amiss[0].upper()}{amiss[1:]}."))
     annotation = None
@@ -286,7 +290,9 @@ def _judge(
 def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | None, list[Finding]]:
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
     try:
-        return read_annotation(recording, annotator), []
+        annotation = read_annotation(recording, annotator)
+        beyond = said_of_end(annotation)
+        return annotation, [Finding("annotation", None, f"{beyond[0].upper()}{beyond[1:]}.")] if beyond else []
     except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem.line}.")]
 

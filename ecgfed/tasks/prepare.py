@@ -382,6 +382,10 @@ def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
             f"the QRS of {len(large)} of {count_of(len(cohort.meta['records']), 'recording')} is higher than any "
             f"electrode gives, {large[first]:,.0f} mV in {first}: are the units right?"
         )
+    noted = [one for one in cohort.meta["records"] if one.get("notes")]
+    if noted:
+        count = count_of(len(cohort.meta["records"]), "recording")
+        watch.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
     if file is not None:
         from ecgfed.cohort.pack import pack_cohort
 

@@ -29,7 +29,7 @@ def record_paths(given: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(record_base(path))
             continue
-        headers = sorted(path.glob("*.hea"))
+        headers = sorted(file for file in path.glob("*") if file.suffix.casefold() == ".hea")
         parts = {name for header in headers for name in segment_names(header)}
         inside = [record_base(header) for header in headers if header.stem not in parts]
         if not inside:

@@ -77,6 +77,8 @@ def _every_warning(reading: Reading, marks: Annotation | None) -> tuple[tuple[st
     found += _left_out(reading)
     if (amiss := no_ecg(recording)) and "no-ecg" not in dict(found):
         found.append(("no-ecg", f"{amiss[0].upper()}{amiss[1:]}."))
+    if "file" not in dict(found):
+        found += [("file", f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
     bad = [reading.quality[name].spans() for name in recording.leads]
     findings: list[Finding] = [
         *missing_lead(recording, (recording.stands_for or recording.lead,)),

@@ -79,7 +79,7 @@ BAD: list[tuple[str, str, Spoil, tuple[str, ...]]] = [
     ("wfdb", "odd header", lambda d: edit(d / "r.hea", "r 1", "r one"), ("r.hea", "line 1: number of signals 'one'")),
     ("wfdb", "fs 0", lambda d: edit(d / "r.hea", " 360 ", " 0 "), ("r.hea", "sampling frequency 0 Hz")),
     ("wfdb", "missing lead", lambda d: edit(d / "r.hea", "MLII", "V5"), ("no lead MLII", "it has V5", "--lead")),
-    ("wfdb", "empty", lambda d: edit(d / "r.hea", f" {WHOLE}", " 0"), ("r", "holds no samples")),
+    ("wfdb", "empty", lambda d: _empty(d), ("r", "holds no samples")),
     ("wfdb", "huge", lambda d: edit(d / "r.hea", f" {WHOLE}", " 1000000000000"), ("r.hea", "claims 1000000000000")),
     ("wfdb", "channels", lambda d: edit(d / "r.hea", "r 1 ", "r 1000000 "), ("r.hea", "has 1 signal line;")),
     ("edf", "truncated", lambda d: cut(d / "r.edf", 5000), ("r.edf", f"cut short at 6 of {WHOLE // 360} data records")),
@@ -131,6 +131,12 @@ def test_a_bad_recording(
     assert snapshot(folder) == before
 
 
+def _empty(folder: Path) -> None:
+    """A length of 0 is unspecified (header(5)): the signal file says it."""
+    edit(folder / "r.hea", f" {WHOLE}", " 0")
+    (folder / "r.dat").write_bytes(b"")
+
+
 def _atr(folder: Path, sample: list[int]) -> None:
     wfdb.wrann("r", "atr", np.array(sample), ["N"] * len(sample), write_dir=str(folder))
 
@@ -140,7 +146,7 @@ BAD_MARKS: list[tuple[str, Spoil, tuple[str, ...]]] = [
     ("even cut", lambda d: cut(d / "r.atr", 40), ("r.atr", "cut short", "last whole mark is at sample")),
     ("odd cut", lambda d: cut(d / "r.atr", 41), ("r.atr", "cut short")),
     ("empty", lambda d: cut(d / "r.atr", 0), ("r.atr", "no mark can be read")),
-    ("too long", lambda d: _atr(d, [100, WHOLE]), ("r.atr", f"mark at sample {WHOLE}", f"0 to {WHOLE - 1}")),
+    ("too long", lambda d: _atr(d, [100, 2 * WHOLE]), ("r.atr", f"mark at sample {2 * WHOLE}", f"0 to {WHOLE - 1}")),
     ("wrong fs", lambda d: _atr(d, list(range(0, 2000, 36))), ("r.atr", "median heart rate 600", "sampling frequency")),
     ("two", lambda d: (d / "r.atr.csv").write_text("sample,symbol\n"), ("r.atr and r.atr.csv are both there",)),
 ]

@@ -63,6 +63,8 @@ def test_json_says_what_where_and_how_long(ecgfed: Command, damaged: Path) -> No
         "heart_rate_per_min",
         "leads",
         "findings",
+        "left_out",
+        "notes",
         "picture",
         "seconds",
     }

@@ -10,6 +10,9 @@ import hospital_files
 import numpy as np
 from record_files import edf_annotation, edf_bytes, encode_212
 
+from ecgfed.record.reader import read_annotation, read_recording
+from ecgfed.record.wfdb_writer import annotation_bytes
+
 from .child import Limits, Task, run_one
 
 PATIENT, FS = "demo01", 360
@@ -84,6 +87,14 @@ def _recordings(world: Path) -> None:
         "edf/r.edf": edf_bytes(edf, **ranges),
         "edfplus/r.edf": edf_bytes(edf, **ranges, reserved="EDF+C", annotations=lists, annotation_bytes=120),
         "wfdb16/r.dat": (steps - 1024).T.astype("<i2").tobytes(),
+        "edfrepair/r.edf": edf_bytes(edf, **ranges, records="-1"),
+        "bdf/r.bdf": edf_bytes(
+            edf, **ranges, sample_bytes=3, reserved="BDF+C", annotations=lists, annotation_bytes=120
+        ),
+        # four samples of the first lead in a frame, one of the second
+        "frames/r.dat": np.concatenate([(steps[0] - 1024).reshape(-1, 4), (steps[1] - 1024)[::4, None]], axis=1)
+        .astype("<i2")
+        .tobytes(),
     }
     files |= _hospital(steps - 1024)
     for name, data in files.items():
@@ -94,14 +105,21 @@ def _recordings(world: Path) -> None:
     np.save(world / "npy" / "r.npy", signal_mv[0].astype(np.float32))
     np.savez_compressed(world / "npz" / "r.npz", MLII=signal_mv[0], fs=FS, units="mV")
     _header(world / "wfdb16" / "r.hea", "r", "r.dat 16 200(0)/mV 12 0", steps - 1024)
+    (world / "frames" / "r.hea").write_text(
+        f"r 2 {FS // 4} {steps.shape[1] // 4}\nr.dat 16x4 200(0)/mV 12 0 {steps[0][0] - 1024} "
+        f"{(steps[0] - 1024).sum() % 65536} 0 MLII\nr.dat 16 0 12 0 0\n"
+    )
     half = steps.shape[1] // 2
     for name, part in (("s1", steps[:, :half]), ("s2", steps[:, half:])):
         (world / "multi" / f"{name}.dat").write_bytes(encode_212([int(v) for frame in part.T for v in frame]))
         _header(world / "multi" / f"{name}.hea", name, f"{name}.dat 212 200(1024)/mV 12 1024", part)
     (world / "multi" / "r.hea").write_text(f"r/2 2 {FS} {steps.shape[1]}\ns1 {half}\ns2 {steps.shape[1] - half}\n")
-    folders = {Path(name).parts[0] for name in files} - {"edfplus"}
+    folders = {Path(name).parts[0] for name in files} - {"edfplus", "frames"}
     for folder in sorted(folders | {"npy", "npz", "multi"}):
         shutil.copyfile(marks, world / folder / "r.atr")
+    # annotations of a record with frames count frames, unless they state another time
+    recording = read_recording(world / "records" / PATIENT, "MLII")
+    (world / "frames" / "r.atr").write_bytes(annotation_bytes(read_annotation(recording), FS))
 
 
 def _hospital(steps: np.ndarray) -> dict[str, bytes]:
@@ -115,6 +133,22 @@ def _hospital(steps: np.ndarray) -> dict[str, bytes]:
         "ishne/r.ecg": hospital_files.ishne_bytes(leads, resolutions_nv=(5000, 5000), fs=FS),
         "scp/r.scp": hospital_files.scp_bytes(leads, step_nv=5000, step_us=round(1e6 / FS), order=2, coded=True),
         "aecg/r.xml": text.encode(),
+        "muse/r.xml": hospital_files.muse_text(
+            [hospital_files.muse_lead(name, lead, step="5") for name, lead in zip(("MLII", "V1"), leads, strict=True)],
+            base=str(FS),
+        ).encode(),
+        "scpbeat/r.scp": hospital_files.scp_bytes(
+            leads,
+            step_nv=5000,
+            step_us=round(1e6 / FS),
+            flags=5,
+            more={
+                4: hospital_files.scp_locations(
+                    200, 30, [(0, 500 * at + 1, 500 * at + 30, 500 * at + 60) for at in range(9)]
+                ),
+                5: hospital_files.scp_reference([[0] * 71] * 2, step_nv=5000, step_us=round(1e6 / FS)),
+            },
+        ),
         "dicom/r.dcm": hospital_files.dicom_bytes(hospital_files.dicom_group(leads, channels, fs=str(FS))),
     }
 

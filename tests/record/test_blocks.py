@@ -76,7 +76,10 @@ def test_skew_and_several_samples_a_frame(tmp_path: Path) -> None:
     header.write_text("\n".join(map(" ".join, lines)) + "\n")
     found = same(record)
     assert np.isnan(found.read(found.samples - 5, found.samples)[0]).all()
-    assert found.read(0, 1)[1, 0] == pytest.approx((data[0, 1:].astype(float).mean() - 10) / 200)
+    assert found.left_out == ("b: 750 Hz",)
+    own = same(record, lead="b")  # each lead at its own sampling frequency
+    assert (own.fs_hz, own.samples, own.left_out) == (750, 3 * frames, ("a: 250 Hz",))
+    assert own.read(0, 3)[0] == pytest.approx((data[0, 1:].astype(float) - 10) / 200)
 
 
 def test_a_wrong_checksum_and_a_file_cut_short_are_found_when_it_is_opened(tmp_path: Path) -> None:

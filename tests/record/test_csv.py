@@ -1,5 +1,8 @@
 """Recordings as text tables: leads by name, fs from the times, units as stated, gaps as NaN, or one line."""
 
+import csv
+import io
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -326,8 +329,109 @@ def test_a_column_of_times_by_another_name_is_named_with_columns(tmp_path: Path)
 
 
 def test_a_heading_above_the_table_is_to_be_deleted(tmp_path: Path) -> None:
-    """As an Apple Watch exports it."""
-    heading = 'Name,"Mr X"\nRecorded Date,2020-01-01 10:00:00\nDevice,"Watch4,4"\nSample Rate,512 hertz\n\n-60.1\n'
+    heading = 'Name,"Mr X"\nRecorded Date,2020-01-01 10:00:00\nDevice,"Watch4,4"\n\n-60.1\n'
     line = fails(write(tmp_path, heading), ReadOptions())
-    assert "line 3 has 3 columns" in line
+    assert "line 5 has 1 column; expected 2" in line
     assert "delete what is not of the table" in line
+
+
+VALUES = [f"{value:.3f}" for value in np.sin(np.arange(600) / 9)]
+
+
+def quoted(rows: list[list[str]], separator: str = ",") -> str:
+    """RFC 4180 by Python's own writer, every cell in quotes."""
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("comma", [False, True])
+def test_quoted_cells(tmp_path: Path, separator: str, comma: bool) -> None:
+    """RFC 4180: a separator inside quotes divides nothing, two quotes inside are one; a decimal comma is quoted so."""
+    times = [f"{number / 250:.3f}" for number in range(600)]
+    rows = [["time (s)", 'the "first", lead II (mV)'], *([at, value] for at, value in zip(times, VALUES, strict=True))]
+    text = quoted(
+        [rows[0], *([cell.replace(".", ",") for cell in row] if comma else row for row in rows[1:])], separator
+    )
+    recording = read_recording(write(tmp_path, text))
+    assert recording.leads == ('the "first", lead II',)
+    assert recording.fs_hz == 250
+    np.testing.assert_array_equal(recording.signal_mv, np.array(VALUES, float))
+
+
+def test_quotes_in_some_rows_only(tmp_path: Path) -> None:
+    rows = "".join(f'"{value}"\n' if number % 2 else f"{value}\n" for number, value in enumerate(VALUES))
+    np.testing.assert_array_equal(
+        read_recording(write(tmp_path, "MLII (mV)\n" + rows), how=ReadOptions(250)).signal_mv, np.array(VALUES, float)
+    )
+
+
+def test_a_quote_that_is_not_closed(tmp_path: Path) -> None:
+    text = 'MLII (mV),"V1 (mV)"\n1,2\n1,"2\n'
+    assert "line 3 has a quote that is not closed" in fails(write(tmp_path, text), ReadOptions(250))
+
+
+def test_a_comma_that_may_divide_thousands(tmp_path: Path) -> None:
+    text = "MLII (uV),V1 (uV)\n" + '"1,234",5\n"-2,345",6\n7,8\n' * 100
+    line = fails(write(tmp_path, text), ReadOptions(250))
+    assert "cells such as '1,234', whose comma may be decimal or divide thousands" in line
+    text = text.replace("7,8", '"0,123",8')  # no thousands begin with 0
+    assert read_recording(write(tmp_path, text), "MLII", how=ReadOptions(250)).signal_mv[0] == pytest.approx(1.234e-3)
+
+
+WATCH = [
+    'Name,"A B"',
+    'Date of Birth,"1 Jan 1970"',
+    "Recorded Date,2024-01-01 10:00:00 +0000",
+    "Symptoms,",
+    'Device,"Watch6,1"',
+    "Sample Rate,512 hertz",
+    "",
+    "Lead,Lead I",
+    "Unit,\u00b5V",
+    "",
+]
+
+
+@pytest.mark.parametrize("comma", [False, True])
+def test_a_watchs_export_says_rate_lead_and_unit(tmp_path: Path, comma: bool) -> None:
+    values = [f'"{value.replace(".", ",")}"' if comma else value for value in VALUES]
+    recording = read_recording(write(tmp_path, "\n".join([*WATCH, *values])))
+    assert (recording.lead, recording.fs_hz) == ("I", 512)
+    np.testing.assert_allclose(recording.signal_mv, np.array(VALUES, float) / 1000, rtol=1e-12)
+    assert "Device: Watch6,1" in recording.comments
+
+
+def test_a_watchs_export_in_another_language(tmp_path: Path) -> None:
+    facts = ['Name,"Max I"', "Abtastrate,511.9 Hertz", "Ableitung,Ableitung II", "Einheit,mV"]
+    recording = read_recording(write(tmp_path, "\n".join([*facts, *VALUES])))
+    assert (recording.lead, recording.fs_hz) == ("II", 511.9)
+
+
+def test_a_watchs_export_that_leaves_something_open(tmp_path: Path) -> None:
+    path = write(tmp_path, "\n".join([*(line for line in WATCH if "Unit" not in line), *VALUES]))
+    assert "units of lead I are not stated" in fails(path, ReadOptions(), leads=())
+    assert read_recording(path, how=ReadOptions(units="mV")).fs_hz == 512
+    whole = write(tmp_path, "\n".join([*WATCH, *VALUES]))
+    assert "states 512 Hz; expected 500 as --fs says" in fails(whole, ReadOptions(500), leads=())
+    assert "is in uV" in fails(whole, ReadOptions(units="mV"), leads=()).replace("\u00b5V", "uV")
+    broken = write(tmp_path, "\n".join([*WATCH, *VALUES[:10], "", *VALUES[10:]]))
+    assert "line 21 is blank" in fails(broken, ReadOptions(), leads=())
+
+
+def test_gigabytes_of_nothing_behind_a_table_are_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "MLII (mV)\n" + "\n".join(VALUES))
+    with path.open("r+b") as stream:
+        stream.truncate(2 << 30)
+    tracemalloc.start()
+    try:
+        assert "is not text" in fails(path, ReadOptions(250))
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    wide = write(tmp_path, "")
+    wide.write_bytes(("MLII (mV)\n" + "\n".join(VALUES)).encode("utf-16"))
+    with wide.open("r+b") as stream:
+        stream.truncate(1 << 30)
+    assert "is not text" in fails(wide, ReadOptions(250))

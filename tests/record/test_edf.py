@@ -164,8 +164,8 @@ def test_annotations_that_cannot_be_read(tmp_path: Path) -> None:
     assert "holds no annotations" in said(write(tmp_path), "edf")
     times = [edf_annotation(at) for at in (0, 1, 2)]
     assert "holds no annotations" in said(write(tmp_path, reserved="EDF+C", annotations=times))
-    late = [times[0] + edf_annotation(3.0, "N"), *times[1:]]
-    assert "mark at sample 600; expected 0 to 599" in said(write(tmp_path, reserved="EDF+C", annotations=late))
+    late = [times[0] + edf_annotation(4.0, "N"), *times[1:]]
+    assert "mark at sample 800; expected 0 to 599" in said(write(tmp_path, reserved="EDF+C", annotations=late))
     wild = [times[0] + b"+1\x14\xff\xfe\x14\0", *times[1:]]
     assert "annotations cannot be read" in said(write(tmp_path, reserved="EDF+C", annotations=wild))
 
@@ -207,7 +207,7 @@ def test_a_file_cut_short_says_how_many_data_records_there_are(tmp_path: Path) -
         ({"physical": ("0", "0")}, "maps -1000..1000 to 0..0"),
         ({"digital": ("5", "5")}, "maps 5..5"),
         ({"digital": ("1000", "-1000")}, "maps 1000..-1000"),
-        ({"digital": ("low", "1000")}, "cannot be read as EDF"),
+        ({"digital": ("low", "1000")}, "digital minimum of lead MLII 'low'"),
         ({"physical": ("nan", "1")}, "lead"),
     ],
 )

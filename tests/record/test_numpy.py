@@ -192,3 +192,61 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         save(tmp_path, MV)
     (tmp_path / "r.npz").write_bytes(b"PK\3\4 no archive")
     assert "cannot be read as .npz" in fails(tmp_path / "r.npz")
+
+
+def header_alone(text: str, data: bytes = b"") -> bytes:
+    """A .npy file of version 1.0 (NEP 1) whose header says ``text``."""
+    padded = text + " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded.encode() + data
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 8640)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (False,)}",
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (8640,)}",
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (0,)}",
+        "{'descr': '|S0', 'fortran_order': False, 'shape': (8640,)}",
+        "{'descr': '|V0', 'fortran_order': False, 'shape': (8640,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -8640)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1e9,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 5000 + ",)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 90 + ",)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1," * 100 + ")}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': 8640}",
+        "{'descr': '<f8', 'fortran_order': 'no', 'shape': (8640,)}",
+        "{'descr': [('a', '<f8')] * 3, 'fortran_order': False, 'shape': (8640,)}",
+        "{'descr': '<f8', 'shape': (8640,)}",
+        "(" * 300 + ")" * 300,
+        "[" * 8000,
+        "not a header",
+    ],
+)
+def test_headers_that_no_array_has(tmp_path: Path, said: str) -> None:
+    for data in (b"", bytes(8 * 8640)):
+        (tmp_path / "r.npy").write_bytes(header_alone(said, data))
+        line = fails(tmp_path / "r.npy")
+        with pytest.raises(EcgfedError):
+            open_recording(tmp_path / "r.npy", "MLII", how=ReadOptions(250, "mV", ("MLII",)))
+        assert len(line) < 900
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.npz"
+    for names in (("fs.npy", "fs.npy"), ("fs", "fs.npy"), ("signal.npy", "signal.npy")):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, value in zip(("signal.npy", "leads.npy", *names), (MV, NAMES, 360.0, 250.0), strict=True):
+                stream = io.BytesIO()
+                np.save(stream, np.array(value))
+                archive.writestr(name, stream.getvalue())
+        assert f"holds two arrays called '{names[0].removesuffix('.npy')}'; expected one of each name" in fails(path)
+
+
+def test_arrays_are_known_by_their_content(tmp_path: Path) -> None:
+    path = save(tmp_path, MV)
+    other = path.with_name("r")
+    path.rename(other)
+    np.testing.assert_array_equal(read_recording(other, "I", how=HOW).signal_mv, MV[0])
+    np.testing.assert_array_equal(open_recording(other, "I", how=HOW, least=10).signal_mv, MV[0])

@@ -31,7 +31,7 @@ def assert_same(plain: PlainHeader, path: Path) -> None:
         assert ours == (theirs or 200.0)
         assert isinstance(zero, int)
     assert plain.baseline == whole.baseline
-    assert {one.name for one in fields(plain)} <= {*vars(whole), "n_seg"}
+    assert {one.name for one in fields(plain)} <= {*vars(whole), "n_seg", "calibrated"}
 
 
 NAME = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)

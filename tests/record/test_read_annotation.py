@@ -173,7 +173,9 @@ def test_a_mark_in_the_last_half_sample_stays_inside(tmp_path: Path) -> None:
     record = resampled(tmp_path, b"1000", skip(7999), mark("N", 0), fs="250")  # 1999.75 of 2000 samples
     assert read_annotation(record, samples=2000).sample.tolist() == [1999]
     resampled(tmp_path, b"1000", skip(8000), mark("N", 0), fs="250")
-    assert "mark at sample 2000" in fails(record, samples=2000)
+    assert read_annotation(record, samples=2000).beyond_end == ("N",)
+    resampled(tmp_path, b"1000", skip(9000), mark("N", 0), fs="250")  # a second after the end: another recording's
+    assert "mark at sample 2250" in fails(record, samples=2000)
 
 
 @pytest.mark.parametrize(

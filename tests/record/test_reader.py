@@ -139,7 +139,7 @@ def test_an_annotation_beside_an_edf_comes_before_the_one_inside(tmp_path: Path)
         ("time_s,symbol\ninf,N\n", "line 2 has no valid sample number"),
         ("sample,symbol\n1,N\n2\n", "line 3 has another number of columns"),
         ("sample,symbol\n1,PVC\n", "line 2 has symbol 'PVC'; expected a WFDB symbol"),
-        ("sample,symbol\n1000,N\n", "mark at sample 1000; expected 0 to 999"),
+        ("sample,symbol\n5000,N\n", "mark at sample 5000; expected 0 to 999"),
         ("sample,symbol\n-1,N\n", "mark at sample -1; expected 0 to 999"),
         ('sample,symbol\n1,"N\n', "cannot be read"),
         ("sample,symbol\n1,\0\n", "is not text"),

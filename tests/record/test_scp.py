@@ -56,7 +56,7 @@ def test_scp_of_leads_that_begin_at_other_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"flags": 5}, "the mean beat was taken out of its signal"),
+        ({"flags": 5}, "its reference beat was subtracted, and section 4 is not there"),
         ({"bimodal": 1}, "bimodal compression"),
         ({"step_nv": 0}, "a step of 0 nV"),
         ({"step_us": 0}, "0 us a sample"),
@@ -104,3 +104,41 @@ def test_every_wrong_bit_of_a_scp_record_is_found(tmp_path: Path) -> None:
         spoiled = bytearray(raw)
         spoiled[at] ^= 1 << (at % 8)
         fails(written(tmp_path, "r.scp", bytes(spoiled)))
+
+
+@pytest.mark.parametrize("order", [0, 2])
+def test_a_reference_beat_that_was_subtracted_is_added_back(tmp_path: Path, order: int) -> None:
+    """By EN 1064's rule: sample n of the recording holds the rest and sample n - FC + fcM of the beat, all from 1."""
+    rng = np.random.default_rng(5)
+    beat = np.rint(400 * np.exp(-(((np.arange(100) - 40) / 6) ** 2))).astype(int)  # 200 ms at 500 Hz, point 41
+    whole = rng.integers(-30, 30, 600)
+    rest = whole.copy()
+    zones = [(0, 111, 140, 180), (1, 200, 220, 260), (0, 301, 331, 390)]  # the second one is of another type
+    for kind, first, point, last in zones:
+        for n in range(first, last + 1):
+            rest[n - 1] -= 0 if kind else 2 * beat[n - point + 41 - 1]
+    more = {4: made.scp_locations(200, 41, zones), 5: made.scp_reference([beat.tolist()], step_nv=5000, order=order)}
+    raw = made.scp_bytes([rest.tolist()], flags=5, order=order, more=more)
+    recording = read_recording(written(tmp_path, "r.scp", raw))
+    np.testing.assert_allclose(recording.signal_mv, whole * 0.0025, atol=1e-12)
+    short = made.scp_bytes([rest[150:].tolist()], flags=5, ranges=[(151, 600)], more=more)  # begins inside a zone
+    if order == 0:
+        read = read_recording(written(tmp_path, "r.scp", short))
+        np.testing.assert_allclose(read.signal_mv, whole[150:] * 0.0025, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("locations", "reference", "words"),
+    [
+        (made.scp_locations(200, 41, [(0, 1, 140, 180)]), {}, "subtracted from sample 1 to 180, around 140"),
+        (made.scp_locations(200, 0, []), {}, "section 4 of 6 bytes for 0 beats, fiducial point 0 of 100"),
+        (made.scp_locations(200, 41, [(0, 111, 140, 180)])[:12], {}, "section 4 of 12 bytes for 1 beat"),
+        (made.scp_locations(200, 41, []), {"step_us": 1000}, "its reference beat has 1000 us a sample; expected 2000"),
+        (made.scp_locations(400, 41, []), {}, "lead II, reference beat of 200 bytes; expected 400"),
+    ],
+)
+def test_reference_beats_that_will_not_do(
+    tmp_path: Path, locations: bytes, reference: dict[str, int], words: str
+) -> None:
+    more = {4: locations, 5: made.scp_reference([[0] * 100], **reference)}
+    assert words in fails(written(tmp_path, "r.scp", made.scp_bytes([[0] * 600], flags=5, more=more)))

@@ -375,7 +375,7 @@ def test_bytes_that_are_nothing(text: bytes) -> None:
     ("name", "words"),
     [
         ("folder", "folder: is a folder; expected one recording; name a recording in it"),
-        ("notes.md", "notes.md: is no kind of recording that is read; expected a WFDB record or .hea, .edf, .csv"),
+        ("notes.md", "notes.md: is no kind of recording that is read; expected a WFDB record or .hea, .edf, .bdf"),
         ("nothing", "nothing.hea: does not exist; expected a WFDB header"),
     ],
 )

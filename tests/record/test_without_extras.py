@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import write_record
-from record_files import edf_bytes
+from record_files import edf_annotation, edf_bytes
 
 from ecgfed.errors import MissingExtraError
 from ecgfed.record.reader import read_annotation, read_recording
@@ -23,13 +23,14 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_wfdb_and_edf_name_their_extra(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     record = write_record(tmp_path, "r", "NNNN")
-    second = np.zeros(250, int).tolist()
-    (tmp_path / "e.edf").write_bytes(edf_bytes([[second]], labels=["ECG MLII"], units=["mV"]))
+    second, times = np.zeros(250, int).tolist(), [edf_annotation(0) + edf_annotation(0.5, "N")]
+    whole = edf_bytes([[second]], labels=["ECG MLII"], units=["mV"], reserved="EDF+C", annotations=times)
+    (tmp_path / "e.edf").write_bytes(whole)
     recording = read_recording(record, ("MLII",))
     request.getfixturevalue("bare")
     for action in (
         lambda: read_recording(record, ("MLII",)),
-        lambda: read_recording(tmp_path / "e.edf", ("MLII",)),
+        lambda: read_annotation(read_recording(tmp_path / "e.edf", ("MLII",))),  # its signals need none
         lambda: record_bytes(recording, "again"),
     ):
         with pytest.raises(MissingExtraError, match=r"^\w+: is not installed, .*; pip install 'ecgfed\[records\]'$"):

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
@@ -72,21 +74,27 @@ class RecordingPredictions(Predictions):
 
     def columns(self) -> Iterator[dict[str, list[Any]]]:
         """Yield what ``beats`` does as columns, so many beats at once that memory does not grow with the recording."""
-        symbol = [self.labels.symbol_of(name) for name in self.classes]
-        confidence = self.confidence
+        confidence, symbol = self.confidence, self.symbol
         for start, stop in spans(len(self), _AT_ONCE):
-            label = self.label[start:stop].tolist()
+            number, by_model = self.class_number[start:stop].tolist(), self.classified[start:stop].tolist()
+            probability = zip(rounded(confidence[start:stop]), by_model, strict=True)
             yield {
                 "sample": self.sample[start:stop].tolist(),
                 "time_s": rounded(self.sample[start:stop] / self.fs_hz),
-                "class": [self.classes[number] for number in label],
-                "symbol": [symbol[number] for number in label],
-                "probability": rounded(confidence[start:stop]),
+                "class": [self.classes[one] if one >= 0 else None for one in number],
+                "symbol": symbol[start:stop].tolist(),
+                "probability": [value if own else None for value, own in probability],
                 "flags": self.flags[start:stop].tolist(),
                 "poor_quality": list(self.poor[start:stop]),
                 "uncertain": self.uncertain[start:stop].tolist(),
                 "far": self.far[start:stop].tolist(),
             }
+
+    @cached_property
+    def symbol(self) -> NDArray[np.str_]:
+        """(beats,) the WFDB symbol of each beat: what overrides its class, or its class's."""
+        of_class = np.array([self.labels.symbol_of(name) for name in self.classes], np.str_)
+        return np.where(self.classified, of_class[self.label], self.override)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``RECORD.json`` holds: about, and beats."""
@@ -94,8 +102,7 @@ class RecordingPredictions(Predictions):
 
     def summary(self, files: Sequence[Path]) -> dict[str, Any]:
         """Return what there is to say without the beats, JSON-ready; ``files`` are those that were written."""
-        poor = sum(map(bool, self.poor))
-        doubtful = {"uncertain_beats": int(self.uncertain.sum()), "far_beats": int(self.far.sum())}
+        poor, doubtful = sum(map(bool, self.poor)), self.doubtful_counts()
         by_class = {"uncertain_counts": self.uncertain_counts, "far_counts": self.far_counts}
         counted = {"beats": len(self), "counts": self.counts, "poor_quality_beats": poor, **doubtful, **by_class}
         grave = [one.code for one in self.warnings if one.grave]
@@ -137,15 +144,13 @@ class RecordingPredictions(Predictions):
         """Return a WFDB annotation file.
 
         A class whose name is no symbol stands in the note beside its symbol; uncertain beats have ``UNCERTAIN`` for
-        their subtype.
+        their subtype, those without class (``override``) too.
         """
         from ecgfed.record.wfdb_writer import annotation_bytes
 
-        symbol = [self.labels.symbol_of(name) for name in self.classes]
-        note = ["" if name == mark else name for name, mark in zip(self.classes, symbol, strict=True)]
-        notes = tuple(note[number] for number in self.label.tolist())
-        marks = Annotation(self.sample, np.array(symbol, dtype=np.str_)[self.label], notes, self.uncertain * UNCERTAIN)
-        return annotation_bytes(marks, self.fs_hz)
+        note = ["" if name == self.labels.symbol_of(name) else name for name in self.classes]
+        notes = tuple(note[number] if number >= 0 else "" for number in self.class_number.tolist())
+        return annotation_bytes(Annotation(self.sample, self.symbol, notes, self.uncertain * UNCERTAIN), self.fs_hz)
 
     def strip(self, at_s: float | None = None) -> Picture:
         """Draw 10 s on ECG paper and return the PNG's bytes, which a notebook shows.

@@ -137,6 +137,27 @@ def without_signal(
     return still_windows(window_mv) | missing
 
 
+def empty_windows(
+    window_mv: NDArray[np.float32], fs_hz: float, r_samples: NDArray[np.int64], lost: Spans
+) -> NDArray[np.bool_]:
+    """Return which windows hold nothing at all: what ``prepare`` leaves out of a cohort.
+
+    Of these ``without_signal`` names more: those that were recorded in part, too. An annotator who saw another lead may
+    be right about them, so they stay in a cohort, flagged.
+
+    Args:
+        window_mv: as of ``without_signal``; so are the others.
+        fs_hz: see there.
+        r_samples: see there.
+        lost: see there.
+
+    Returns:
+        (beats,) bool, true where the window moves by no more than ``NO_SIGNAL_MV``, or lies all in ``lost``.
+    """
+    start, stop = window_spans(fs_hz, r_samples)
+    return still_windows(window_mv) | (lost.before(stop) - lost.before(start) >= stop - start)
+
+
 def still_windows(window_mv: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which windows (beats, 1, 256) in mV move by no more than ``NO_SIGNAL_MV``, (beats,) bool."""
     return np.asarray(np.ptp(window_mv, axis=(1, 2)) <= NO_SIGNAL_MV)
@@ -187,6 +208,7 @@ class LabelledBeats:
         left_out: beats per symbol that no class claims.
         unmatched: detected peaks without an annotated beat, and annotated beats without a peak; 0, 0 when annotated
             peaks were used.
+        empty: labelled beats that were left out because their window holds nothing (``empty_windows``).
     """
 
     windows: Windows
@@ -194,6 +216,7 @@ class LabelledBeats:
     sample: NDArray[np.int64]
     left_out: dict[str, int]
     unmatched: tuple[int, int] = (0, 0)
+    empty: int = 0
 
 
 def labelled_beats(

@@ -400,4 +400,4 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
         raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
     symbols = [text if text in BEAT_SYMBOLS | OTHER_SYMBOLS else '"' for _, text in marks]
     notes = ["" if symbol == text else text for symbol, (_, text) in zip(symbols, marks, strict=True)]
-    return make_annotation([at for at, _ in marks], symbols, notes, path, samples)
+    return make_annotation([at for at, _ in marks], symbols, notes, path, samples, fs_hz=fs_hz)

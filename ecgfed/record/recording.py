@@ -211,12 +211,14 @@ class Annotation:
         symbol: (marks,) one-letter WFDB symbols.
         note: the text beside each mark (WFDB's aux), ``""`` where there is none; empty where no mark has any.
         subtype: (marks,) int64 WFDB subtypes, where they were read: a ``~`` says by them which leads are bad.
+        beyond_end: symbols of marks that the file has at or shortly after the recording's end, and that were left out.
     """
 
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
     note: tuple[str, ...] = ()
     subtype: NDArray[np.int64] | None = None
+    beyond_end: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Annotation({count_of(len(self.sample), 'mark')}, {len(self.beats().sample):,} of them beats)"

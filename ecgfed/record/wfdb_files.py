@@ -223,7 +223,9 @@ def read_annotation_file(
         raise RecordError(path, "does not exist", "annotations, for the labels", f"name their suffix with {named_by}")
     raw = read_bounded(path, MAX_ANNOTATION_BYTES, RecordError)
     if plain := plain_marks(raw):
-        return make_annotation(plain.sample, plain.symbol, plain.note, path, samples, subtype=plain.subtype)
+        return make_annotation(
+            plain.sample, plain.symbol, plain.note, path, samples, subtype=plain.subtype, fs_hz=fs_hz
+        )
     require("wfdb", f"reading the annotations {path.name}")
     import wfdb
 
@@ -240,7 +242,7 @@ def read_annotation_file(
         at = marks.sample
         if resolution is not None and fs_hz is not None:
             at = in_samples_of(fs_hz, resolution, at, samples)
-        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype)
+        return make_annotation(at, marks.symbol, notes, path, samples, subtype=marks.subtype, fs_hz=fs_hz)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and others for a broken file

@@ -9,7 +9,7 @@ from ecgfed.text import count_of
 
 #: Above this share of what was read an exclusion is a warning, with advice.
 WARN_SHARE = 0.10
-#: Reason -> what it means after a number, and what to do where it excludes much.
+#: Reason -> what it means after a number, and what to do where it excludes much; "" where nobody is warned.
 REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", "choose other classes with --classes"),
     "no_signal": ("whose window shows no signal", "see 'ecgfed inspect', or choose another --lead"),
@@ -17,6 +17,8 @@ REASONS: dict[str, tuple[str, str]] = {
     "no_annotation": ("detected where no beat is annotated", "check the annotation, or use --peaks annotated"),
     "no_peak": ("annotated where no beat is detected", "see 'ecgfed inspect', or use --peaks annotated"),
     "beyond_end": ("annotated at or after the recording's end", "check that the annotation is this recording's"),
+    "not_read": ("that cannot be read beside the lead", ""),
+    "not_annotated": ("without annotations under test", "check --test and --test-folder"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
     "no_lead": ("without the lead", "choose another --lead"),
     "no_beats": ("without a beat of any class", "choose other classes with --classes"),
@@ -63,10 +65,11 @@ class Exclusions:
     @property
     def warning(self) -> str:
         """The line with advice where more than ``WARN_SHARE`` was excluded, else ``""``."""
-        share = (self.read - self.used) / max(1, self.read)
+        counted = [(reason, count) for reason, count in self._some() if REASONS[reason][1]]
+        share = sum(count for _, count in counted) / max(1, self.read)
         if share <= WARN_SHARE:
             return ""
-        reason = max(self._some(), key=lambda one: one[1])[0]
+        reason = max(counted, key=lambda one: one[1])[0]
         return f"{share:.0%} of the {self.what}s are not used ({self.line}); {REASONS[reason][1]}"
 
     def as_json(self) -> Counted:

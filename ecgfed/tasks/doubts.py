@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ecgfed.beats.exclusions import WARN_SHARE
 from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.path import RecordingBeats
 from ecgfed.beats.windows import FS_HZ
@@ -109,7 +110,7 @@ def _of_the_signal(beats: RecordingBeats, found: Predictions) -> Iterator[Doubt]
     if empty := int((found.override == UNCLASSIFIED).sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
         advice = f"they are unclassified ({UNCLASSIFIED}); choose another --lead, or see 'ecgfed inspect'"
-        yield Doubt("no-signal", f"{what}: {advice}.", grave=empty > SELDOM * count)
+        yield Doubt("no-signal", f"{what}: {advice}.", grave=empty > WARN_SHARE * count)
     if bad := quality.seconds():
         why = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
         poor, lost_s = (

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.doubts import Doubt
-from ecgfed.device.predictions import Predictions
+from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.device.shipped import name_of, shipped_model
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
@@ -30,8 +31,9 @@ from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
+from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
@@ -261,6 +263,8 @@ def predict(
         watch.note(same)
     warnings = doubts_of(opened, beats, found, patient)
     warn_of(warnings, watch)
+    excluded = _excluded(beats, found)
+    report_exclusions(excluded[1:], watch)  # of beats without signal there is a warning
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -268,7 +272,11 @@ def predict(
         poor=_poor(beats),
         warnings=warnings,
         cut=beats,
-        about={**_about(opened, beats, options, patient, int8=int8), "warnings": [one.as_json() for one in warnings]},
+        about={
+            **_about(opened, beats, options, patient, int8=int8),
+            "excluded": excluded_as_json(excluded),
+            "warnings": [one.as_json() for one in warnings],
+        },
     )
 
 
@@ -297,6 +305,12 @@ def _told(beats: RecordingBeats, watch: Watch) -> Iterator[Windows]:
         done += len(block.flags)
         if isinstance(beats.recording, LongRecording):
             watch.progress("beats", done, len(beats.r_samples), beats.recording.name)
+
+
+def _excluded(beats: RecordingBeats, found: Predictions) -> list[Exclusions]:
+    """Count the beats without signal, which have no class, the annotations beyond the end, and channels not read."""
+    no_signal = Exclusions("beat", len(found), {"no_signal": int((found.override == UNCLASSIFIED).sum())})
+    return [no_signal, annotations_excluded([beats.annotation]), channels_excluded([beats.recording])]
 
 
 def _poor(beats: RecordingBeats) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def _unstable_beats(
         moved[at] = _length(leaf - old[name] for name, leaf in _leaves(after).items() if name in old)
         length = _length(old.values())
     moved[~np.isfinite(moved)] = np.inf
-    beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25)))
+    beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25, method="lower")))
     return np.empty(0, np.int64) if beyond.all() else rows[beyond | np.isinf(moved)]
 
 

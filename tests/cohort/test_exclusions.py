@@ -168,13 +168,12 @@ def test_counts_of_a_cohort_that_do_not_add_up_are_refused(lead_off: tuple[Path,
         open_cohort(tmp_path / "c")
 
 
-@pytest.mark.skipif("ECGFED_MITDB" not in os.environ, reason="ECGFED_MITDB is not set: needs MIT-BIH's records")
-def test_records_107_and_207_by_two_classes(tmp_path: Path) -> None:
-    source = Path(os.environ["ECGFED_MITDB"])
+@pytest.mark.mitdb
+def test_records_107_and_207_by_two_classes(mitdb: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in ("107", "207"):
         for end in ("hea", "dat", "atr"):
-            (tmp_path / "in" / f"{name}.{end}").symlink_to(source / f"{name}.{end}")
+            (tmp_path / "in" / f"{name}.{end}").symlink_to(mitdb / f"{name}.{end}")
     (tmp_path / "nv.json").write_text('{"classes": {"N": ["N"], "V": ["V"]}}')
     cohort = front.prepare_folder(
         tmp_path / "in", tmp_path / "c", leads=("MLII",), classes=str(tmp_path / "nv.json"), workers=1

@@ -15,7 +15,7 @@ from ecgfed.errors import BundleError, RecordError
 from ecgfed.events.kinds import Kind, kind_of, meaning_of
 from ecgfed.files import read_json
 from ecgfed.labels.answers import column_names
-from ecgfed.record.annotations import read_csv_annotation
+from ecgfed.record.annotations import read_csv_annotation, said_of_end
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
@@ -190,6 +190,8 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
         episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
         said = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
         warnings = (*warnings, ("unmarked", f"{said} Nothing there is counted."))
+    if beyond := said_of_end(marks):
+        warnings = (*warnings, ("beyond-end", f"Of {path.name}: {beyond}."))
     return Labelled(
         f"the file {path.name}{wrote}",
         "file",

@@ -255,7 +255,8 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
     doubts = doubts_of(bundle, cut, found, patient)
     by, short = f"the {whose(patient)}", "own" if patient else "global"
     warnings = tuple((one.code, f"Of {by}: {one.text[0].lower()}{one.text[1:]}") for one in doubts)
-    return Second(by, short, codes[found.label], found.confidence, warnings)
+    names = np.where(found.classified, codes[found.label], found.override)
+    return Second(by, short, names, found.confidence, warnings)
 
 
 def model_facts(bundle: Bundle, patient: str | None, about: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

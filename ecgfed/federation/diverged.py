@@ -84,7 +84,8 @@ def _unstable_beats(
         length = _length(old.values())
     moved[~np.isfinite(moved)] = np.inf
     beyond = moved > max(length, OUTLIER * float(np.quantile(moved, 0.25, method="lower")))
-    return np.empty(0, np.int64) if beyond.all() else rows[beyond | np.isinf(moved)]
+    beyond |= np.isinf(moved)
+    return np.empty(0, np.int64) if beyond.all() else rows[beyond]
 
 
 def _finite_with(

@@ -138,13 +138,22 @@ def _print_tables(batch: "Batch") -> None:
     counts, uncertain, far = batch.counts, batch.uncertain_counts, batch.far_counts
     there, some_far = [name for name, count in counts.items() if count], any(far.values())
     last = ["far"] * some_far
+    unclassified = [one.get("unclassified_beats", 0) for one in batch.done]
+    some_without = any(unclassified)
     lengths = [[one["file"], one["lead"], f"{one['duration_s'] / 60:.1f} min", one["beats"]] for one in batch.done]
     classes = [[one["counts"][name] for name in there] for one in batch.done]
     doubts = [
-        [one["poor_quality_beats"], one["uncertain_beats"], *[one["far_beats"]] * some_far, len(one["warnings"])]
-        for one in batch.done
+        [
+            one["poor_quality_beats"],
+            *[without] * some_without,
+            one["uncertain_beats"],
+            *[one["far_beats"]] * some_far,
+            len(one["warnings"]),
+        ]
+        for one, without in zip(batch.done, unclassified, strict=True)
     ]
-    begin, end = ["recording", "lead", "length", "beats"], ["poor", "uncertain", *last, "warnings"]
+    begin = ["recording", "lead", "length", "beats"]
+    end = ["poor", *["unclassified"] * some_without, "uncertain", *last, "warnings"]
     wide = [[*row, *counted, *doubtful] for row, counted, doubtful in zip(lengths, classes, doubts, strict=True)]
     if fits([*begin, *there, *end], wide, width=console.width):
         console.print(table([*begin, *there, *end], wide))
@@ -154,6 +163,8 @@ def _print_tables(batch: "Batch") -> None:
         console.print(table(["recording", *there], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
     note("", quiet=False)
     totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[far[name]] * some_far] for name in there]
+    if some_without:
+        totals.append(["unclassified", sum(unclassified), "", *[""] * some_far])
     console.print(table(["class", "beats", "uncertain", *last], totals))
     for line in batch.remarks:
         note(f"- {line}", quiet=False)
@@ -168,6 +179,7 @@ def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> 
     note(f"Record {about['record']}, lead {about['lead']}, {model}:", quiet=False)
     doubtful = found.uncertain_counts
     rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in found.counts.items() if count]
+    rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in found.unclassified_counts.items()]
     console.print(table(["class", "beats", "uncertain"], rows))
     for doubt in found.warnings:
         if not doubt.grave:  # the others were told as they were found

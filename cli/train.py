@@ -190,7 +190,13 @@ def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output:
     where = out or runs[0].path
     if json_output:
         told = [
-            {"run": str(run.path), "method": run.method.name, "rounds": run.plan.rounds, **run.last_record()}
+            {
+                "run": str(run.path),
+                "method": run.method.name,
+                "rounds": run.plan.rounds,
+                **run.last_record(),
+                "excluded": run.meta.get("excluded"),
+            }
             for run in runs
         ]
         spent = {"seconds": round(elapsed, 2)}

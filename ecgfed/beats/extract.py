@@ -1,6 +1,7 @@
 """From one recording and its R peaks to filtered, labelled windows: the path training and prediction share."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,20 @@ from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, re
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality
 from ecgfed.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
 FLAG_POOR_QUALITY = 2  # the window overlaps a bad stretch of the lead (ecgfed.signal.quality)
+#: Where the recorder wrote nothing of the heart. A spike is not among them: what lies under it was recorded.
+NOT_RECORDED = frozenset({Reason.GAP, Reason.FLAT, Reason.RAIL})
+#: A window shows no signal that moves by no more than this after the filter, peak to peak in mV: the limit of a flat
+#: line (``quality.FLAT_MV``), and a third of the noise that ANSI/AAMI EC13 allows a monitor.
+NO_SIGNAL_MV = 0.010
+#: ... or of which so large a share, or so large a share of the QRS, lies where nothing was recorded.
+NO_SIGNAL_SHARE = 0.5
+#: The QRS of a window, in seconds before and after the R peak (``context.QRS``).
+QRS_BEFORE_S, QRS_AFTER_S = 0.070, 0.100
 #: Half-width of the match between a detected peak and an annotated beat (EC57).
 MATCH_S = 0.150
 
@@ -29,15 +39,27 @@ class Windows:
         window_mv: (beats, 1, 256) float32 millivolt at 360 Hz, filtered, not normalised.
         rr_s: (beats, features) float32 RR features of a version, see ``ecgfed.beats.rr``.
         flags: (beats,) uint8 bits, ``FLAG_PADDED`` and ``FLAG_POOR_QUALITY``.
+        no_signal: (beats,) bool, those whose window shows nothing of the heart (``without_signal``); none by default.
     """
 
     window_mv: NDArray[np.float32]
     rr_s: NDArray[np.float32]
     flags: NDArray[np.uint8]
+    no_signal: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+
+    def __post_init__(self) -> None:
+        if len(self.no_signal) != len(self.flags):
+            object.__setattr__(self, "no_signal", np.zeros(len(self.flags), np.bool_))
 
     def chosen(self, which: NDArray[np.int64] | slice) -> "Windows":
         """Return some of the beats."""
-        return Windows(self.window_mv[which], self.rr_s[which], self.flags[which])
+        return Windows(self.window_mv[which], self.rr_s[which], self.flags[which], self.no_signal[which])
+
+    @staticmethod
+    def joined(parts: Sequence["Windows"]) -> "Windows":
+        """Return the beats of several, one or more, in order."""
+        names = ("window_mv", "rr_s", "flags", "no_signal")
+        return Windows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def window_spans(fs_hz: float, r_samples: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -89,7 +111,56 @@ def windows_around(
     lost = quality.spans(NO_SIGNAL)
     unusable = hides_signal(padded, fs_hz, r_samples, lost)
     rr = beats_in_time(rr_version, r_samples, fs_hz, window_mv, unusable, lost, void)
-    return Windows(window_mv, rr, beat_flags(padded, fs_hz, r_samples, quality.spans()))
+    flags = beat_flags(padded, fs_hz, r_samples, quality.spans())
+    return Windows(window_mv, rr, flags, without_signal(window_mv, fs_hz, r_samples, quality.spans(NOT_RECORDED)))
+
+
+def without_signal(
+    window_mv: NDArray[np.float32], fs_hz: float, r_samples: NDArray[np.int64], lost: Spans
+) -> NDArray[np.bool_]:
+    """Return which windows show nothing of the heart, so that no class can be read from them.
+
+    Args:
+        window_mv: (beats, 1, 256) filtered millivolt at 360 Hz.
+        fs_hz: the recording's sampling frequency in Hz.
+        r_samples: (beats,) int64 R peaks in the recording.
+        lost: stretches of the recording's samples in which nothing was recorded (``NOT_RECORDED``).
+
+    Returns:
+        (beats,) bool, true where the window moves by no more than ``NO_SIGNAL_MV``, or where ``NO_SIGNAL_SHARE`` of
+        the window or of its QRS lies in ``lost``.
+    """
+    qrs = r_samples - round(QRS_BEFORE_S * fs_hz), r_samples + round(QRS_AFTER_S * fs_hz)
+    missing = np.zeros(len(r_samples), np.bool_)
+    for start, stop in (window_spans(fs_hz, r_samples), qrs):
+        missing |= lost.before(stop) - lost.before(start) >= NO_SIGNAL_SHARE * (stop - start)
+    return still_windows(window_mv) | missing
+
+
+def empty_windows(
+    window_mv: NDArray[np.float32], fs_hz: float, r_samples: NDArray[np.int64], lost: Spans
+) -> NDArray[np.bool_]:
+    """Return which windows hold nothing at all: what ``prepare`` leaves out of a cohort.
+
+    Of these ``without_signal`` names more: those that were recorded in part, too. An annotator who saw another lead may
+    be right about them, so they stay in a cohort, flagged.
+
+    Args:
+        window_mv: as of ``without_signal``; so are the others.
+        fs_hz: see there.
+        r_samples: see there.
+        lost: see there.
+
+    Returns:
+        (beats,) bool, true where the window moves by no more than ``NO_SIGNAL_MV``, or lies all in ``lost``.
+    """
+    start, stop = window_spans(fs_hz, r_samples)
+    return still_windows(window_mv) | (lost.before(stop) - lost.before(start) >= stop - start)
+
+
+def still_windows(window_mv: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which windows (beats, 1, 256) in mV move by no more than ``NO_SIGNAL_MV``, (beats,) bool."""
+    return np.asarray(np.ptp(window_mv, axis=(1, 2)) <= NO_SIGNAL_MV)
 
 
 def hides_signal(
@@ -137,6 +208,7 @@ class LabelledBeats:
         left_out: beats per symbol that no class claims.
         unmatched: detected peaks without an annotated beat, and annotated beats without a peak; 0, 0 when annotated
             peaks were used.
+        empty: labelled beats that were left out because their window holds nothing (``empty_windows``).
     """
 
     windows: Windows
@@ -144,6 +216,7 @@ class LabelledBeats:
     sample: NDArray[np.int64]
     left_out: dict[str, int]
     unmatched: tuple[int, int] = (0, 0)
+    empty: int = 0
 
 
 def labelled_beats(

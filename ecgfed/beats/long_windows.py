@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.context import ContextStream
-from ecgfed.beats.extract import Windows, beat_flags, hides_signal
+from ecgfed.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, without_signal
 from ecgfed.beats.intervals import Edges, intervals_s
 from ecgfed.beats.rr import RR_LATEST
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample, resampling, rr_features
@@ -63,7 +63,8 @@ def windows_by_blocks(
     if rr_version == 1:  # needs no window: what is not kept is not cut
         rr_s = rr_features(r_samples / recording.fs_hz)[keep]
         for part in _cut(recording, quality, r_samples[keep], chunk_s):
-            yield Windows(part.window_mv, rr_s[part.first : part.first + len(part.flags)], part.flags)
+            rr = rr_s[part.first : part.first + len(part.flags)]
+            yield Windows(part.window_mv, rr, part.flags, part.no_signal)
         return
     for first, windows in _in_context(recording, quality, r_samples, void, chunk_s):
         low, high = np.searchsorted(keep, [first, first + len(windows.flags)])
@@ -81,12 +82,13 @@ def one_ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
 
 
 class _Part(NamedTuple):
-    """Windows and flags of consecutive beats, the number of the first, and which of them hide signal."""
+    """Windows of consecutive beats: the number of the first, flags, which hide signal and which show none."""
 
     first: int
     window_mv: NDArray[np.float32]
     flags: NDArray[np.uint8]
     hides: NDArray[np.bool_]
+    no_signal: NDArray[np.bool_]
 
 
 def _cut(
@@ -94,13 +96,14 @@ def _cut(
 ) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
     fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
-    cut = _Windows(recording, quality)
+    cut, unrecorded = _Windows(recording, quality), quality.spans(NOT_RECORDED)
     for start, stop in spans(recording.samples, max(1, round(chunk_s * fs_hz))):
         first, last = np.searchsorted(r_samples, [start, stop]).tolist()
         if first < last:
             at = r_samples[first:last]
             window_mv, padded = cut.around(at)
-            yield _Part(first, window_mv, beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost))
+            flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
+            yield _Part(first, window_mv, flags, hides, without_signal(window_mv, fs_hz, at, unrecorded))
 
 
 def _in_context(
@@ -110,6 +113,7 @@ def _in_context(
     stream = ContextStream()
     before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
+    no_signal = np.empty(0, np.bool_)
     given = 0  # what is held begins with the beat of this number
     for parts in _gathered(one_ahead(_cut(recording, quality, r_samples, chunk_s)), _IN_CONTEXT):
         fresh = np.concatenate([part.window_mv for part in parts])
@@ -117,11 +121,13 @@ def _in_context(
         rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides)
         window_mv = np.concatenate([window_mv, fresh])
         flags = np.concatenate([flags, *(part.flags for part in parts)])
+        no_signal = np.concatenate([no_signal, *(part.no_signal for part in parts)])
         if len(rr):
-            yield given, Windows(window_mv[: len(rr)], rr, flags[: len(rr)])
+            yield given, Windows(window_mv[: len(rr)], rr, flags[: len(rr)], no_signal[: len(rr)])
             window_mv, flags, given = window_mv[len(rr) :].copy(), flags[len(rr) :], given + len(rr)
+            no_signal = no_signal[len(rr) :]
     if len(flags):
-        yield given, Windows(window_mv, stream.finish(), flags)
+        yield given, Windows(window_mv, stream.finish(), flags, no_signal)
 
 
 def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:

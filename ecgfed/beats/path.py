@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import LabelledBeats, Labels, Windows, assign_labels, windows_around
+from ecgfed.beats.exclusions import Exclusions
+from ecgfed.beats.extract import (
+    NOT_RECORDED,
+    LabelledBeats,
+    Labels,
+    Windows,
+    assign_labels,
+    empty_windows,
+    windows_around,
+)
 from ecgfed.beats.intervals import unmarked_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.long_windows import one_ahead, windows_by_blocks
@@ -20,7 +29,7 @@ from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
-from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions
+from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
@@ -154,10 +163,35 @@ class RecordingBeats:
         return assign_labels(self.r_samples, fs_hz, self.annotation, labels, detected=self.detected)
 
     def labelled(self, labels: LabelMap) -> LabelledBeats:
-        """Label the beats by the annotation; those that no class claims, or that no mark matches, are left out."""
+        """Label the beats by the annotation.
+
+        Those that no class claims, that no mark matches, or whose window holds nothing are left out (``exclusions``).
+        """
         found = self.labels(labels)
-        windows = self.windows.chosen(found.keep)
-        return LabelledBeats(windows, found.label, self.r_samples[found.keep], found.left_out, found.unmatched)
+        windows, at = self.windows.chosen(found.keep), self.r_samples[found.keep]
+        holds = ~self.empty(windows.window_mv, at)
+        some = windows.chosen(np.flatnonzero(holds))
+        empty = int((~holds).sum())
+        return LabelledBeats(some, found.label[holds], at[holds], found.left_out, found.unmatched, empty)
+
+    def empty(self, window_mv: NDArray[np.float32], r_samples: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which windows hold nothing (``empty_windows``), for some R peaks of the recording; (beats,) bool."""
+        return empty_windows(window_mv, self.recording.fs_hz, r_samples, self.quality.spans(NOT_RECORDED))
+
+    def exclusions(self, found: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
+        """Count what was read, used and excluded of the beats; of detected ones, of the annotated beats too.
+
+        Args:
+            found: how the beats were labelled.
+            empty: how many labelled ones were left out because their window holds nothing.
+        """
+        beyond = 0 if self.annotation is None else sum(mark in BEAT_SYMBOLS for mark in self.annotation.beyond_end)
+        read, (peaks, marks) = len(self.r_samples), found.unmatched
+        excluded = {"other_class": sum(found.left_out.values()), "no_signal": empty}
+        if not self.detected:
+            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, found.left_out)]
+        annotated = Exclusions("annotation", read - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond})
+        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, found.left_out), annotated]
 
 
 def read_beats(

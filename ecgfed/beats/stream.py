@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.context import BLOCK, FEATURES, ContextStream, features_so_far
-from ecgfed.beats.extract import Windows, beat_flags, hides_signal, window_spans
+from ecgfed.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, window_spans, without_signal
 from ecgfed.beats.intervals import intervals_s
 from ecgfed.beats.windows import (
     FS_HZ,
@@ -122,6 +122,7 @@ class _Beat:
     window_mv: NDArray[np.float32]
     usable: bool
     flags: int
+    no_signal: bool
 
 
 class BeatStream:
@@ -212,7 +213,8 @@ class BeatStream:
         at, lost = np.array([peak]), self._quality.spans(NO_SIGNAL)
         usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
         flags = int(beat_flags(padded, self.fs_hz, at, self._quality.spans(Reason))[0])
-        return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags)
+        silent = bool(without_signal(window_mv, self.fs_hz, at, self._quality.spans(NOT_RECORDED))[0])
+        return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags, silent)
 
     def _interval(self, previous: int | None, peak: int, lost: Spans) -> float:
         if previous is None:
@@ -324,4 +326,5 @@ def _joined(beats: list[_Beat], rr: NDArray[np.float32]) -> Cut:
     _, window_mv, _ = _columns(beats)
     sample = np.array([one.sample for one in beats], np.int64)
     flags = np.array([one.flags for one in beats], np.uint8)
-    return Cut(sample, Windows(window_mv, rr, flags))
+    no_signal = np.array([one.no_signal for one in beats], np.bool_)
+    return Cut(sample, Windows(window_mv, rr, flags, no_signal))

@@ -56,7 +56,7 @@ class Answers:
 
 def validation_rows(cohort: Cohort, client: Client, answer: Answer) -> NDArray[np.int64]:
     """Return the validation beats of a patient that an answer is asked: all, or as many as ``MOST_BEATS`` allows."""
-    rows = cohort.rows(client, VALID)
+    rows = cohort.usable(cohort.rows(client, VALID))
     most = max(LEAST_BEATS, MOST_BEATS // (len(answer.members) if isinstance(answer, Ensemble) else 1))
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)] if len(rows) > most else rows
 

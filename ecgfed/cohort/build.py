@@ -1,19 +1,20 @@
 """From recordings to a cohort, whatever their source."""
 
+import contextlib
 import os
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed import __version__, system
-from ecgfed.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, Windows
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
 from ecgfed.beats.rr import RR_NAMES
@@ -124,28 +125,18 @@ class _Read:
 def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, watching: Watching = None) -> _Read:
     cut = read_beats(path, options.beats, annotated=True, watching=watching)
     recording, quality, found = cut.recording, cut.quality, cut.labels(options.labels)
-    blocks = cut.blocks(found.keep)
-    window_mv: NDArray[np.float32] | Path
-    if isinstance(recording, LongRecording):
-        handle, spool = tempfile.mkstemp(".windows", ".", folder)
-        window_mv, parts = Path(spool), []
-        with os.fdopen(handle, "wb") as out:
-            for block in blocks:
-                block.window_mv.tofile(out)
-                parts.append((block.rr_s, block.flags))
-        rr_s = np.concatenate([np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), *(rr for rr, _ in parts)])
-        flags = np.concatenate([np.empty(0, np.uint8), *(flag for _, flag in parts)])
-    else:
-        (windows,) = blocks
-        window_mv, rr_s, flags = windows.window_mv, windows.rr_s, windows.flags
+    windows, used = _with_signal(cut, found.keep, folder)
+    at, flags = cut.r_samples[found.keep][used], windows.flags
+    counted = cut.exclusions(found, int((~used).sum()))
     files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
     about = {
         "name": name,
         "lead": recording.lead,
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
-        "beats": len(found.label),
+        "beats": len(at),
         "left_out": found.left_out,
+        "excluded": {f"{one.what}s": one.as_json() for one in counted},
         "poor_quality": {
             "usable_s": round(quality.usable_s, 3),
             "seconds": quality.seconds(),
@@ -166,7 +157,41 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
     if cut.detected:
         about["peaks_without_annotation"], about["annotations_without_peak"] = found.unmatched
     removed = _removed(cut) if options.anonymous else ()
-    return _Read(found.label, cut.r_samples[found.keep], rr_s, flags, window_mv, about, removed)
+    return _Read(found.label[used], at, windows.rr_s, flags, windows.window_mv, about, removed)
+
+
+class _Spooled(NamedTuple):
+    """Windows of one recording; those of a long one lie in a file."""
+
+    window_mv: NDArray[np.float32] | Path
+    rr_s: NDArray[np.float32]
+    flags: NDArray[np.uint8]
+
+
+def _with_signal(cut: RecordingBeats, keep: NDArray[np.int64], folder: Path) -> tuple[_Spooled, NDArray[np.bool_]]:
+    """Cut the windows of some beats; return those that hold a signal, and which of the beats these are."""
+    recording = cut.recording
+    nothing = np.empty((0, 1, WINDOW_SAMPLES), np.float32)
+    parts = [Windows(nothing, np.empty((0, len(RR_NAMES[cut.rr_version])), np.float32), np.empty(0, np.uint8))]
+    used, spool = [np.empty(0, np.bool_)], None
+    with contextlib.ExitStack() as stack:
+        if isinstance(recording, LongRecording):
+            handle, name = tempfile.mkstemp(".windows", ".", folder)
+            spool, out = Path(name), stack.enter_context(os.fdopen(handle, "wb"))
+        for block in cut.blocks(keep):
+            at = keep[sum(map(len, used)) :][: len(block.flags)]
+            holds = ~cut.empty(block.window_mv, cut.r_samples[at])
+            used.append(holds)
+            some = block.chosen(np.flatnonzero(holds))
+            if spool is not None:
+                some.window_mv.tofile(out)
+                some = replace(some, window_mv=nothing)
+            parts.append(some)
+    if spool is None:
+        windows = Windows.joined(parts)
+        return _Spooled(windows.window_mv, windows.rr_s, windows.flags), np.concatenate(used)
+    rr_s, flags = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rr_s", "flags"))
+    return _Spooled(spool, rr_s, flags), np.concatenate(used)
 
 
 def _removed(cut: RecordingBeats) -> tuple[str, ...]:

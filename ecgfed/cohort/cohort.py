@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.extract import FLAG_POOR_QUALITY
+from ecgfed.beats.exclusions import Exclusions
+from ecgfed.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.cohort.arrays import check_hashes, npy_header
@@ -25,6 +26,8 @@ SCHEMA_VERSION = 1
 FILE_NAME = "cohort.json"
 #: More beats than any cohort has: 100 patients for a year.
 MAX_ROWS = 2**32
+#: Windows that are looked at at once.
+_AT_ONCE = 1 << 14
 #: What --leave-out knows.
 LEAVE_OUT = ("nothing", "poor-quality")
 Layout = dict[str, tuple[str, tuple[int, ...]]]
@@ -162,6 +165,14 @@ class Cohort:
             raise CohortError(self.path, f"holds images, and so no {name}", "a cohort of ECG beats")
         return self.arrays[name]
 
+    @cached_property
+    def no_signal(self) -> NDArray[np.bool_]:
+        """(N,) bool, beats whose window holds nothing (``still_windows``), which cohorts before 0.3 have; no images."""
+        if self.modality == "image":
+            return np.zeros(len(self.label), np.bool_)
+        at_once = range(0, len(self.label), _AT_ONCE)
+        return np.concatenate([still_windows(self.beats[start : start + _AT_ONCE]) for start in at_once])
+
     @property
     def classes(self) -> tuple[str, ...]:
         """Class names in order of their number."""
@@ -213,9 +224,20 @@ class Cohort:
         parts = [self.rows(client, split) for client in self.federation]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    def usable(self, rows: NDArray[np.int64], leave_out: str) -> NDArray[np.int64]:
-        """Return the rows that are left without what ``LEAVE_OUT`` names: ``nothing`` or ``poor-quality``."""
+    def usable(self, rows: NDArray[np.int64], leave_out: str = "nothing") -> NDArray[np.int64]:
+        """Return the rows that are left without windows that hold nothing, and what ``LEAVE_OUT`` names.
+
+        Args:
+            rows: of the cohort.
+            leave_out: ``nothing`` more, or ``poor-quality``.
+        """
+        rows = rows[~self.no_signal[rows]]
         return rows if leave_out == "nothing" else rows[self.flags[rows] & FLAG_POOR_QUALITY == 0]
+
+    def exclusions(self, rows: NDArray[np.int64], leave_out: str, what: str) -> Exclusions:
+        """Count what ``usable`` leaves out of some rows, which ``what`` names in the singular."""
+        left, silent = len(self.usable(rows, leave_out)), int(self.no_signal[rows].sum())
+        return Exclusions(what, len(rows), {"no_signal": silent, "poor_quality": len(rows) - silent - left})
 
     def class_counts(self, client: Client, split: int = TRAIN) -> NDArray[np.int64]:
         """Return beats per class (classes,) of one client and split."""
@@ -344,6 +366,9 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
         if not _counts(record.get("left_out", {})):
             found = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
             raise CohortError(where, found, "symbols with their numbers of beats", again)
+        if not _excludes(record.get("excluded", {})):
+            found = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
+            raise CohortError(where, found, "read, used and excluded of each kind, which add up", again)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
         raise CohortError(where, "its label map names other classes than it has", "each class once", again)
     return layout, count, drawn, clients, labels
@@ -352,6 +377,21 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
 def _counts(value: object) -> bool:
     """Whether a value of a JSON file counts something by name."""
     return isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values())
+
+
+def _excludes(value: object) -> bool:
+    """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        return False
+    totals = [(one.get("read"), one.get("used"), one.get("excluded")) for one in value.values()]
+    return all(
+        type(read) is int
+        and type(used) is int
+        and used >= 0
+        and _counts(excluded)
+        and read == used + sum(excluded.values())
+        for read, used, excluded in totals
+    )
 
 
 def _client(index: int, told: tuple[Any, Any, Any, Any], where: Path) -> Client:

@@ -1,10 +1,11 @@
 """What is in a cohort, counted: for the person who made it, and to be said beside every score."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict, final
+from typing import Any, NamedTuple, TypedDict, final
 
 import numpy as np
 
+from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.beats.extract import FLAG_PADDED, FLAG_POOR_QUALITY
 from ecgfed.cohort.cohort import NOBODY, Cohort
 from ecgfed.cohort.split import SPLIT_NAMES, TEST
@@ -112,14 +113,53 @@ def provenance(cohort: Cohort) -> dict[str, object]:
     meta = cohort.meta
     if cohort.modality == "image":
         return {name: meta[name] for name in ("partition", "left_over", "source")}
-    left_out: dict[str, int] = {}
-    for record in meta["records"]:
-        for symbol, count in record["left_out"].items():
-            left_out[symbol] = left_out.get(symbol, 0) + count
+    counted = exclusions(cohort)
     anonymised = {"anonymised": meta["anonymised"]} if "anonymised" in meta else {}
     return {
         "without_beats": meta["without_beats"],
-        "left_out": left_out,
+        "left_out": dict(counted["beats"].symbols),
+        "excluded": {kind: one.as_json() for kind, one in counted.items()},
+        "warnings": [one.warning for one in counted.values() if one.warning],
         "synthetic": bool(meta.get("synthetic")),
         **anonymised,
     }
+
+
+def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
+    """Count what of a cohort's beats, annotations and recordings was read, used and excluded, by reason.
+
+    Returns:
+        ``beats``; ``annotations`` where peaks were detected; ``recordings``. None for a cohort of images.
+    """
+    meta = cohort.meta
+    if cohort.modality == "image":
+        return {}
+    records: list[dict[str, Any]] = meta["records"]
+    by_kind: dict[str, list[Exclusions]] = {"beats": []}
+    for record in records:
+        for kind, one in record.get("excluded", _before_0_3(record)).items():
+            symbols = record.get("left_out", {}) if kind == "beats" else {}
+            by_kind.setdefault(kind, []).append(Exclusions(kind, one["read"], one["excluded"], symbols))
+    found = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
+    skipped = meta.get("unusable")
+    unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
+    no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))
+    no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
+    total = len(records) + unusable + no_lead
+    excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
+    return {**found, "recordings": Exclusions("recording", total, excluded)}
+
+
+def _before_0_3(record: dict[str, Any]) -> dict[str, Counted]:
+    """Return what a record of an older cohort says of its exclusions."""
+    excluded = {
+        "other_class": sum(record.get("left_out", {}).values()),
+        "no_annotation": _count(record.get("peaks_without_annotation")),
+    }
+    used = _count(record.get("beats"))
+    return {"beats": {"read": used + sum(excluded.values()), "used": used, "excluded": excluded}}
+
+
+def _count(value: object) -> int:
+    """Return a whole number of a JSON file, 0 for anything else."""
+    return value if type(value) is int and value >= 0 else 0

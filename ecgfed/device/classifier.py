@@ -16,7 +16,7 @@ from ecgfed.beats.windows import WINDOW_SAMPLES
 from ecgfed.device.certainty import UNSAID, Certainty, Farness
 from ecgfed.device.graph import AT_ONCE, BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
 from ecgfed.device.graph_shapes import shown
-from ecgfed.device.predictions import Predictions
+from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.errors import RecordError
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.text import count_of
@@ -92,11 +92,7 @@ def _whole_batches(blocks: Iterable[Windows]) -> Iterator[Windows]:
     left: Windows | None = None
     for block in blocks:
         if left is not None:
-            block = Windows(
-                np.concatenate([left.window_mv, block.window_mv]),
-                np.concatenate([left.rr_s, block.rr_s]),
-                np.concatenate([left.flags, block.flags]),
-            )
+            block = Windows.joined([left, block])
         whole = len(block.flags) // BATCH * BATCH
         left = block.chosen(slice(whole, None))
         if whole:
@@ -232,7 +228,7 @@ class Classifier:
 
     def classify(self, windows: Windows) -> Predictions:
         """Classify beats that have been cut (``ecgfed.beats``); raises RecordError as ``logits`` does."""
-        return self._judged(*self._answers(windows), windows.flags)
+        return self._judged(*self._answers(windows), windows.flags, windows.no_signal)
 
     def classify_blocks(self, blocks: Iterable[Windows]) -> Predictions:
         """Classify beats that come block by block, of which no more than the answers are kept.
@@ -243,10 +239,11 @@ class Classifier:
         Raises:
             RecordError: as ``logits``.
         """
-        nothing = (np.empty((0, len(self.classes)), np.float32), np.empty(0, np.bool_), np.empty(0, np.uint8))
-        answers = [nothing, *((*self._answers(windows), windows.flags) for windows in _whole_batches(blocks))]
-        probability, far, flags = (np.concatenate(part) for part in zip(*answers, strict=True))
-        return self._judged(probability, far, flags)
+        no_flag, none = np.empty(0, np.uint8), np.empty(0, np.bool_)
+        nothing = (np.empty((0, len(self.classes)), np.float32), none, no_flag, none)
+        whole = _whole_batches(blocks)
+        answers = [nothing, *((*self._answers(part), part.flags, part.no_signal) for part in whole)]
+        return self._judged(*(np.concatenate(part) for part in zip(*answers, strict=True)))
 
     def _answers(self, windows: Windows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return calibrated probabilities (beats, classes), and which beats are far."""
@@ -256,10 +253,17 @@ class Classifier:
         return probability, self.farness(windows.window_mv, AT_ONCE)
 
     def _judged(
-        self, probability: NDArray[np.float32], far: NDArray[np.bool_], flags: NDArray[np.uint8]
+        self,
+        probability: NDArray[np.float32],
+        far: NDArray[np.bool_],
+        flags: NDArray[np.uint8],
+        no_signal: NDArray[np.bool_],
     ) -> Predictions:
         label, uncertain = probability.argmax(1), self.certainty.uncertain(probability.max(axis=1, initial=0.0)) | far
-        return Predictions(label, probability, flags, self.classes, far=far, uncertain=uncertain)
+        override = np.where(no_signal, UNCLASSIFIED, "")
+        return Predictions(
+            label, probability, flags, self.classes, far=far, uncertain=uncertain | no_signal, override=override
+        )
 
     def __repr__(self) -> str:
         rr = f", with RR features {self.rr}" if self.rr else ""

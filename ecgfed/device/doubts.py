@@ -17,7 +17,7 @@ CODES: dict[str, str] = {
     "lead-by-place": "the model was trained on a place among a recording's channels, whatever its name",
     "units": "the QRS is higher than any electrode gives",
     "paced": "the header, the annotation or the signal says that the rhythm is paced, all of it or in episodes",
-    "no-signal": "most beats have no signal around them",
+    "no-signal": "beats have no signal around them and are unclassified",
     "unusable-seconds": "stretches that cannot be used, with their seconds",
     "resampled": "another sampling frequency than the model's",
     "took-part": "the patient, or this very recording, took part in training",

@@ -38,9 +38,9 @@ class StreamBeat:
     Attributes:
         sample: its R peak, in samples since the stream's start.
         time_s: the same in seconds.
-        label: its class number; ``name`` is the class.
-        name: its class.
-        probability: of that class.
+        label: the model's class number; ``name`` is the class.
+        name: its class; "" where a symbol overrides it (``override``).
+        probability: of that class; NaN where a symbol overrides it.
         probabilities: (classes,) float32, of every class.
         flags: see ``ecgfed.beats.extract``.
         uncertain: whether its class is not to be relied on.
@@ -48,6 +48,8 @@ class StreamBeat:
         stage: ``early``, with what was known so far; ``final``, what the whole recording gives; or ``withdrawn``: it
             was told early and is none.
         late_s: signal that had come since the R peak when this was said, in seconds.
+        override: the WFDB symbol that stands in place of the class, as of ``Predictions``: ``UNCLASSIFIED`` where the
+            window shows no signal; "" where the class stands.
     """
 
     sample: int
@@ -61,6 +63,7 @@ class StreamBeat:
     far: bool
     stage: Literal["early", "final", "withdrawn"]
     late_s: float
+    override: str = ""
 
 
 def _is_count(value: object) -> bool:
@@ -213,7 +216,8 @@ class StreamClassifier:
         if not len(cut.sample):
             return []
         rr = cut.windows.rr_s if self.classifier.rr else cut.windows.rr_s[:, :0]
-        found = self.classifier.classify(Windows(cut.windows.window_mv, rr, cut.windows.flags))
+        windows = cut.windows
+        found = self.classifier.classify(Windows(windows.window_mv, rr, windows.flags, windows.no_signal))
         beats = []
         for number, sample in enumerate(cut.sample.tolist()):
             label = int(found.label[number])
@@ -221,14 +225,15 @@ class StreamClassifier:
                 sample,
                 sample / self.fs_hz,
                 label,
-                self.classifier.classes[label],
-                float(found.probability[number, label]),
+                self.classifier.classes[label] if found.classified[number] else "",
+                float(found.probability[number, label]) if found.classified[number] else math.nan,
                 found.probability[number],
                 int(cut.windows.flags[number]),
                 bool(found.uncertain[number]),
                 bool(found.far[number]),
                 stage,
                 (at - sample) / self.fs_hz,
+                str(found.override[number]),
             )
             beats.append(beat)
             if stage == "final":

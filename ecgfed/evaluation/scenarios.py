@@ -153,6 +153,7 @@ def evaluate(
         "beats": len(pool.rows),
         "patients": len(patients),
         "left_out": len(cohort.pool(split)) - len(pool.rows),
+        "excluded": {"beats": cohort.exclusions(cohort.pool(split), leave_out, "beat").as_json()},
         "per_class": class_table(matrix, cohort.classes),
         "per_patient": _patient_rows(patients, locals_),
         "confusion": matrix.tolist(),

@@ -215,7 +215,7 @@ class BatchedEngine:
             assert slot is not None
             means = {name: total[j] / slot.t for name, total in totals.items()}
             own = unflatten({path: leaf[j] for path, leaf in ended.items()})[METHOD]
-            results[slot.position] = close_client(method, self.data, slot.work, own, means, slot.beats)
+            results[slot.position] = close_client(method, self.data, self.plan, slot.work, own, means, slot.beats)
         return results
 
     def _refill(

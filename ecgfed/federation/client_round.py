@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ecgfed.errors import DivergedError
 from ecgfed.federation.data import TrainingData, local_batches
+from ecgfed.federation.diverged import diverged
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import ClientInfo, Method, Tree
@@ -81,7 +81,7 @@ def run_client(method: Method, data: TrainingData, plan: TrainPlan, work: Client
         for name, value in losses.items():
             sums[name] = value.detach() + sums.get(name, zero)
     means = {name: float(value) / info.steps for name, value in sums.items()}
-    return close_client(method, data, work, state, means, beats)
+    return close_client(method, data, plan, work, state, means, beats)
 
 
 def prepared(method: Method, data: TrainingData, work: ClientWork, device: torch.device | None = None) -> ClientWork:
@@ -122,12 +122,19 @@ def surveyed_rows(rows: NDArray[np.int64], most: int, round_number: int) -> NDAr
 
 
 def close_client(
-    method: Method, data: TrainingData, work: ClientWork, state: Tree, means: dict[str, float], beats: int
+    method: Method,
+    data: TrainingData,
+    plan: TrainPlan,
+    work: ClientWork,
+    state: Tree,
+    means: dict[str, float],
+    beats: int,
 ) -> ClientResult:
     """End a client's round with ``finish``.
 
     Raises:
-        DivergedError: a loss or a parameter that is not finite, naming the client and the round.
+        DivergedError: a loss or a parameter that is not finite, naming the client, the round and the beats that caused
+            it.
     """
     info = work.info
     returned, kept = method.finish(state, info)
@@ -135,10 +142,6 @@ def close_client(
     lengths = torch.stack([length.double() for length in torch._foreach_norm(leaves)]) if leaves else torch.zeros(1)
     for name, mean in {**means, "the model": float(lengths.sum())}.items():
         if not math.isfinite(mean):
-            raise DivergedError(
-                f"client {data.ids.get(info.index, info.index)} in round {info.round}",
-                f"{name} is {mean}",
-                "a finite number",
-                "lower the learning rate with --set lr=...",
-            )
+            info = prepared(method, data, work).info
+            raise diverged(method, data, plan, info, (work.shared, work.kept), work.seen, (name, mean))
     return ClientResult(returned, kept, means, beats)

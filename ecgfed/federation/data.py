@@ -8,12 +8,37 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.cohort.split import TRAIN, VALID
 from ecgfed.errors import CohortError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
+
+
+@dataclass(frozen=True)
+class BeatTimes:
+    """Which recording each row of a cohort is of, and where in it: for messages.
+
+    Attributes:
+        record: (N,) number of the recording.
+        sample: (N,) R peak, a sample number of the recording.
+        names: of the recordings.
+        fs_hz: their sampling frequencies in Hz.
+    """
+
+    record: NDArray[np.integer]
+    sample: NDArray[np.integer]
+    names: tuple[str, ...]
+    fs_hz: tuple[float, ...]
+
+    def seconds(self, rows: NDArray[np.int64]) -> dict[str, list[float]]:
+        """Return the R peaks of some rows in seconds, by the name of the recording."""
+        found: dict[str, list[float]] = {}
+        for number, sample in zip(self.record[rows].tolist(), self.sample[rows].tolist(), strict=True):
+            found.setdefault(self.names[number], []).append(sample / self.fs_hz[number])
+        return found
 
 
 @dataclass(frozen=True)
@@ -29,6 +54,7 @@ class TrainingData:
         classes: number of classes.
         ids: client number -> the client's id, for messages.
         valid_rows: client number -> rows of its validation beats; clients without any are absent.
+        times: where each row lies in its recording; None where nobody says so.
     """
 
     clients: NDArray[np.int64]
@@ -39,6 +65,7 @@ class TrainingData:
     classes: int
     ids: dict[int, str] = field(default_factory=dict)
     valid_rows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    times: BeatTimes | None = None
 
     @property
     def train_examples(self) -> NDArray[np.int64]:
@@ -62,7 +89,8 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
     Args:
         cohort: the cohort.
         rr: whether the net takes RR features.
-        leave_out: training beats that take no part, as in ``TrainPlan``; validation beats are all kept.
+        leave_out: training beats that take no part, as in ``TrainPlan``, beside those whose window holds nothing;
+            these are no validation beats either.
 
     Raises:
         CohortError: no client has a training beat.
@@ -79,8 +107,22 @@ def training_data(cohort: Cohort, *, rr: bool, leave_out: str = "nothing") -> Tr
         label=cohort.label,
         classes=len(cohort.classes),
         ids={client.index: client.id for client in cohort.federation},
-        valid_rows={c.index: own for c in cohort.federation if len(own := cohort.rows(c, VALID))},
+        valid_rows={c.index: own for c in cohort.federation if len(own := cohort.usable(cohort.rows(c, VALID)))},
+        times=_times(cohort),
     )
+
+
+def excluded_beats(cohort: Cohort, leave_out: str) -> Exclusions:
+    """Count the training beats of a cohort's clients that ``training_data`` leaves out, by reason."""
+    return cohort.exclusions(cohort.pool(TRAIN), leave_out, "training beat")
+
+
+def _times(cohort: Cohort) -> BeatTimes | None:
+    if cohort.modality == "image":
+        return None
+    records = cohort.meta["records"]
+    names, fs_hz = tuple(str(one["name"]) for one in records), tuple(float(one["fs_hz"]) for one in records)
+    return BeatTimes(cohort.record, cohort.sample, names, fs_hz)
 
 
 @lru_cache(maxsize=256)

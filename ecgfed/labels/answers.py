@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
+from ecgfed.record.annotations import TIME_TOLERANCE_S
+from ecgfed.record.tables import as_number
 
 #: Columns of a table that ``label`` writes; ``sample`` and ``label`` are needed.
 COLUMNS = ("recording", "sample", "time_s", "label", "beats", "source")
@@ -85,11 +88,17 @@ def column_names(path: Path) -> list[str]:
         return []
 
 
-def read_answers(path: Path) -> list[Answer]:
+def read_answers(path: Path, fs_hz: float | None = None) -> list[Answer]:
     """Read a table that has the columns ``sample`` and ``label`` at least, in order of time.
 
+    Args:
+        path: the file.
+        fs_hz: the recording's sampling frequency: a column ``time_s`` has to say the same as ``sample``, to
+            ``TIME_TOLERANCE_S``. None does not look at the times.
+
     Raises:
-        RecordError: it cannot be read, has no such columns, names no known symbol, or has two labels for one sample.
+        RecordError: it cannot be read, has no such columns, names no known symbol, has two labels for one sample, or
+            a time that is not its sample's.
     """
     lines, before = _from_names_on(table_text(path))
     rows = csv.DictReader(lines, strict=True, delimiter=_separator(next(iter(lines), "")))
@@ -104,6 +113,8 @@ def read_answers(path: Path) -> list[Answer]:
             if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):
                 continue  # a row that a spreadsheet left
             one = _answer(path, before + rows.line_num, row)
+            if fs_hz is not None:
+                _check_time(path, before + rows.line_num, row, one.sample, fs_hz)
             if one.sample in found and found[one.sample].label != one.label:
                 both = f"sample {one.sample} is {found[one.sample].label} and {one.label}"
                 raise RecordError(path, both, "one label for a beat", "remove one of the lines")
@@ -115,6 +126,17 @@ def read_answers(path: Path) -> list[Answer]:
     if not found:
         raise RecordError(path, "holds no label", "one line for each labelled beat", "label some beats first")
     return [found[sample] for sample in sorted(found)]
+
+
+def _check_time(path: Path, line: int, row: dict[str, str | None], sample: int, fs_hz: float) -> None:
+    """Refuse a line whose time is not its sample's; raises RecordError. A cell that is no number says nothing."""
+    cell = (row.get("time_s") or "").strip()
+    time_s = as_number(cell) if as_number(cell) is not None else as_number(cell, ",")
+    if time_s is None or math.isnan(time_s):
+        return
+    if not abs(time_s - sample / fs_hz) <= max(TIME_TOLERANCE_S, 2 / fs_hz):
+        found = f"line {line}: sample {sample} is {sample / fs_hz:.3f} s at {fs_hz:g} Hz, and time_s is {cell}"
+        raise RecordError(path, found, "the same moment", "correct one of them, or delete the column time_s")
 
 
 def _from_names_on(text: str) -> tuple[list[str], int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ecgfed.text import safe_cell
 
-#: Name -> one value a beat: texts, truth values, whole numbers or finite ones.
+#: Name -> one value a beat: texts, truth values, whole numbers or finite ones; None where a beat has no value.
 Columns = Mapping[str, list[Any]]
 
 
@@ -55,7 +55,9 @@ def beats_as_json(about: Mapping[str, Any], blocks: Iterable[Columns]) -> Iterat
 
 
 def _cells(values: list[Any]) -> Iterable[Any]:
-    """Return each value of a column as a table writes it: 1 and 0 for true and false."""
+    """Return each value of a column as a table writes it: 1 and 0 for true and false, nothing for None."""
+    if None in values:
+        return ("" if value is None else next(iter(_cells([value]))) for value in values)
     if isinstance(values[0], str):
         return map(_cell, values)
     return map(int, values) if isinstance(values[0], bool) else values
@@ -63,6 +65,8 @@ def _cells(values: list[Any]) -> Iterable[Any]:
 
 def _rendered(values: list[Any]) -> Iterable[str]:
     """Return each value of a column as JSON writes it."""
+    if None in values:
+        return ("null" if value is None else next(iter(_rendered([value]))) for value in values)
     kind = type(values[0])
     if kind is str:
         return map(_text, values)

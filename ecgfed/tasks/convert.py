@@ -2,9 +2,10 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from ecgfed.beats.exclusions import Counted
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.annotations import said_of_end
@@ -15,7 +16,8 @@ from ecgfed.record.reader import has_annotation, named_errors, read_annotation, 
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, Recording, read_options
 from ecgfed.record.wfdb_writer import WrittenLead, record_bytes, record_name
 from ecgfed.tasks.anonymous import reserved_id
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
+from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import shortened
 
 
@@ -34,6 +36,7 @@ class Conversion:
         files: the files.
         removed: with ``anonymize``: which fields left, names of fields and counts; None where none was to.
         notes: what the reader noted of the file; nothing with ``anonymize``.
+        excluded: JSON-ready: channels and annotations that were read, used and excluded, by reason.
     """
 
     record: str
@@ -46,6 +49,7 @@ class Conversion:
     files: tuple[Path, ...]
     removed: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    excluded: dict[str, Counted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         leads = shortened(", ".join(lead.name for lead in self.leads), 60)
@@ -75,6 +79,7 @@ class Conversion:
             "left_out": list(self.left_out),
             "notes": list(self.notes),
             "files": [str(file) for file in self.files],
+            "excluded": self.excluded,
         }
 
     def _repr_html_(self) -> str:
@@ -177,6 +182,8 @@ def _written(
     check_free(targets, recording.files, overwrite=overwrite)
     files, written = record_bytes(recording, name, annotation)
     write_together(dict(zip(targets, files.values(), strict=True)))
+    excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
+    report_exclusions(excluded[1:], watch)  # each channel has a warning of its own
     for channel in recording.left_out:
         watch.warn(f"left out: {channel}")
     if annotation is None:
@@ -191,6 +198,7 @@ def _written(
         recording.left_out,
         tuple(targets),
         notes=recording.notes,
+        excluded=excluded_as_json(excluded),
     )
 
 

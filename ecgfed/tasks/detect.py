@@ -3,12 +3,13 @@
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
@@ -18,8 +19,9 @@ from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.long_peaks import find_peaks
+from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead where there is neither.
@@ -77,11 +79,13 @@ class Detections:
         records: the peaks of each recording, in the order they were given.
         detector: who found them.
         mains_hz: 50 or 60, as it was said; None where nobody did.
+        excluded: JSON-ready: the channels that were read, used and excluded, by reason.
     """
 
     records: tuple[RecordPeaks, ...]
     detector: str
     mains_hz: float | None
+    excluded: dict[str, Counted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         beats = sum(len(one.sample) for one in self.records)
@@ -94,6 +98,7 @@ class Detections:
             "detector": self.detector,
             "mains_hz": self.mains_hz,
             "records": [one.to_dict() for one in self.records],
+            "excluded": self.excluded,
         }
 
     def _repr_html_(self) -> str:
@@ -157,6 +162,7 @@ def detect(
             raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
     found: list[RecordPeaks] = []
     read: list[Path] = []
+    channels: list[Exclusions] = []
     for number, one in enumerate(asked):
         recording = _opened(one, wanted, read_options(how))
         read += recording.files
@@ -170,13 +176,16 @@ def detect(
         peaks = RecordPeaks(
             recording.name, recording.lead, at, recording.fs_hz, recording.duration_s, notes=recording.notes
         )
+        channels.append(channels_excluded([recording]))
         found.append(peaks if targets is None else replace(peaks, file=targets[number]))
         watch.progress("records", len(found), len(asked), recording.name)
     if targets is not None:
         check_free(targets, read, overwrite=overwrite)
         files = [annotation_bytes(one.annotation(), one.fs_hz) for one in found]
         write_together(dict(zip(targets, files, strict=True)))
-    return Detections(tuple(found), found_by.name, mains_hz)
+    excluded = [Exclusions.summed(channels, "channel")]
+    report_exclusions(excluded, watch)
+    return Detections(tuple(found), found_by.name, mains_hz, excluded_as_json(excluded))
 
 
 def _asked(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from ecgfed.beats.extract import FLAG_POOR_QUALITY, window_spans
+from ecgfed.beats.exclusions import WARN_SHARE
+from ecgfed.beats.extract import FLAG_POOR_QUALITY
 from ecgfed.beats.path import RecordingBeats
 from ecgfed.beats.windows import FS_HZ
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.certainty import certainty_in
 from ecgfed.device.doubts import Doubt
-from ecgfed.device.predictions import Predictions
+from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.errors import BundleError, OptionError, RecordError
 from ecgfed.record.annotations import said_of_end
 from ecgfed.record.leads import Alike, by_place, most_alike
 from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_made_up
 from ecgfed.signal.findings import paced_rhythm
-from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.signal.size import said_of, too_large
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
@@ -51,11 +49,13 @@ def doubts_of(bundle: Bundle, beats: RecordingBeats, found: Predictions, patient
         found: what was said.
         patient: whose own model it was, None for the global one.
     """
+    strange = (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(bundle, beats, found))
+    unlike = (one.code for one in strange if one.code != "no-signal" or one.grave)  # a few beats change nothing
     return (
         *_of_the_model(bundle),
         *_of_the_file(beats),
-        *(strange := (*_of_the_lead(beats.recording, bundle.leads), *_of_the_signal(bundle, beats, found))),
-        *_of_the_answers(bundle, found, patient, alike=_UNLIKE.isdisjoint(one.code for one in strange)),
+        *strange,
+        *_of_the_answers(bundle, found, patient, alike=_UNLIKE.isdisjoint(unlike)),
         *_of_the_patient(bundle, beats.recording, patient),
         *_of_the_classes(bundle, found, patient),
         *_unsaid(bundle),
@@ -116,12 +116,10 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
         yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
     if paced := _paced(bundle, beats):
         yield Doubt("paced", paced, grave=True)
-    start, stop = (np.clip(edge, 0, recording.samples) for edge in window_spans(recording.fs_hz, beats.r_samples))
-    lost = quality.spans(NO_SIGNAL)
-    empty = int((lost.before(stop) - lost.before(start) >= stop - start).sum())
-    if empty and 2 * empty >= count:
+    if empty := int((found.override == UNCLASSIFIED).sum()):
         what = f"{empty:,} of {count:,} beats have no signal of {recording.lead} around them"
-        yield Doubt("no-signal", f"{what}: their class says nothing of them.", grave=True)
+        advice = f"they are unclassified ({UNCLASSIFIED}); choose another --lead, or see 'ecgfed inspect'"
+        yield Doubt("no-signal", f"{what}: {advice}.", grave=empty > WARN_SHARE * count)
     if bad := quality.seconds():
         why = ", ".join(f"{reason} {total:.1f} s" for reason, total in bad.items())
         poor, lost_s = (
@@ -181,7 +179,8 @@ def _of_the_answers(bundle: Bundle, found: Predictions, patient: str | None, *, 
     How many of the others are right was counted on patients and leads that the model knows: it is said of no recording
     that is not ``alike``.
     """
-    count, far, doubtful = len(found), int(found.far.sum()), int(found.uncertain.sum())
+    count = int(found.classified.sum())
+    far, doubtful = int((found.far & found.classified).sum()), int((found.uncertain & found.classified).sum())
     if far > SELDOM * count:
         text = f"{far:,} of {count:,} beats ({far / count:.0%}) look like none that the model was trained on."
         yield Doubt("far-beats", text, grave=far > count / 2)

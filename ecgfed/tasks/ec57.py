@@ -2,9 +2,10 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.evaluation.ec57 import (
     CLASSES,
@@ -19,10 +20,12 @@ from ecgfed.evaluation.ec57 import (
 )
 from ecgfed.evaluation.ec57_flutter import excludes_nothing
 from ecgfed.record.reader import format_of
+from ecgfed.record.recording import Annotation
 from ecgfed.record.wfdb_files import read_annotation
 from ecgfed.record.wfdb_header import read_header, record_base
+from ecgfed.tasks.excluded import annotations_excluded, excluded_as_json
 from ecgfed.tasks.records import record_paths, seconds_of
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of, shortened
 
 #: Columns of the table, named as bxb names them, and the scores they show.
@@ -59,6 +62,7 @@ class Ec57Scores:
         mapping: which symbol is which class, ``aami5`` or ``aami5-bxb``.
         start_s: end of the learning period in seconds.
         not_scored: records of a folder without annotations under test.
+        excluded: JSON-ready: records and annotations that were read, used and excluded, by reason.
     """
 
     records: tuple[Comparison, ...]
@@ -68,6 +72,7 @@ class Ec57Scores:
     mapping: str
     start_s: float
     not_scored: tuple[str, ...] = ()
+    excluded: dict[str, Counted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         gross = self.total.gross.scores
@@ -133,6 +138,7 @@ class Ec57Scores:
             "records": [one.as_json() for one in self.records],
             **self.total.as_json(),
             "not_scored": list(self.not_scored),
+            "excluded": self.excluded,
         }
 
     def _repr_html_(self) -> str:
@@ -189,22 +195,36 @@ def score_ec57(
         raise OptionError("RECORDS", "none given", "one or more records")
     folder = None if test_folder is None else Path(test_folder)
     named = {record_base(one) for one in given if not one.is_dir()}
-    compared, without = [], []
+    compared, without, read = [], [], list[Annotation]()
     for path in record_paths(given):
         marks = (folder or path.parent) / f"{path.name}.{test}"
         if not marks.is_file() and path not in named:  # of a folder those that were annotated
             without.append(path.name)
             continue
-        compared.append(_compare(path, marks, reference, start_s, mapping, watch))
+        compared.append(_compare(path, marks, reference, start_s, mapping, watch, read))
     if not compared:
         where = folder or given[0]
         raise RecordError(where, f"no record has annotations .{test}", "RECORD.SUFFIX", "check --test, --test-folder")
     if without:
         watch.warn(f"not scored, without .{test}: {', '.join(without)}")
-    return Ec57Scores(tuple(compared), aggregate(compared), test, reference, mapping, start_s, tuple(without))
+    scored = Exclusions("record", len(compared) + len(without), {"not_annotated": len(without)})
+    excluded = [scored, annotations_excluded(read)]
+    report_exclusions(excluded[1:], watch)  # the records are named above
+    return Ec57Scores(
+        tuple(compared),
+        aggregate(compared),
+        test,
+        reference,
+        mapping,
+        start_s,
+        tuple(without),
+        excluded_as_json(excluded),
+    )
 
 
-def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch) -> Comparison:
+def _compare(
+    path: Path, marks: Path, reference: str, start_s: float, mapping: str, watch: Watch, read: list[Annotation]
+) -> Comparison:
     if format_of(path) != "wfdb":
         raise RecordError(path, "is no WFDB record", "one with its annotations", "make it with 'ecgfed convert'")
     header = read_header(path)
@@ -219,6 +239,7 @@ def _compare(path: Path, marks: Path, reference: str, start_s: float, mapping: s
         watch.warn(f"{path.name}.{reference}: the last [ has no ]; as with bxb, beats called in that flutter are extra")
     named_by = "--test, their folder with --test-folder"
     ours = read_annotation(marks.with_suffix(""), marks.suffix[1:], fs_hz=fs_hz, samples=samples, named_by=named_by)
+    read += [theirs, ours]
     return compare(theirs, ours, fs_hz, samples=samples, mapping=mapping, start_s=start_s, record=path.name)
 
 

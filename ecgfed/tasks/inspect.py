@@ -4,12 +4,13 @@ import contextlib
 import html
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.exclusions import Counted
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
 from ecgfed.record.annotations import said_of_end
@@ -25,8 +26,9 @@ from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_fin
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality, Stretch
+from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 #: What a model of the default cohort is trained on; the first lead present where there is neither.
@@ -46,6 +48,7 @@ class Inspection:
         heart_rate_per_min: median heart rate of the chosen lead in beats a minute, None where there is none.
         findings: what is to be said of the whole recording; they are no errors.
         picture: where it was drawn, or None.
+        excluded: JSON-ready: channels and annotations that were read, used and excluded, by reason.
     """
 
     recording: AnyRecording
@@ -54,6 +57,7 @@ class Inspection:
     heart_rate_per_min: float | None
     findings: tuple[Finding, ...]
     picture: Path | None = None
+    excluded: dict[str, Counted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         rate = "no heart rate" if self.heart_rate_per_min is None else f"{self.heart_rate_per_min:.0f}/min"
@@ -78,6 +82,7 @@ class Inspection:
             "notes": list(recording.notes),
             "findings": [asdict(finding) for finding in self.findings],
             "picture": None if self.picture is None else str(self.picture),
+            "excluded": self.excluded,
         }
 
     def _repr_html_(self) -> str:
@@ -180,8 +185,12 @@ def inspect_recording(
         told = minutes_told(watch, "minutes read", recording)
         peaks = _peaks(recording, judging[recording.lead], found_by, mains_hz, told)
         quality = {name: found.result() for name, found in judging.items()}
-    rate, findings = _judge(recording, wanted, quality, annotator, peaks)
-    found = Inspection(recording, quality, found_by.name, rate, tuple(findings), target)
+    rate, findings, annotation = _judge(recording, wanted, quality, annotator, peaks)
+    excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
+    report_exclusions(excluded, watch)
+    found = Inspection(
+        recording, quality, found_by.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
+    )
     if target is not None:
         write_bytes(target, found.draw(at, form=form))
     return found
@@ -272,8 +281,8 @@ def _judge(
     quality: Mapping[str, LeadQuality],
     annotator: str,
     peaks: NDArray[np.int64],
-) -> tuple[float | None, list[Finding]]:
-    """Return the median heart rate of the chosen lead, and what is to be said of the whole recording."""
+) -> tuple[float | None, list[Finding], Annotation | None]:
+    """Return the median heart rate of the chosen lead, what is to be said of the recording, and its annotation."""
     bad = {name: found.spans() for name, found in quality.items()}
     findings = [Finding("file", None, f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
     findings += missing_lead(recording, wanted)
@@ -284,7 +293,7 @@ def _judge(
         annotation, unreadable = _annotation(recording, annotator)
         findings += unreadable
     findings += record_findings(recording, peaks, [bad[name] for name in recording.leads], annotation)
-    return heart_rate(peaks, recording.fs_hz, bad[recording.lead]), findings
+    return heart_rate(peaks, recording.fs_hz, bad[recording.lead]), findings, annotation
 
 
 def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | None, list[Finding]]:

@@ -87,7 +87,7 @@ def read_marks(path: Path, recording: AnyRecording) -> Marks:
 
 
 def _of_answers(path: Path, recording: AnyRecording) -> Marks:
-    answers = read_answers(path)
+    answers = read_answers(path, recording.fs_hz)
     here = recording_id(recording)
     if other := next((one.recording for one in answers if one.recording not in ("", here)), ""):
         found = f"holds labels of another recording ({shortened(other, 20)})"

@@ -3,13 +3,14 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.beats.path import BeatOptions, read_beats
 from ecgfed.bundles.export import PatientModel, write_bundle
 from ecgfed.bundles.packing import check_new_bundle
@@ -32,7 +33,7 @@ from ecgfed.runs.run import Run
 from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of
 
 DEFAULT_MINUTES, DEFAULT_EPOCHS = 5.0, 10
@@ -53,6 +54,7 @@ class PersonalModel:
         record: the recording, or None.
         modality: ``ecg`` or ``image``.
         cohort_fingerprint: of the cohort the run was trained on.
+        excluded: JSON-ready: read, used and excluded of the recording's beats (and annotations), by reason.
     """
 
     patient: str
@@ -64,6 +66,7 @@ class PersonalModel:
     record: str | None
     modality: str
     cohort_fingerprint: str = ""
+    excluded: dict[str, Counted] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         if not self.scores["beats"]:
@@ -80,6 +83,7 @@ class PersonalModel:
             "modality": self.modality,
             "parity": self.bundle.manifest["parity"],
             "cohort_fingerprint": self.cohort_fingerprint,
+            "excluded": self.excluded,
         }
 
 
@@ -154,10 +158,14 @@ def personalize(
     made = personal_by_name(answer)
     mix = None if class_mix is None else read_class_mix(class_mix, federation.classes)
     length = 0.0 if mix is not None else minutes or DEFAULT_MINUTES
-    first, known = None, name if name in {client.id for client in federation.federation} else None
+    first, excluded, known = (
+        None,
+        list[Exclusions](),
+        name if name in {client.id for client in federation.federation} else None,
+    )
     if record is not None:
         options = _as_the_cohort(federation, leads, detector, annotator, how)
-        first, same = _first_beats(record, options, length, federation, opened, name)
+        first, same, excluded = _first_beats(record, options, length, federation, opened, name, watch)
         known = same or known
     if known:
         watch.warn(f"{known} took part in training: the scores are not those of a new patient")
@@ -184,6 +192,7 @@ def personalize(
         None if record is None else str(record),
         federation.modality,
         federation.fingerprint,
+        {f"{one.what}s": one.as_json() for one in excluded},
     )
 
 
@@ -222,12 +231,13 @@ def _as_the_cohort(
 
 
 def _first_beats(
-    record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str
-) -> tuple[FirstBeats, str | None]:
-    """Return the recording's labelled beats, divided by time, and whose they were in training."""
+    record: Path, options: BeatOptions, minutes: float, cohort: Cohort, run: Run, name: str, watch: Watch
+) -> tuple[FirstBeats, str | None, list[Exclusions]]:
+    """Return the recording's labelled beats, divided by time, whose they were in training, and what was excluded."""
     cut = read_beats(record, options, annotated=True)
+    labelled = cut.labelled(cohort.labels)
     first = first_beats(
-        cut.labelled(cohort.labels),
+        labelled,
         cut.recording.fs_hz,
         minutes,
         len(cohort.classes),
@@ -235,7 +245,9 @@ def _first_beats(
         rr=run.net.spec.rr,
         leave_out=run.plan.leave_out,
     )
-    return first, _participant(cut.recording.files, cohort)
+    excluded = cut.exclusions(labelled, labelled.empty)
+    report_exclusions(excluded, watch)
+    return first, _participant(cut.recording.files, cohort), excluded
 
 
 def _participant(files: tuple[Path, ...], cohort: Cohort) -> str | None:

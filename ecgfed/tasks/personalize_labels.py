@@ -351,7 +351,7 @@ def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patie
     beats, count = grouped.beats, len(grouped.beats.r_samples)
     found = bundle.classifier(patient).classify_blocks(beats.blocks())
     classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
-    model = classes[found.label]
+    model = np.where(found.classified, classes[found.label], found.override)
     symbol, origin = model.copy(), np.full(count, -1, np.int64)
     source = np.full(count, "model", dtype="<U9")
     names, from_beat = spread(grouped.groups, answered.label)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.extract import Windows, window_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle, open_bundle
 from ecgfed.device.doubts import Doubt
-from ecgfed.device.predictions import Predictions
+from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.device.shipped import name_of, shipped_model
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
@@ -30,9 +31,10 @@ from ecgfed.signal.pacing import Pacing
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
+from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
 from ecgfed.tasks.records import looked_at
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
 SUFFIX = "ecgfed"
@@ -74,10 +76,11 @@ class RecordingPredictions(Predictions):
 
     @property
     def symbols(self) -> NDArray[np.str_]:
-        """(beats,) the WFDB symbol of each beat: its class's, and ``/`` of a paced one."""
-        symbols = np.array([self.labels.symbol_of(name) for name in self.classes], dtype=np.str_)[self.label]
+        """(beats,) the WFDB symbol of each beat: what overrides its class, its class's, or ``/`` of a paced one."""
+        of_class = np.array([self.labels.symbol_of(name) for name in self.classes], dtype=np.str_)
+        symbols = np.where(self.classified, of_class[self.label], self.override)
         if self.pacing:
-            symbols[self.pacing.beats] = PACED_SYMBOL
+            symbols[self.pacing.beats & self.classified] = PACED_SYMBOL
         return symbols
 
     @property
@@ -99,13 +102,14 @@ class RecordingPredictions(Predictions):
         symbols = self.symbols
         confidence = self.confidence
         for start, stop in spans(len(self), _AT_ONCE):
-            label = self.label[start:stop].tolist()
+            number, by_model = self.class_number[start:stop].tolist(), self.classified[start:stop].tolist()
+            probability = zip(rounded(confidence[start:stop]), by_model, strict=True)
             yield {
                 "sample": self.sample[start:stop].tolist(),
                 "time_s": rounded(self.sample[start:stop] / self.fs_hz),
-                "class": [self.classes[number] for number in label],
+                "class": [self.classes[one] if one >= 0 else None for one in number],
                 "symbol": symbols[start:stop].tolist(),
-                "probability": rounded(confidence[start:stop]),
+                "probability": [value if own else None for value, own in probability],
                 "flags": self.flags[start:stop].tolist(),
                 "poor_quality": list(self.poor[start:stop]),
                 "uncertain": self.uncertain[start:stop].tolist(),
@@ -118,8 +122,7 @@ class RecordingPredictions(Predictions):
 
     def summary(self, files: Sequence[Path]) -> dict[str, Any]:
         """Return what there is to say without the beats, JSON-ready; ``files`` are those that were written."""
-        poor = sum(map(bool, self.poor))
-        doubtful = {"uncertain_beats": int(self.uncertain.sum()), "far_beats": int(self.far.sum())}
+        poor, doubtful = sum(map(bool, self.poor)), self.doubtful_counts()
         by_class = {"uncertain_counts": self.uncertain_counts, "far_counts": self.far_counts}
         counted = {"beats": len(self), "counts": self.counts, "poor_quality_beats": poor, **doubtful, **by_class}
         grave = [one.code for one in self.warnings if one.grave]
@@ -161,7 +164,7 @@ class RecordingPredictions(Predictions):
         """Return a WFDB annotation file.
 
         A class whose name is no symbol stands in the note beside its symbol; uncertain beats have ``UNCERTAIN`` for
-        their subtype.
+        their subtype, those without class (``override``) too.
         """
         from ecgfed.record.wfdb_writer import annotation_bytes
 
@@ -280,6 +283,8 @@ def predict(
         watch.note(same)
     warnings = doubts_of(opened, beats, found, patient)
     warn_of(warnings, watch)
+    excluded = _excluded(beats, found)
+    report_exclusions(excluded[1:], watch)  # of beats without signal there is a warning
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -288,7 +293,11 @@ def predict(
         pacing=beats.pacing,
         warnings=warnings,
         cut=beats,
-        about={**_about(opened, beats, options, patient, int8=int8), "warnings": [one.as_json() for one in warnings]},
+        about={
+            **_about(opened, beats, options, patient, int8=int8),
+            "excluded": excluded_as_json(excluded),
+            "warnings": [one.as_json() for one in warnings],
+        },
     )
 
 
@@ -326,6 +335,12 @@ def _told(beats: RecordingBeats, watch: Watch) -> Iterator[Windows]:
         done += len(block.flags)
         if isinstance(beats.recording, LongRecording):
             watch.progress("beats", done, len(beats.r_samples), beats.recording.name)
+
+
+def _excluded(beats: RecordingBeats, found: Predictions) -> list[Exclusions]:
+    """Count the beats without signal, which have no class, the annotations beyond the end, and channels not read."""
+    no_signal = Exclusions("beat", len(found), {"no_signal": int((found.override == UNCLASSIFIED).sum())})
+    return [no_signal, annotations_excluded([beats.annotation]), channels_excluded([beats.recording])]
 
 
 def _poor(beats: RecordingBeats) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ class Batch:
             "counts": self.counts,
             "uncertain_counts": self.uncertain_counts,
             "far_counts": self.far_counts,
+            "unclassified_beats": sum(one.get("unclassified_beats", 0) for one in self.done),
             "mostly_far": list(self.mostly_far),
             "warned": {code: list(names) for code, names in self.warned.items()},
             "failed": list(self.failed),

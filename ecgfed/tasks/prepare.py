@@ -10,6 +10,7 @@ from ecgfed.cohort.build import PrepareOptions, Source, build_cohort
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.cohort.problems import Problems
 from ecgfed.cohort.split import SplitKind
+from ecgfed.cohort.summary import exclusions
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.extras import require
 from ecgfed.files import check_new_folder, replacing_folder
@@ -18,7 +19,7 @@ from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.anonymous import named
-from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, telling
+from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions, telling
 from ecgfed.text import count_of, listed
 
 
@@ -106,8 +107,6 @@ def prepare_mitbih(
     check = count_check(sources, options)
     key = None if key is None else Path(key)
     plan = named(sources, options, anonymize=anonymize, found_in_headers=False, key=key, out=out, overwrite=overwrite)
-    if anonymize:
-        without = [count_of(len(without), "record")] * bool(without)
     with writing_key(key, plan.rows):
         build_cohort(
             plan.sources,
@@ -117,7 +116,12 @@ def prepare_mitbih(
             overwrite=overwrite,
             workers=workers,
             check=check,
-            about={"by": by, "without_lead": without, "counts_checked": check is not None},
+            about={
+                "by": by,
+                "without_lead": [count_of(len(without), "record")] * bool(without) if anonymize else without,
+                "without_lead_count": len(without),
+                "counts_checked": check is not None,
+            },
             progress=telling(watch, "records"),
         )
     cohort = open_cohort(out)
@@ -374,7 +378,7 @@ def unpack_cohort(file: Path | str, out: Path | str, *, overwrite: bool = False)
 
 
 def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
-    """Return the cohort, packed too where that is asked for; warn of recordings that are too large to be in mV."""
+    """Return the cohort, packed too where that is asked for; warn of units, and of what was excluded."""
     large = {str(one["name"]): float(one["too_large_mv"]) for one in cohort.meta["records"] if "too_large_mv" in one}
     if large:
         first = max(large, key=lambda name: large[name])
@@ -386,6 +390,7 @@ def _packed(cohort: Cohort, file: Path | str | None, watch: Watch) -> Cohort:
     if noted:
         count = count_of(len(cohort.meta["records"]), "recording")
         watch.warn(f"{len(noted)} of {count} read with a note, {noted[0]['name']}: {noted[0]['notes'][0]}")
+    report_exclusions(exclusions(cohort).values(), watch)
     if file is not None:
         from ecgfed.cohort.pack import pack_cohort
 

@@ -16,7 +16,7 @@ from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.events.rhythm import RhythmEpisodes
 from ecgfed.files import read_json
 from ecgfed.labels.answers import column_names
-from ecgfed.record.annotations import read_csv_annotation
+from ecgfed.record.annotations import read_csv_annotation, said_of_end
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
@@ -225,6 +225,8 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
         episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
         said = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
         warnings = (*warnings, ("unmarked", f"{said} Nothing there is counted."))
+    if beyond := said_of_end(marks):
+        warnings = (*warnings, ("beyond-end", f"Of {path.name}: {beyond}."))
     return Labelled(
         f"the file {path.name}{wrote}",
         "file",
@@ -287,10 +289,11 @@ def second_reader(bundle: Bundle, patient: str | None, cut: RecordingBeats) -> S
     doubts = doubts_of(bundle, cut, found, patient)
     by, short = f"the {whose(patient)}", "own" if patient else "global"
     warnings = tuple((one.code, f"Of {by}: {one.text[0].lower()}{one.text[1:]}") for one in doubts)
-    names, confidence = codes[found.label], found.confidence
+    names, confidence = np.where(found.classified, codes[found.label], found.override), found.confidence
     if cut.pacing:
-        names[cut.pacing.beats] = PACED_SYMBOL
-        confidence = np.where(cut.pacing.beats, cut.pacing.score, confidence).astype(np.float32)
+        paced = cut.pacing.beats & found.classified
+        names[paced] = PACED_SYMBOL
+        confidence = np.where(paced, cut.pacing.score, confidence).astype(np.float32)
     return Second(by, short, names, confidence, warnings)
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import RunError
 from ecgfed.evaluation.monitor import NEVER_PREDICTED, ValidationScores
-from ecgfed.federation.data import TrainingData, training_data
+from ecgfed.federation.data import TrainingData, excluded_beats, training_data
 from ecgfed.federation.engine_choice import open_engine
 from ecgfed.federation.estimate import seconds_left, step_arithmetic
 from ecgfed.federation.meta_set import with_meta_set
@@ -19,7 +20,7 @@ from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.tasks.train_options import Wish
-from ecgfed.tasks.watch import Watch
+from ecgfed.tasks.watch import Watch, report_exclusions
 from ecgfed.text import count_of
 
 #: The run's time is told after so many rounds of a session and so many seconds.
@@ -61,7 +62,7 @@ def run_session(
             run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
         )
     secret = noise_key(run.path, run.plan)
-    _say_cost(run, data, state.round, watch, _who_trains(cohort, data))
+    _say_cost(run, data, state.round, watch, _who_trains(cohort, data), excluded_beats(cohort, run.plan.leave_out))
     compute = {name: wish.get(name, run.meta.get(name)) for name in ("device", "engine", "slots")}
     with open_engine(
         data,
@@ -99,7 +100,7 @@ def _who_trains(cohort: Cohort, data: TrainingData) -> str:
     return f"{len(data.clients)} of {count_of(len(cohort.clients), 'client')} ({', '.join(why)})"
 
 
-def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch, who_trains: str) -> None:
+def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch, who_trains: str, excluded: Exclusions) -> None:
     plan = run.plan
     if done >= plan.rounds:
         watch.note(f"{run.path} has all its {count_of(plan.rounds, 'round')}.")
@@ -110,6 +111,7 @@ def _say_cost(run: Run, data: TrainingData, done: int, watch: Watch, who_trains:
         watch.warn("risk=meta-bsm pools validation beats of the patients at the server and sends them to every client")
     for line in in_words(plan):
         watch.note(line)
+    report_exclusions([excluded], watch)
     who = plan.clients_per_round or len(data.clients)
     epochs, steps = plan.local_epochs, plan.local_steps
     local = count_of(epochs or 0, "local epoch") if steps is None else count_of(steps, "local step")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.errors import OptionError, RunError
-from ecgfed.federation.data import training_data
+from ecgfed.federation.data import excluded_beats, training_data
 from ecgfed.federation.engine_choice import choose_engine
 from ecgfed.federation.plan import TrainPlan, check_needs, check_passes, participants
 from ecgfed.federation.updates import check_combining
@@ -250,6 +250,7 @@ def _create(place: RunFolder, cohort: Cohort, options: Wish, settings: Mapping[s
         "engine": engine,
         "slots": options["slots"],
         "eval_every": max(1, plan.rounds // 20) if every is None else every,
+        "excluded": excluded_beats(cohort, plan.leave_out).as_json(),
     }
     return place.create(lambda path: create_run(path, cohort, method, plan, about))
 

@@ -2,8 +2,9 @@
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.record.opening import LONG
 from ecgfed.record.recording import AnyRecording, LongRecording
 
@@ -52,6 +53,15 @@ def _level_of_the_caller() -> int:
 
 #: Nobody looks on.
 NOBODY = Watch()
+
+
+def report_exclusions(counted: Iterable[Exclusions], watch: Watch) -> None:
+    """Report what was excluded: a line for each kind, a warning with advice where it is more than ``WARN_SHARE``."""
+    for one in counted:
+        if one.warning:
+            watch.warn(one.warning)
+        elif one.line:
+            watch.note(f"{one.line}.")
 
 
 def telling(watch: Watch, what: str) -> Callable[[str, int, int], None]:

@@ -66,6 +66,7 @@ def test_json_says_what_where_and_how_long(ecgfed: Command, damaged: Path) -> No
         "left_out",
         "notes",
         "picture",
+        "excluded",
         "seconds",
     }
     assert (answer["record"], answer["fs_hz"], answer["duration_s"], answer["lead"]) == ("rec", 360.0, 120.0, "MLII")

@@ -58,7 +58,11 @@ def test_flags_are_the_beats_whose_windows_touch_a_bad_stretch(cohort: Cohort) -
     mine = cohort.client == 0
     sample = cohort.sample[mine]
     touches = (sample + 156 > RAIL[0] * FS) & (sample - 100 < RAIL[1] * FS)
-    assert touches.sum() >= 10
+    at = wfdb.rdann(str(cohort.path.parent / "records" / "q1"), "atr").sample
+    within = (at + 156 <= RAIL[1] * FS) & (at - 100 >= RAIL[0] * FS)  # holds nothing, and is in no cohort
+    assert within.sum() >= 10
+    assert cohort.meta["records"][0]["excluded"]["beats"]["excluded"] == {"no_signal": within.sum()}
+    assert 1 <= touches.sum() <= 2
     assert ((cohort.flags[mine] & 2 > 0) >= touches).all()
     far = (sample + 156 + FS < RAIL[0] * FS) | (sample - 100 - FS > RAIL[1] * FS)
     assert not (cohort.flags[mine] & 2)[far].any()

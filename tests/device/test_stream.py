@@ -95,6 +95,7 @@ def check_same(found: list[StreamBeat], beats: RecordingBeats, classifier: Class
     assert [one.label for one in final] == expected.label.tolist()
     assert [one.flags for one in final] == expected.flags.tolist()
     assert [one.far for one in final] == expected.far.tolist()
+    assert [one.override for one in final] == expected.override.tolist()
     for one, probability in zip(final, expected.probability, strict=True):
         np.testing.assert_allclose(one.probabilities, probability, atol=WITHIN, rtol=0)
 

@@ -38,6 +38,7 @@ def agreement(record: Path) -> dict[str, Any]:
         own("logits", at, list(windows.window_mv[:, 0]), list(windows.rr_s)), own("exported", "index.js")
     )
     expected = ecgfed.open_bundle(MODEL).classifier().logits(windows.window_mv, windows.rr_s)
+    by_model = list(zip(beats, python.classified.tolist(), strict=True))
     return {
         "samples": all(np.array_equal(rows[name], signal, equal_nan=True) for name, signal in signals.items()),
         "filter_mv": float(np.abs(filtered - band_pass(recording.signal_mv, recording.fs_hz)).max()),
@@ -47,8 +48,9 @@ def agreement(record: Path) -> dict[str, Any]:
         "flags": cut["flags"] == windows.flags.tolist(),
         "logits": float(np.abs(np.stack(logits) - expected).max()),
         "probability": float(np.abs(np.stack([one["probabilities"] for one in beats]) - python.probability).max()),
-        "labels": [one["class"] for one in beats] == list(python.names),
-        "doubts": [(one["uncertain"], one["far"], one["poorQuality"]) for one in beats]
+        "labels": [one["class"] for one in beats] == [python.classes[number] for number in python.label],
+        # JavaScript does not know which windows show no signal: Python leaves these without a class
+        "doubts": [(one["uncertain"] or not own, one["far"], one["poorQuality"]) for one, own in by_model]
         == list(zip(python.uncertain.tolist(), python.far.tolist(), python.poor, strict=True)),
         "beats": len(python),
     }

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +128,11 @@ class CheckpointStore:
         index = self._index()
         for file in index.files.values():
             self._check_length(file)
-        server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, self.ownership)
+        # an index that names no run, as the first ones, is read with whatever run its files name
+        ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
+        server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
         index.check_together(metadata, self.folder)
-        kept = KeptStates(self.folder, index.clients(), ownership=self.ownership)
+        kept = KeptStates(self.folder, index.clients(), ownership=ownership)
         return State(index.round, server, kept, index.seen)
 
     def _index(self) -> _Index:

@@ -162,7 +162,7 @@ def test_a_leaf_that_only_the_answer_needs_is_one_line_too(ecgfed: Command, tmp_
     for command in (
         ("evaluate", old / "run", "--cohort", old / "cohort"),
         ("export", old / "run", "--cohort", old / "cohort", "--out", tmp_path / "bundle"),
-        ("train", old / "cohort", "--out", old / "run", "--resume", "--rounds", 3),
+        ("train", old / "cohort", "--out", old / "run", "--resume", "--rounds", 3, "--quiet"),
     ):
         assert_refused(ecgfed(*command), path.name, name.split("/")[-1])
 

@@ -1,10 +1,10 @@
 """The application: its commands, and how errors leave it."""
 
 import errno
-import io
-import os
 import re
 import sys
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from itertools import pairwise
 from typing import NoReturn
 
@@ -13,9 +13,11 @@ import typer
 from ecgfed import __version__
 from ecgfed.errors import EcgfedError
 from ecgfed.extras import naming_the_extra
+from ecgfed.system import is_out_of_memory
 from ecgfed.text import closest, safe_text
 
 from .stop import interruptible
+from .streams import nobody_reads_on, open_closed_streams
 from .synopses import Group, add_synopses
 
 #: What the parser raises for an unknown option, a missing argument or a value of another type.
@@ -93,7 +95,9 @@ _register()
 
 
 def _stop(code: int, line: str) -> NoReturn:
-    sys.stderr.write(f"ecgfed: {safe_text(line)}\n")
+    with suppress(OSError):  # nobody reads on: the exit code says it
+        sys.stderr.write(f"ecgfed: {safe_text(line)}\n")
+        sys.stderr.flush()
     raise SystemExit(code) from None
 
 
@@ -147,21 +151,25 @@ def _refuse(error: Exception) -> NoReturn:
             raise SystemExit(0 if alone else 2) from None
         _stop(2, _usage_line(error))
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: `ecgfed ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nobody_reads_on()
         raise SystemExit(1) from None
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again as it ends
+        nobody_reads_on()
         _stop(2, f"{error.filename or 'standard output'}: could not be written ({error.strerror})")
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         name = str(error.filename or "a path")
         _stop(2, f"{name:.60}...: is longer than a path can be ({len(name):,} characters); check what was typed")
+    if is_out_of_memory(error):
+        found = "not enough memory for this; close other programs, raise the limit (ulimit -v), or pass fewer --workers"
+        _stop(2, f"{found} ({type(error).__name__}{f': {error}' if str(error) else ''})"[:400])
+    if isinstance(error, BrokenExecutor):
+        _stop(2, "a worker process was ended from outside, as for lack of memory; free some, or pass fewer --workers")
     raise error
 
 
 def main() -> None:
     """Run the command line: exit code 2 and one line for a user's error, 130 after Ctrl-C and 143 after SIGTERM."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that an encoding cannot write is shown, and is no error
-        sys.stdout.reconfigure(errors="backslashreplace")
+    open_closed_streams()
     with interruptible() as interruption:
         try:
             with naming_the_extra("this command"):

@@ -58,7 +58,7 @@ def read_bounded(path: Path, most: int, error: type[EcgfedError], where: object 
             size = os.fstat(stream.fileno()).st_size
             if size > most:
                 raise error(where, f"has {size:,} bytes", f"at most {most:,}", "check that it is the right file")
-            return stream.read(most)
+            return stream.read(size)  # room is made for all that is asked for, so not for the bound
     except FileNotFoundError:
         raise error(where, "does not exist", action="check the path") from None
     except OSError as problem:

@@ -30,6 +30,8 @@ NO_LINK, NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 #: Where Windows locks a file: far behind its text, since nobody else can read bytes that are locked; and how many
 #: bytes. Who shares a lock has one of them, who wants it alone all of them.
 _LOCK_AT, _LOCK_BYTES = 1 << 30, 64
+#: What errors say of which no kind says that memory is lacking: of torch, CUDA, C++ and Python's threads.
+_NO_MEMORY = ("can't allocate memory", "out of memory", "bad_alloc", "can't start new thread")
 #: So many bytes are tried by who shares a lock, until one is free.
 _TRIES = 8
 
@@ -140,6 +142,20 @@ def cores() -> int:
     """Return how many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that there is not enough memory, whoever raised it.
+
+    The system refuses by ``ENOMEM``, and to map a library's file; torch, ONNX Runtime and Python's own threads have
+    kinds and words of their own.
+    """
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    text = str(error)
+    if isinstance(error, ImportError):
+        return any(said in text for said in ("failed to map segment", "annot allocate memory"))
+    return isinstance(error, RuntimeError) and any(said in text for said in _NO_MEMORY)
 
 
 def needs_forks(what: str) -> None:

@@ -1,6 +1,7 @@
-"""A cohort's arrays as files: what their headers claim, and whether they are the ones that were prepared."""
+"""A cohort's files: what arrays' headers claim, and whether all of it is what was prepared."""
 
 import hashlib
+import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import CohortError
 
+#: The field of ``cohort.json`` that holds a digest of all its others.
+DIGEST = "digest"
 #: (path, device, inode, size, mtime, ctime) of files hashed in this process -> SHA-256 of their arrays. In memory only:
 #: a file on the disk, in a folder from a stranger least of all, could be forged.
 _HASHED: dict[tuple[str, int, int, int, int, int], str] = {}
@@ -56,6 +59,28 @@ def _hashed(file: Path, array: NDArray[Any]) -> str:
 def fingerprint_of(hashes: Mapping[str, str]) -> str:
     """Return a cohort's fingerprint: SHA-256 over the hashes of its arrays, in order of their names."""
     return hashlib.sha256("".join(hashes[name] for name in sorted(hashes)).encode()).hexdigest()
+
+
+def document_digest(meta: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a ``cohort.json``, its ``digest`` left out: of its values, however they are written."""
+    rest = {name: value for name, value in meta.items() if name != DIGEST}
+    plain = json.loads(json.dumps(rest))  # as it will be read: lists for tuples, texts for keys
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def check_document(document: Path, meta: Mapping[str, Any]) -> None:
+    """Refuse a ``cohort.json`` that was changed since it was written; versions 0.1 and 0.2 wrote no digest.
+
+    Raises:
+        CohortError: leads, filter, rate, classes, clients or whatever it says is no longer what was prepared.
+    """
+    if DIGEST in meta and meta[DIGEST] != document_digest(meta):
+        raise CohortError(
+            document,
+            "has changed since the cohort was prepared (its digest differs)",
+            "the document as it was written",
+            "put it back, or prepare the cohort again",
+        )
 
 
 def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

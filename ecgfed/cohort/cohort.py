@@ -14,7 +14,7 @@ from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.extract import FLAG_POOR_QUALITY, still_windows
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.rr import RR_LATEST, RR_NAMES
-from ecgfed.cohort.arrays import check_hashes, npy_header
+from ecgfed.cohort.arrays import check_document, check_hashes, npy_header
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
@@ -309,7 +309,8 @@ def open_cohort(path: Path | str) -> Cohort:
 
     Raises:
         CohortError: no such folder, another schema version, a missing or damaged file, no beats, an array that is not
-            what ``cohort.json`` says (SHA-256), a name that cannot be a file's, a link out of the folder.
+            what ``cohort.json`` says (SHA-256), a ``cohort.json`` that was changed (its digest), a name that cannot be
+            a file's, a link out of the folder.
     """
     path = Path(path)
     meta = read_folder_document(path, FILE_NAME, SCHEMA_VERSION, CohortError, what="a cohort", command="ecgfed prepare")
@@ -336,6 +337,7 @@ def open_cohort(path: Path | str) -> Cohort:
         raise CohortError(path / "record.npy", "names no record", "records of cohort.json", "prepare the cohort again")
     if images:
         _check_drawn(path, arrays, len(clients))
+    check_document(path / FILE_NAME, meta)
     return Cohort(path, meta, clients, labels, arrays)
 
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.arrays import npy_header
+from ecgfed.cohort.arrays import DIGEST, check_document, npy_header
 from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, Layout, layout_of, open_cohort, rr_version_of
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, EcgfedError
@@ -132,7 +132,7 @@ class _Packed:
 
 def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder: Path, file: Path) -> None:
     """Write the cohort and open it, so that what cannot be opened is never there; raises CohortError."""
-    about = {name: value for name, value in meta.items() if name not in ("beats", "sha256", "fingerprint")}
+    about = {name: value for name, value in meta.items() if name not in ("beats", "sha256", "fingerprint", DIGEST)}
     with CohortWriter(folder, rr_version=rr_version_of(meta)) as writer:
         for start in range(0, rows, _BLOCK):
             part = {name: one.read(min(_BLOCK, rows - start)) for name, one in packed.items()}
@@ -147,3 +147,4 @@ def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder:
     except CohortError as problem:
         where = f"{file}: {Path(problem.where).name}"
         raise CohortError(where, problem.found, problem.expected, _AGAIN) from problem
+    check_document(file, meta)

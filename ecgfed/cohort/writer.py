@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.cohort.arrays import fingerprint_of
+from ecgfed.cohort.arrays import DIGEST, document_digest, fingerprint_of
 from ecgfed.cohort.cohort import DRAWN_ARRAYS, FILE_NAME, SCHEMA_VERSION, Layout, layout_of
 from ecgfed.files import write_json
 
@@ -102,7 +102,7 @@ class CohortWriter:
             arrays[name].append(part)
 
     def finish(self, meta: dict[str, Any]) -> None:
-        """Close the arrays and write ``cohort.json`` with ``meta``, the counts and the fingerprint."""
+        """Close the arrays and write ``cohort.json`` with ``meta``, the counts, the fingerprint and a digest."""
         every = {**self.arrays, **self.drawn}
         for writer in every.values():
             writer.close()
@@ -111,14 +111,12 @@ class CohortWriter:
         counts = {next(iter(self.arrays)): self.beats}
         if self.drawn:
             counts["drawn"] = self.drawn["test_row"].rows
-        write_json(
-            self.folder / FILE_NAME,
-            {
-                "schema_version": SCHEMA_VERSION,
-                "modality": self.modality,
-                **meta,
-                **counts,
-                "sha256": hashes,
-                "fingerprint": fingerprint,
-            },
-        )
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "modality": self.modality,
+            **meta,
+            **counts,
+            "sha256": hashes,
+            "fingerprint": fingerprint,
+        }
+        write_json(self.folder / FILE_NAME, {**document, DIGEST: document_digest(document)})

@@ -38,7 +38,8 @@ these very files. Never compile with `-ffast-math`.
 - More than 14 missing samples in a row end a stretch: the filter, the levels and the windows begin anew after it.
 - One state serves one recording at a time. A push that answers a beat takes the longest, millions of instructions:
   push from a task, not from the interrupt that reads the samples.
-- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`.
+- Another inference than the int8 one here (TensorFlow Lite Micro, say) is plugged in by `ecgfed_set_inference`. Where
+  its logits are not finite, a beat's label is `ECGFED_UNCLASSIFIED` and the beat is uncertain.
 """
 
 

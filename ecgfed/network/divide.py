@@ -13,7 +13,7 @@ from ecgfed.errors import OptionError
 from ecgfed.files import replacing_folder
 
 #: What of ``cohort.json`` is made anew for a part.
-_OWN = ("schema_version", "modality", "beats", "sha256", "fingerprint")
+_OWN = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")
 
 
 def blocks(clients: int, sites: int) -> list[range]:

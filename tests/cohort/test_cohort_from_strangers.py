@@ -207,6 +207,7 @@ def test_hashes_that_were_changed_with_the_array_are_another_cohort(
     cohort = copied(cohort_path, tmp_path / "c")
     _swap(cohort / "label.npy")
     meta = json.loads((cohort / "cohort.json").read_text())
+    del meta["digest"]
     meta["sha256"]["label"] = hashlib.sha256(np.load(cohort / "label.npy").tobytes()).hexdigest()
     joined = "".join(meta["sha256"][name] for name in sorted(meta["sha256"]))
     meta["fingerprint"] = hashlib.sha256(joined.encode()).hexdigest()
@@ -216,6 +217,50 @@ def test_hashes_that_were_changed_with_the_array_are_another_cohort(
         open_run(fedavg_run).cohort(cohort)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda meta: meta.update(filter="none"),
+        lambda meta: meta["leads"].reverse() if len(meta["leads"]) > 1 else meta["leads"].append("V9"),
+        lambda meta: meta["clients"][0].update(holdout=True),
+        lambda meta: meta["label_map"]["symbols"].pop("N"),
+        lambda meta: meta["records"][0].update(fs_hz=250.0),
+        lambda meta: meta.update(units="uV"),
+    ],
+    ids=["filter", "leads", "holdout", "symbols", "rate", "units"],
+)
+def test_a_document_that_was_changed_is_refused(cohort_path: Path, tmp_path: Path, changed: Any) -> None:
+    """What the arrays do not say is bound by the document's own digest."""
+    cohort = copied(cohort_path, tmp_path / "c")
+    path = cohort / "cohort.json"
+    meta = json.loads(path.read_text())
+    rest = {name: value for name, value in meta.items() if name != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    assert meta["digest"] == hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(json.dumps(meta))  # written otherwise, and the same
+    open_cohort(cohort)
+    changed(meta)
+    path.write_text(json.dumps(meta))
+    with pytest.raises(CohortError, match=r"cohort\.json: (has changed since the cohort was prepared|.*expected)"):
+        open_cohort(cohort)
+
+
+def test_a_pack_whose_document_was_changed_is_refused(cohort_path: Path, tmp_path: Path) -> None:
+    pack_cohort(cohort_path, tmp_path / "whole.npz")
+    unpack_cohort(tmp_path / "whole.npz", tmp_path / "again")
+    assert open_cohort(tmp_path / "again").meta["unpacked_from"] == open_cohort(cohort_path).fingerprint
+    with np.load(tmp_path / "whole.npz") as archive:
+        arrays = dict(archive)
+    name = next(name for name in arrays if arrays[name].dtype == np.uint8 and name not in ("split", "flags"))
+    meta = json.loads(arrays[name].tobytes())
+    meta["leads"] = ["V9"]
+    arrays[name] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    np.savez_compressed(tmp_path / "changed.npz", **arrays)
+    with pytest.raises(CohortError, match="has changed since the cohort was prepared"):
+        unpack_cohort(tmp_path / "changed.npz", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("what", ["classes", "clients"])
 def test_patients_or_classes_in_another_order_are_another_cohort(
     cohort_path: Path, fedavg_run: Path, tmp_path: Path, what: str
@@ -223,6 +268,7 @@ def test_patients_or_classes_in_another_order_are_another_cohort(
     """The fingerprint is of the arrays: whose they are stands in cohort.json alone."""
     cohort = copied(cohort_path, tmp_path / "c")
     meta = json.loads((cohort / "cohort.json").read_text())
+    del meta["digest"]  # as versions 0.1 and 0.2 wrote none
     if what == "clients":
         first, second = meta["clients"][:2]
         first["id"], second["id"] = second["id"], first["id"]
@@ -240,6 +286,7 @@ def test_a_cohort_that_holds_out_others_is_another_one(cohort_path: Path, fedavg
     assert json.loads((run / "run.json").read_text())["held_out_clients"] == [
         client["id"] for client in meta["clients"] if client["holdout"]
     ]
+    del meta["digest"]
     meta["clients"][-1]["holdout"] = not meta["clients"][-1]["holdout"]
     (cohort / "cohort.json").write_text(json.dumps(meta))
     assert open_cohort(cohort).fingerprint == open_cohort(cohort_path).fingerprint

@@ -96,7 +96,9 @@ def save_runs(file: Path, runs: Sequence[Simulated]) -> None:
     """Keep the simulated labels of a record."""
     file.parent.mkdir(parents=True, exist_ok=True)
     about = np.array([(one.count, one.rate, one.seed, one.labelled, one.wrong_in_all) for one in runs])
-    arrays = {name: np.concatenate([getattr(one, name) for one in runs]) for name in ("unanswered", "wrong", "features")}
+    arrays = {
+        name: np.concatenate([getattr(one, name) for one in runs]) for name in ("unanswered", "wrong", "features")
+    }
     np.savez_compressed(file, about=about, groups=np.array([len(one.wrong) for one in runs]), **arrays)
 
 
@@ -140,9 +142,7 @@ Row = tuple[str, int, float, int, float, int]
 
 def rows_of(record: str, runs: Sequence[Simulated], errors: ErrorModel) -> list[Row]:
     """Return what is expected of each simulated person's labels, and what is so."""
-    return [
-        (record, run.count, run.rate, run.labelled, expected(run, errors), run.wrong_in_all) for run in runs
-    ]
+    return [(record, run.count, run.rate, run.labelled, expected(run, errors), run.wrong_in_all) for run in runs]
 
 
 def covered(rows: Sequence[Row], errors: ErrorModel) -> NDArray[np.bool_]:

@@ -135,9 +135,7 @@ def mistaken(found: GroupedBeats, symbol: NDArray[np.str_]) -> NDArray[np.str_]:
     return wrong
 
 
-def as_answered(
-    found: GroupedBeats, symbol: NDArray[np.str_], rate: float, seed: int
-) -> NDArray[np.str_]:
+def as_answered(found: GroupedBeats, symbol: NDArray[np.str_], rate: float, seed: int) -> NDArray[np.str_]:
     """Return what a person answers who errs in a share of the doubtful beats (``mistaken``), (beats,) symbols."""
     wrong = mistaken(found, symbol)
     errs = np.random.default_rng([seed, 34]).random(len(symbol)) < rate

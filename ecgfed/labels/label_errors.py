@@ -103,8 +103,10 @@ class ErrorModel:
         if not 0.0 < share < 1.0:
             return round(expected), round(expected)
         strength = 1.0 / self.correlation - 1.0
-        ends = betabinom.ppf(((1 - LEVEL) / 2, (1 + LEVEL) / 2), beats, share * strength, (1 - share) * strength)
-        return int(ends[0]), int(ends[1])
+        chance = betabinom.pmf(np.arange(beats + 1), beats, share * strength, (1 - share) * strength)
+        # sums by hand: scipy's own quantiles add the distribution up anew for each step of their search
+        ends = np.searchsorted(np.cumsum(chance), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return int(ends[0]), min(int(ends[1]), beats)
 
 
 @cache

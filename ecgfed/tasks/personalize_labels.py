@@ -147,7 +147,17 @@ def personalize_labels(
     }
     files, made_bundle = tuple(asked.targets), open_bundle(asked.out)
     return OwnModel(
-        asked.name, made_bundle, own, answered, choice.kept, choice.checked, choice.unchecked, enough, again, files, about
+        asked.name,
+        made_bundle,
+        own,
+        answered,
+        choice.kept,
+        choice.checked,
+        choice.unchecked,
+        enough,
+        again,
+        files,
+        about,
     )
 
 

@@ -1,5 +1,6 @@
 """The page's choice and Python's are the same rule: both answer the same questions of real recordings."""
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 import ecgfed.web
 from ecgfed.labels.choose import Asked, Rule, differ_features, next_group, shipped_rule
+from ecgfed.labels.contested import contested
 from ecgfed.labels.groups import Groups, group_beats
+from ecgfed.labels.label_errors import expected_errors
 from ecgfed.labels.likeness import Points
 from ecgfed.labels.page import LabelPage, page_data
 from ecgfed.labels.spread import spread
@@ -102,5 +105,10 @@ def ask_both(page: LabelPage, symbol: NDArray[np.str_], folder: Path) -> None:
         assert {int(beat): many for beat, many in told["beats"][i].items() if many} == standing
         assert sum(told["beats"][i].values()) == len(groups.leaf)
         assert told["covered"][i] == covered(groups, page.rule, label)
+        expected = expected_errors(groups, label)
+        assert told["expected"][i]["beats"] == pytest.approx(expected.beats, rel=1e-9)
+        assert [told["expected"][i][key] for key in ("low", "high", "of")] == [expected.low, expected.high, expected.of]
+        again = contested(groups, label, frozenset(passed[i]))
+        assert told["contested"][i] == [dataclasses.asdict(one) for one in again]
     assert len(set(told["asked"])) == QUESTIONS
     assert told["covered"][-1] > 0

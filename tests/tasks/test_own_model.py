@@ -13,6 +13,7 @@ import torch
 import wfdb
 from conftest import write_record
 from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
+from scipy.stats import binomtest
 from support import exported, snapshot, trace_once
 
 import ecgfed as package
@@ -28,7 +29,16 @@ from ecgfed.personal.kernel import Kernel
 from ecgfed.personal.partway import Partway
 from ecgfed.tasks.grouped import GroupedBeats
 from ecgfed.tasks.own_model import OwnModel
-from ecgfed.tasks.own_models import ANSWERERS, HeldBack, Learner, held_back, learned_beats, parts_of
+from ecgfed.tasks.own_models import (
+    ANSWERERS,
+    MOST_CHANCE,
+    ClassCheck,
+    HeldBack,
+    Learner,
+    held_back,
+    learned_beats,
+    parts_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
 
@@ -127,7 +137,15 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
             right["global"] += int(grouped.answers.label[beat]) == truth
             right["personal"] += by_personal[i] == truth
             right["scratch"] += by_scratch[i] == truth
-    assert found == HeldBack(10, 5, right)
+    assert (found.labels, found.parts, found.right) == (10, 5, right)
+    for name in ANSWERERS:
+        assert sum(check.right[name] for check in found.by_class.values()) == right[name]
+    assert {name: check.labels for name, check in found.by_class.items()} == dict(
+        Counter(bundle.labels.symbols[label[beat]] for beat in usable)
+    )
+    for check in found.by_class.values():  # what one of the two alone has right is the whole difference
+        for name, lost in check.lost.items():
+            assert check.right[name] - check.right["global"] == check.gained[name] - lost
     assert held_back(learner, dict(list(label.items())[:3]), grouped.answers.label) is None
 
 
@@ -164,6 +182,28 @@ def test_of_very_many_labels_some_are_learned_from(
 def test_nobody_ends_worse(personal: int, everyone: int, scratch: int, best: str) -> None:
     right = {"groups": 0, "personal": personal, "global": everyone, "scratch": scratch}
     assert HeldBack(20, 5, right).best == best
+
+
+def check_of(labels: int, lost: int, gained: int) -> ClassCheck:
+    """The global model has ten of the labels right; personal and scratch lose and gain some."""
+    right = {"groups": 0, "global": 10, "personal": 10 - lost + gained, "scratch": 10 - lost + gained}
+    both = {"groups": 0, "personal": lost, "scratch": lost}, {"groups": 0, "personal": gained, "scratch": gained}
+    return ClassCheck(labels, right, *both)
+
+
+@pytest.mark.parametrize("lost", range(8))
+@pytest.mark.parametrize("gained", range(8))
+def test_a_class_is_lowered_where_chance_would_hardly_do_so(lost: int, gained: int) -> None:
+    """scipy's exact binomial test of the labels that one of the two alone has right."""
+    expected = lost > gained and binomtest(gained, lost + gained, 0.5, alternative="less").pvalue <= MOST_CHANCE
+    assert check_of(20, lost, gained).lowers("personal") == expected
+
+
+def test_a_model_that_lowers_a_class_is_not_exported_however_many_it_has_right() -> None:
+    right = {"groups": 0, "personal": 18, "global": 12, "scratch": 15}
+    assert HeldBack(20, 5, right, {"V": check_of(12, 1, 0)}).best == "personal"  # one label is chance
+    lowered = HeldBack(20, 5, right, {"N": check_of(8, 0, 8), "V": check_of(12, 3, 0)})
+    assert (lowered.best, lowered.lowered("personal")) == ("global", ["V"])
 
 
 def rows_of(made: OwnModel) -> list[dict[str, str]]:

@@ -37,7 +37,16 @@ def asked_again(
     rate: float,
     seed: int,
 ) -> tuple[dict[int, str], int]:
-    """Return the answers after contested ones were asked again, and how many questions that took."""
+    """Return the answers after contested ones were asked again, and how many questions that took.
+
+    Args:
+        found: the beats in groups.
+        symbol: (beats,) what each is.
+        label: the first answers.
+        wrong: (beats,) what each may be mistaken for, of ``mistaken``.
+        rate: share of the doubtful answers that are wrong.
+        seed: of the errors.
+    """
     rng, asked, final = np.random.default_rng([seed, 77]), 0, dict(label)
 
     def answer(beat: int) -> str:

@@ -34,7 +34,8 @@ class Answer:
         sample: its R peak, a sample number of the recording.
         label: a symbol of ``SYMBOLS``.
         beats: how many it stands for, 0 where nobody said.
-        source: ``clinician``; ``confirmed`` where a person gave it twice, ``merged`` where one put its group to another.
+        source: ``clinician``; ``confirmed`` where a person gave it twice, ``merged`` where a person put its group to
+            another.
         recording: id of the recording it is of, ``""`` where nobody said.
     """
 

@@ -66,7 +66,7 @@ class OwnModel:
 
     def sentences(self) -> list[str]:
         """Return what it is worth and where to label next, a line each."""
-        checked, enough, found = self.checked, self.enough, []
+        checked, found = self.checked, list[str]()
         if checked is not None:
             right = ", ".join(f"{WHO[name]} {count}" for name, count in checked.right.items())
             found.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
@@ -182,7 +182,7 @@ class OwnModel:
 
 
 def held_dict(checked: HeldBack) -> dict[str, Any]:
-    """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, right ones by who answered, the same
+    """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, right ones by who answered, these
     ``by_class``, and the classes whose sensitivity a model ``lowers``.
     """
     by_class = {name: {"labels": check.labels, **check.right} for name, check in checked.by_class.items()}

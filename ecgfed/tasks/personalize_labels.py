@@ -126,7 +126,7 @@ def personalize_labels(
         watch.warn(text)
     choice = _chosen(learner, grouped, answered, watch)
     enough = judge(grouped.groups, answered.label)
-    again = contested(grouped.groups, answered.label, answered.confirmed)
+    confirm = contested(grouped.groups, answered.label, answered.confirmed)
     for text in (suspicions := _suspicions(grouped, answered, choice)):
         watch.warn(text)
     own = _written(asked, grouped, answered, learner, choice, signer)
@@ -145,18 +145,17 @@ def personalize_labels(
         "warnings": [*warnings, *suspicions],
         "groups_trusted": choice.groups_trusted,
     }
-    files, made_bundle = tuple(asked.targets), open_bundle(asked.out)
     return OwnModel(
         asked.name,
-        made_bundle,
+        open_bundle(asked.out),
         own,
         answered,
         choice.kept,
         choice.checked,
         choice.unchecked,
         enough,
-        again,
-        files,
+        confirm,
+        tuple(asked.targets),
         about,
     )
 

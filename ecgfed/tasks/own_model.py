@@ -87,9 +87,12 @@ class OwnModel:
         return found
 
     def _refused(self) -> bool:
-        """Whether the model with most labels right is not exported, since it lowers the sensitivity for a class."""
-        right = {} if self.checked is None else self.checked.right
-        return any(right[name] > right[self.kept] for name in ("personal", "scratch") if right)
+        """Whether a model with as many labels right is not exported, since it lowers the sensitivity for a class."""
+        checked = self.checked
+        return checked is not None and any(
+            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.kept]
+            for name in ("personal", "scratch")
+        )
 
     def _lowered(self) -> list[str]:
         """Say of each class for which a model lowers the global one's sensitivity on labels held back."""
@@ -101,7 +104,7 @@ class OwnModel:
                 check = self.checked.by_class[one]
                 own, of_all = check.right[name], check.right["global"]
                 sentences.append(
-                    f"Of the {count_of(check.labels, 'label')} {one} held back, {KEPT[name]} had {own} right and the "
+                    f"Of {count_of(check.labels, 'label')} {one} held back, {KEPT[name]} had {own} right and the "
                     f"global model {of_all}: it lowers the sensitivity for {one} and is not used."
                 )
         return sentences

@@ -27,16 +27,15 @@ QUESTIONS = 30
 pytestmark = pytest.mark.browser
 
 
-def by_script(page: LabelPage, folder: Path, **more: Any) -> dict[str, Any]:
+def by_script(page: LabelPage, folder: Path, driver: Path = DRIVER, **more: Any) -> Any:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node: make browser")
     given = folder / "given.json"
     given.write_text(json.dumps({"data": page_data(page) | {"strips": {}, "pictures": {}}, **more}))
-    done = subprocess.run([node, str(DRIVER), str(WEB), str(given)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([node, str(driver), str(WEB), str(given)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return json.loads(done.stdout)
 
 
 def covered(groups: Groups, rule: Rule, label: dict[int, str]) -> int:
@@ -112,3 +111,18 @@ def ask_both(page: LabelPage, symbol: NDArray[np.str_], folder: Path) -> None:
         assert told["contested"][i] == [dataclasses.asdict(one) for one in again]
     assert len(set(told["asked"])) == QUESTIONS
     assert told["covered"][-1] > 0
+
+
+def test_a_label_given_twice_is_confirmed_and_of_two_a_third_decides(tmp_path: Path) -> None:
+    page, _ = made_page()
+    one, other = page.groups.children[0]  # the two parts of the whole
+    answers = [(one, "F"), (other, "V"), (one, "V"), (one, "F"), (other, "V"), (one, "N"), (one, "N")]
+    steps = by_script(page, tmp_path, DRIVER.with_name("confirm.mjs"), answers=answers)
+    assert [step["source"] for step in steps] == [
+        *("clinician", "clinician", "clinician"),
+        *("confirmed", "confirmed"),
+        *("clinician", "confirmed"),
+    ]
+    # V after F is asked once more; N after F is a correction
+    assert [step["differs"] for step in steps] == [False, False, True, False, False, False, False]
+    assert [step["contested"] for step in steps] == [False, True, False, False, False, False, False]

@@ -1,9 +1,11 @@
 """A few labels to a patient's own model: counts of labels held back by hand, who each label is from, the same bits."""
 
 import csv
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import ecgfed.tasks.personalize_labels as module
 from ecgfed.bundles.weights import global_model
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError, EcgfedError, OptionError, RecordError
+from ecgfed.labels.label_errors import expected_errors
 from ecgfed.labels.spread import spread
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
@@ -191,12 +194,31 @@ def check_of(labels: int, lost: int, gained: int) -> ClassCheck:
     return ClassCheck(labels, right, *both)
 
 
-@pytest.mark.parametrize("lost", range(8))
-@pytest.mark.parametrize("gained", range(8))
-def test_a_class_is_lowered_where_chance_would_hardly_do_so(lost: int, gained: int) -> None:
+def test_a_class_is_lowered_where_chance_would_hardly_do_so() -> None:
     """scipy's exact binomial test of the labels that one of the two alone has right."""
-    expected = lost > gained and binomtest(gained, lost + gained, 0.5, alternative="less").pvalue <= MOST_CHANCE
-    assert check_of(20, lost, gained).lowers("personal") == expected
+    for lost, gained in itertools.product(range(8), repeat=2):
+        expected = lost > gained and binomtest(gained, lost + gained, alternative="less").pvalue <= MOST_CHANCE
+        assert check_of(20, lost, gained).lowers("personal") == expected, (lost, gained)
+
+
+def test_a_refused_model_is_said_with_both_figures(made: OwnModel) -> None:
+    right = {"groups": 0, "personal": 12, "global": 12, "scratch": 10}
+    checked = HeldBack(20, 5, right, {"V": check_of(12, 3, 0)})
+    refused = replace(made, checked=checked, kept=checked.best)
+    lines = refused.sentences()
+    assert any("12 labels V held back, the personal model had 7 right and the global model 10" in one for one in lines)
+    assert "In the bundle: the global model, unchanged." in lines
+    told = refused.to_dict()["held_back"]
+    assert told["lowers"] == {"personal": ["V"], "scratch": ["V"]}
+    assert told["by_class"]["V"] == {"labels": 12, "groups": 0, "global": 10, "personal": 7, "scratch": 7}
+
+
+def test_the_interval_is_in_text_and_json(made: OwnModel, grouped: GroupedBeats, label: dict[int, str]) -> None:
+    expected = expected_errors(grouped.groups, label)
+    told = made.to_dict()["expected_wrong"]
+    assert (told["low"], told["high"], told["level"]) == (expected.low, expected.high, 0.9)
+    assert told["beats"] == round(expected.beats, 1)
+    assert any(f"90% interval {expected.low} to {expected.high})" in one for one in made.sentences())
 
 
 def test_a_model_that_lowers_a_class_is_not_exported_however_many_it_has_right() -> None:

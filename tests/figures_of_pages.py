@@ -31,6 +31,10 @@ def _clinical(protocol: tuple[str, ...]) -> tuple[Way, ...]:
     return tuple((*kind, *key) for kind in (veb, sveb) for key in (("f1",), ("interval", 0), ("interval", 1)))
 
 
+def _refused(rate: str) -> tuple[Way, ...]:
+    return tuple(("rates", rate, "0.25", name) for name in ("bad_refused", "bad", "good_refused", "good"))
+
+
 README = [
     *figures(
         "README.md",
@@ -198,11 +202,40 @@ LABELS = [
     ),
     *figures(
         "docs/labels.md",
-        "clinical/learned.json",
+        "clinical/errors.json",
         {
-            "expected {0} wrong beats after 20 labels where {0} were wrong, and {0} after 40 where {0} were": tuple(
-                ("ds1", "detected", labels, name) for labels in ("20", "40") for name in ("expected_wrong", "wrong")
-            )
+            "for {1%} of the simulated people on DS1, and for {1%} on DS2": tuple(
+                (part, "all", "covered") for part in ("ds1", "ds2")
+            ),
+            "{1%} there where all answers are right, {1%} where 15% of": tuple(
+                ("ds2", "by_rate", rate, "covered") for rate in ("0.0", "0.15")
+            ),
+            (
+                "a record of DS1 has {1} wrong beats on average where {1} are expected, one of DS2 {1} where {1} are"
+            ): tuple((part, "by_answers", "20", name) for part in ("ds1", "ds2") for name in ("wrong", "expected")),
+        },
+    ),
+    *figures(
+        "docs/labels.md",
+        "clinical/adoption.json",
+        {
+            "refuses {0} of {0} bad models and {0} of {0} good ones where": _refused("0"),
+            "it refuses {0} of {0} bad models and {0} of {0} good ones: eight": _refused("0.15"),
+        },
+    ),
+    *figures(
+        "docs/labels.md",
+        "clinical/second.json",
+        {
+            "this takes {2} more questions a record": (("rates", "0", "two", "questions"),),
+            (
+                "{2} more questions raise V F1 from {1}% to {1}%, S from {1}% to {1}%, F from {1}% to {1}%, and "
+                "{1} beats a record have a wrong label, not {1}"
+            ): (
+                ("rates", "0.15", "two", "questions"),
+                *(("rates", "0.15", way, kind) for kind in "VSF" for way in ("one", "two")),
+                *(("rates", "0.15", way, "wrong") for way in ("two", "one")),
+            ),
         },
     ),
 ]

@@ -59,6 +59,11 @@ interval over records (2,000 draws). A simulated person knows the reference and 
 offers. The common model is trained on DS1 for DS2, and on the 20 non-paced records of the 100 series for the 200
 series. But 201 (DS1) and 202 (DS2) are one person. The rule that chooses beats was learned on DS1 (`learned.json`), as
 were the settings (`--on ds1`, `ds1.json`). Own peaks are our detector's, reference peaks the annotation's.
+
+Three more scripts simulate a person who errs in some of the doubtful beats: `errors.py` (how many labels are expected
+to be wrong, `errors.json`), `adoption.py` (when a personal model is refused, `adoption.json`) and `second.py` (what a
+second question is worth, `second.json`). Their figures are in [labels.md](../../docs/labels.md#the-patients-own-model)
+and [decision 0063](../../docs/decisions/0063-what-labels-promise.md).
 """
 
 

@@ -1,15 +1,17 @@
 """A person who labels beats, simulated: knows the reference, answers with what the labelling page offers."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from ecgfed.beats.extract import MATCH_S, match_peaks
 from ecgfed.beats.path import BeatOptions
 from ecgfed.evaluation.ec57 import CLASSES
-from ecgfed.labels.choose import Rule, next_group
+from ecgfed.labels.choose import KIND_OF, Rule, next_group
 from ecgfed.labels.groups import Groups
 from ecgfed.record.opening import open_every_lead
 from ecgfed.record.recording import Annotation
@@ -105,3 +107,36 @@ def class_numbers(found: GroupedBeats, symbol: NDArray[np.str_]) -> NDArray[np.i
 def of_kind(counts: NDArray[np.int64], kind: str) -> int:
     """Return how many beats of a kind a record's counts (7, 7) hold."""
     return int(counts[CLASSES.index(kind)].sum())
+
+
+#: Of a beat's nearest ones, whose kinds make it a doubtful one.
+NEIGHBOURS = 10
+
+
+def mistaken(found: GroupedBeats, symbol: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Return what a person may take each beat for who errs: (beats,) symbols, ``""`` where there is no doubt.
+
+    F is taken for V and V for F, S for N, where the recording has both; any other beat for the most frequent other kind
+    among its ten nearest ones, if there is one. The symbol is the recording's most frequent one of that kind.
+    """
+    kinds = np.array([KIND_OF.get(one, "") for one in symbol.tolist()])
+    usual = {kind: Counter(symbol[kinds == kind].tolist()).most_common(1)[0][0] for kind in set(kinds.tolist()) - {""}}
+    wrong = np.full(len(symbol), "", dtype="<U1")
+    at = found.groups.points.at
+    _, near = cKDTree(at).query(at, k=min(NEIGHBOURS + 1, len(at)))
+    for beat, kind in enumerate(kinds.tolist()):
+        rival = {"F": "V", "V": "F", "S": "N"}.get(kind, "")
+        if not kind:
+            continue
+        if rival not in usual:
+            others = Counter(one for one in kinds[near[beat]].tolist() if one not in ("", kind))
+            rival = others.most_common(1)[0][0] if others else ""
+        wrong[beat] = usual.get(rival, "")
+    return wrong
+
+
+def as_answered(found: GroupedBeats, symbol: NDArray[np.str_], rate: float, seed: int) -> NDArray[np.str_]:
+    """Return what a person answers who errs in a share of the doubtful beats (``mistaken``), (beats,) symbols."""
+    wrong = mistaken(found, symbol)
+    errs = np.random.default_rng([seed, 34]).random(len(symbol)) < rate
+    return np.where(errs & (wrong != ""), wrong, symbol)

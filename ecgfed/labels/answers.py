@@ -21,7 +21,7 @@ NO_BEAT, CANNOT_TELL = "|", "?"
 SYMBOLS = frozenset("NLRBAaJSVrFejnE/fQ") | {NO_BEAT, CANNOT_TELL}
 #: A table is not read beyond this.
 MOST_BYTES = 50_000_000
-SOURCES = ("clinician", "merged")
+SOURCES = ("clinician", "merged", "confirmed")
 #: How the files of spreadsheets begin: .xlsx and .ods are archives, .xls is a compound file.
 _SPREADSHEET = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 #: What may stand before the names of the columns: empty rows, comments, and the line by which spreadsheets are told the
@@ -37,7 +37,8 @@ class Answer:
         sample: its R peak, a sample number of the recording.
         label: a symbol of ``SYMBOLS``.
         beats: how many it stands for, 0 where nobody said.
-        source: ``clinician``, or ``merged`` where a person put its group to another.
+        source: ``clinician``; ``confirmed`` where a person gave it twice, ``merged`` where a person put its group to
+            another.
         recording: id of the recording it is of, ``""`` where nobody said.
     """
 

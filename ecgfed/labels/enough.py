@@ -1,13 +1,13 @@
-"""Whether labels are enough, and where to label next, by the rule that chooses beats (``ecgfed.labels.choose``)."""
+"""Whether labels are enough (``ecgfed.labels.label_errors``), and where to label next (``ecgfed.labels.choose``)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ecgfed.labels.answers import CANNOT_TELL
 from ecgfed.labels.choose import Asked, Rule, expected_wrong, next_group, shipped_rule
 from ecgfed.labels.groups import Groups
+from ecgfed.labels.label_errors import ErrorModel, ExpectedErrors, expected_errors
 
 #: Where no more than this share of the beats is expected to get a label that is not theirs, labels are enough.
 ENOUGH, MOST_PLACES = 0.01, 5
@@ -30,16 +30,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Enough:
-    """What the rule says of some labels.
+    """Whether some labels are enough.
 
     Attributes:
-        wrong: beats that are expected to get a label that is not theirs, over the smallest groups without an answer.
+        expected: how many beats are expected to have a label that is not theirs, with an interval.
         beats: all beats of the groups.
         unsaid: beats that take no label at all, since the beat that stands for them could not be told.
         places: where to label next, what is worth most first; none where the labels are enough.
     """
 
-    wrong: float
+    expected: ExpectedErrors
     beats: int
     unsaid: int
     places: tuple[Place, ...]
@@ -47,7 +47,7 @@ class Enough:
     @property
     def share(self) -> float:
         """The expected share of beats with a label that is not theirs, 0 to 1."""
-        return self.wrong / self.beats
+        return self.expected.beats / self.beats
 
     @property
     def enough(self) -> bool:
@@ -55,26 +55,22 @@ class Enough:
         return self.share <= ENOUGH
 
 
-def judge(groups: Groups, label: Mapping[int, str], *, rule: Rule | None = None) -> Enough:
+def judge(
+    groups: Groups, label: Mapping[int, str], *, rule: Rule | None = None, errors: ErrorModel | None = None
+) -> Enough:
     """Say how many beats are expected to get a wrong label, and where to label next.
-
-    Only the smallest groups without an answer count: beats beside an answered one in its smallest group are taken to
-    be like it.
 
     Args:
         groups: of a recording.
         label: answered beat -> its label, one at least.
-        rule: that estimates; default the one in the package.
+        rule: that chooses where to label next; default the one in the package.
+        errors: that estimates; default the one in the package.
     """
-    rule = rule or shipped_rule()
-    asked = Asked.of(groups, label)
-    open_leaves = [group for group in np.unique(groups.leaf).tolist() if not asked.inside[group]]
-    told = np.array([group for group in open_leaves if label[asked.nearest(group)[1]] != CANNOT_TELL], dtype=np.int64)
-    unsaid = sum(int(groups.size[group]) for group in open_leaves) - int(groups.size[told].sum())
-    found = Enough(float(expected_wrong(asked, rule, told).sum()), len(groups.leaf), unsaid, ())
-    if found.enough:
-        return found
-    return Enough(found.wrong, found.beats, found.unsaid, _places(groups, label, rule))
+    expected, beats = expected_errors(groups, label, model=errors), len(groups.leaf)
+    result = Enough(expected, beats, beats - expected.of, ())
+    if result.enough:
+        return result
+    return replace(result, places=_places(groups, label, rule or shipped_rule()))
 
 
 def _places(groups: Groups, label: Mapping[int, str], rule: Rule) -> tuple[Place, ...]:

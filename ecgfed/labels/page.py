@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.labels.choose import Rule
 from ecgfed.labels.groups import Groups
+from ecgfed.labels.label_errors import PARTS, leaf_spreads, packaged_model
 from ecgfed.labels.likeness import KINDS
 from ecgfed.text import count_of
 from ecgfed.web.page import escaped, inline_page
@@ -29,8 +30,6 @@ LABELS = (
     (NO_BEAT, "x", "no beat (artifact)"),
     (CANNOT_TELL, "", "cannot tell"),
 )
-#: The parts of a point that the rule looks at.
-_PARTS = ("shape", "rhythm", "context")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +77,12 @@ def page_data(page: LabelPage) -> dict[str, Any]:
     """Return what the page's scripts read, JSON-ready."""
     groups, at = page.groups, page.groups.points.at
     known = page.interval_s[np.isfinite(page.interval_s)]
+    spreads = leaf_spreads(groups)
     tree = [
         {"parent": parent if parent >= 0 else None, "size": size, "beat": beat, "prior": prior}
-        for parent, size, beat, prior in zip(
-            groups.parent.tolist(), groups.size.tolist(), groups.beat.tolist(), groups.prior.tolist(), strict=True
+        | ({"spread": spreads[group].tolist()} if group in spreads else {})
+        for group, (parent, size, beat, prior) in enumerate(
+            zip(groups.parent.tolist(), groups.size.tolist(), groups.beat.tolist(), groups.prior.tolist(), strict=True)
         )
     ]
     points = {
@@ -107,8 +108,9 @@ def page_data(page: LabelPage) -> dict[str, Any]:
         "labels": [{"symbol": symbol, "key": key, "words": words} for symbol, key, words in LABELS],
         "groups": tree,
         "points": points,
-        "parts": {name: [groups.points.parts[name].start, groups.points.parts[name].stop] for name in _PARTS},
+        "parts": {name: [groups.points.parts[name].start, groups.points.parts[name].stop] for name in PARTS},
         "rule": {**page.rule.as_json(), "kinds": list(KINDS)},
+        "errors": packaged_model().as_json(),
         "strips": {str(beat): strip for beat, strip in page.strips.items()},
         "pictures": {str(group): picture for group, picture in page.pictures.items()},
     }

@@ -32,10 +32,12 @@ class Marks:
     Attributes:
         sample: (labels,) int64 increasing.
         symbol: (labels,) symbols of ``ecgfed.labels.answers.SYMBOLS``.
+        confirmed: samples of the labels that a person gave twice.
     """
 
     sample: NDArray[np.int64]
     symbol: NDArray[np.str_]
+    confirmed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +48,13 @@ class Answered:
         label: number of a beat -> its label, those in groups alone.
         apart: labels that lie at no beat.
         later: labels past the first minutes, which do not count.
+        confirmed: those of the beats whose label a person gave twice.
     """
 
     label: dict[int, str]
     apart: int
     later: int
+    confirmed: frozenset[int] = frozenset()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,7 +101,8 @@ def _of_answers(path: Path, recording: AnyRecording) -> Marks:
         expected = f"0 to {recording.samples - 1}, the recording's length"
         raise RecordError(path, found, expected, "check that the labels belong to this recording")
     sample = np.array([one.sample for one in answers], dtype=np.int64)
-    return Marks(sample, np.array([one.label for one in answers], dtype=np.str_))
+    confirmed = frozenset(one.sample for one in answers if one.source == "confirmed")
+    return Marks(sample, np.array([one.label for one in answers], dtype=np.str_), confirmed)
 
 
 def at_beats(marks: Marks, path: Path, grouped: GroupedBeats, minutes: float | None) -> Answered:
@@ -115,6 +120,7 @@ def at_beats(marks: Marks, path: Path, grouped: GroupedBeats, minutes: float | N
     recording, peaks = grouped.beats.recording, grouped.beats.r_samples
     use, theirs = match_peaks(peaks, marks.sample, round(MATCH_S * recording.fs_hz))
     label = {int(i): str(marks.symbol[j]) for i, j in zip(use, theirs, strict=True) if i < grouped.grouped}
+    confirmed = {int(i) for i, j in zip(use, theirs, strict=True) if int(marks.sample[j]) in marks.confirmed}
     end = np.inf if minutes is None else minutes * 60 * recording.fs_hz
     alone = np.setdiff1d(np.arange(len(marks.sample)), theirs)
     alone = alone[(marks.sample[alone] < end) & (marks.symbol[alone] != NO_BEAT)]  # no beat: as the detector says
@@ -126,4 +132,4 @@ def at_beats(marks: Marks, path: Path, grouped: GroupedBeats, minutes: float | N
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
         raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
-    return Answered(dict(sorted(label.items())), len(alone), later)
+    return Answered(dict(sorted(label.items())), len(alone), later, frozenset(confirmed & set(label)))

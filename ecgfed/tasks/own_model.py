@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.device.bundle import Bundle
+from ecgfed.labels.contested import Contested
 from ecgfed.labels.enough import Enough
+from ecgfed.labels.label_errors import LEVEL
 from ecgfed.reports.strip import clock
 from ecgfed.tasks.own_files import OwnLabels
 from ecgfed.tasks.own_labels import Answered
@@ -41,6 +43,7 @@ class OwnModel:
         checked: what it is worth on labels held back, or None where there were too few.
         unchecked: what could not be checked, one sentence, or ``""``.
         enough: whether the labels are enough, and where to label next.
+        contested: answers to give once more.
         files: the files of the recording's own labels.
         about: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings.
     """
@@ -53,6 +56,7 @@ class OwnModel:
     checked: HeldBack | None
     unchecked: str
     enough: Enough
+    contested: list[Contested]
     files: tuple[Path, ...]
     about: dict[str, Any]
 
@@ -62,44 +66,89 @@ class OwnModel:
 
     def sentences(self) -> list[str]:
         """Return what it is worth and where to label next, a line each."""
-        checked, enough, found = self.checked, self.enough, []
+        checked, found = self.checked, list[str]()
         if checked is not None:
             right = ", ".join(f"{WHO[name]} {count}" for name, count in checked.right.items())
             found.append(f"Of {count_of(checked.labels, 'label')} held back in turn, right: {right}.")
         if self.unchecked:
             found.append(f"{self.unchecked[0].upper()}{self.unchecked[1:]}.")
-        why = "" if checked is None else KEPT_BECAUSE[self.kept]
+        found.extend(self._lowered())
+        why = "" if checked is None or self._refused() else KEPT_BECAUSE[self.kept]
         found.append(f"In the bundle: {KEPT[self.kept]}{why}.")
-        part = f"{enough.wrong:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%})"
-        found.append(f"{part} {self._expected()}.")
+        found.append(f"{self._expected()}.")
+        for one in self.to_confirm():
+            label, rival = (one[key] for key in ("label", "most_like_label"))
+            part = f"{count_of(one['beats'], 'beat')}; most like the {rival} at {clock(one['most_like_time_s'])}"
+            found.append(f"- Confirm {label} at {clock(one['time_s'])} ({part}).")
         for one in self.places():
             wrong = round(one["expected_wrong"]) or "less than one"
             part = f"an expected {wrong} of {count_of(one['beats'], 'beat')}"
             found.append(f"- Label next at {clock(one['time_s'])} ({part}).")
         return found
 
+    def _refused(self) -> bool:
+        """Whether a model with as many labels right is not exported, since it lowers the sensitivity for a class."""
+        checked = self.checked
+        return checked is not None and any(
+            bool(checked.lowered(name)) and checked.right[name] >= checked.right[self.kept]
+            for name in ("personal", "scratch")
+        )
+
+    def _lowered(self) -> list[str]:
+        """Say of each class for which a model lowers the global one's sensitivity on labels held back."""
+        if self.checked is None:
+            return []
+        sentences = []
+        for name in ("personal", "scratch"):
+            for one in self.checked.lowered(name):
+                check = self.checked.by_class[one]
+                own, of_all = check.right[name], check.right["global"]
+                sentences.append(
+                    f"Of {count_of(check.labels, 'label')} {one} held back, {KEPT[name]} had {own} right and the "
+                    f"global model {of_all}: it lowers the sensitivity for {one} and is not used."
+                )
+        return sentences
+
     def _expected(self) -> str:
-        """Return what the rule expects of the labels, and whether they are enough by it, in words."""
-        if not self.about["groups_trusted"]:  # what is written is not what the rule speaks of
-            return "would be expected to have a wrong label if each took its group's: more labels would help"
-        if not self.enough.enough:
+        """Return how many beats are expected to have a wrong label, and whether that is few enough, in words."""
+        enough, expected = self.enough, self.enough.expected
+        part = (
+            f"{expected.beats:,.0f} of {count_of(enough.beats, 'beat')} ({enough.share:.1%}; 90% interval "
+            f"{expected.low:,} to {expected.high:,})"
+        )
+        if not self.about["groups_trusted"]:  # what is written is not what is estimated
+            return f"{part} would be expected to have a wrong label if each took its group's: more labels would help"
+        if not enough.enough:
             advice = "more labels would help"
         elif self.about["warnings"]:
             advice = "see the warnings before you rely on that"
         else:
-            advice = "enough by this rule"
-        return f"are expected to have a wrong label: {advice}"
+            advice = "enough by this estimate"
+        return f"{part} are expected to have a wrong label: {advice}"
+
+    def to_confirm(self) -> list[dict[str, Any]]:
+        """Return the answers to give once more: each beat, its label, the beats that take it, and its rival."""
+        label = self.answered.label
+        return [
+            {
+                **self._at(one.beat),
+                "label": label[one.beat],
+                "beats": one.beats,
+                **{f"most_like_{key}": value for key, value in self._at(one.rival).items()},
+                "most_like_label": label[one.rival],
+            }
+            for one in self.contested
+        ]
+
+    def _at(self, beat: int) -> dict[str, Any]:
+        """Return the sample and the time of a beat."""
+        sample = int(self.labels.sample[beat])
+        return {"sample": sample, "time_s": round(sample / self.labels.recording.fs_hz, 3)}
 
     def places(self) -> list[dict[str, Any]]:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""
-        labels = self.labels
         return [
-            {
-                "sample": int(labels.sample[one.beat]),
-                "time_s": round(float(labels.sample[one.beat]) / labels.recording.fs_hz, 3),
-                "beats": one.beats,
-                "expected_wrong": round(one.wrong, 1),
-            }
+            {**self._at(one.beat), "beats": one.beats, "expected_wrong": round(one.wrong, 1)}
             for one in self.enough.places
         ]
 
@@ -121,16 +170,24 @@ class OwnModel:
             "beats_by_symbol": self.labels.by_symbol(),
             "uncertain_beats": int(self.labels.uncertain.sum()),
             "expected_wrong": {
-                "beats": round(enough.wrong, 1),
+                "beats": round(enough.expected.beats, 1),
+                "low": enough.expected.low,
+                "high": enough.expected.high,
+                "level": LEVEL,
                 "of": enough.beats,
                 "without_a_label": enough.unsaid,
                 "enough": enough.enough,
             },
             "label_next": self.places(),
+            "confirm": self.to_confirm(),
             "files": [str(file) for file in self.files],
         }
 
 
 def held_dict(checked: HeldBack) -> dict[str, Any]:
-    """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, and right ones by who answered."""
-    return {"labels": checked.labels, "parts": checked.parts, **checked.right}
+    """Return what was found of labels held back, JSON-ready: ``labels``, ``parts``, right ones by who answered, these
+    ``by_class``, and the classes whose sensitivity a model ``lowers``.
+    """
+    by_class = {name: {"labels": check.labels, **check.right} for name, check in checked.by_class.items()}
+    lowers = {name: checked.lowered(name) for name in ("personal", "scratch")}
+    return {"labels": checked.labels, "parts": checked.parts, **checked.right, "by_class": by_class, "lowers": lowers}

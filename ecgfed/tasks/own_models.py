@@ -1,11 +1,12 @@
 """A patient's own model from a few labels, and what it is worth on labels that are held back from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from ecgfed.beats.labels import LabelMap
 from ecgfed.bundles.weights import GlobalModel
@@ -26,6 +27,9 @@ MOST_LEARNED = 4000
 PARTS = 5
 #: Who answers labels that are held back.
 ANSWERERS = ("groups", "personal", "global", "scratch")
+#: A class is lowered where chance alone would do so with this probability at most. Chosen on MIT-BIH's DS1
+#: (``benchmarks/clinical/adoption.py``).
+MOST_CHANCE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,31 @@ class Learner:
 
 
 @dataclass(frozen=True)
+class ClassCheck:
+    """How the held-back labels of one class were answered.
+
+    Attributes:
+        labels: how many were held back.
+        right: of ``ANSWERERS``, how many each had right.
+        lost: answerer -> labels that the global model had right and it had not.
+        gained: answerer -> labels that it had right and the global model had not.
+    """
+
+    labels: int
+    right: dict[str, int]
+    lost: dict[str, int]
+    gained: dict[str, int]
+
+    def lowers(self, answerer: str) -> bool:
+        """Whether an answerer has fewer right than the global model, by more than chance allows: one-sided sign test on
+        the labels that one of the two alone has right (McNemar, Psychometrika 12:153-157, 1947), p at most
+        ``MOST_CHANCE``.
+        """
+        lost, gained = self.lost[answerer], self.gained[answerer]
+        return lost > gained and float(binom.cdf(gained, lost + gained, 0.5)) <= MOST_CHANCE
+
+
+@dataclass(frozen=True)
 class HeldBack:
     """How many labels were answered rightly while they were held back.
 
@@ -148,20 +177,25 @@ class HeldBack:
         labels: how many were held back in turn.
         parts: in how many parts.
         right: of ``ANSWERERS``, how many each had right.
+        by_class: class -> the same of its labels, for each class that was labelled.
     """
 
     labels: int
     parts: int
     right: dict[str, int]
+    by_class: dict[str, ClassCheck] = field(default_factory=dict)
+
+    def lowered(self, answerer: str) -> list[str]:
+        """Return the classes for which an answerer lowers the global model's sensitivity (``ClassCheck.lowers``)."""
+        return [name for name, check in self.by_class.items() if check.lowers(answerer)]
 
     @property
     def best(self) -> str:
-        """Whose model a patient is served best by: the personal one unless the global one, or one from scratch, had
-        more right; of these two the global one where they are equal.
+        """Which model a patient gets: the personal one unless the global one, or one from scratch, had more right; of
+        these two the global one where they are equal. A model that lowers a class's sensitivity is none of them.
         """
-        right = self.right
-        other = "global" if right["global"] >= right["scratch"] else "scratch"
-        return "personal" if right["personal"] >= right[other] else other
+        allowed = [name for name in ("personal", "global", "scratch") if name == "global" or not self.lowered(name)]
+        return max(allowed, key=self.right.__getitem__)
 
 
 def parts_of(number: NDArray[np.integer], parts: int, seed: int) -> NDArray[np.int64]:
@@ -205,18 +239,33 @@ def held_back(
     if len(beats) < PARTS:
         return None
     part = parts_of(truth, PARTS, learner.seed)
-    right = dict.fromkeys(ANSWERERS, 0)
+    answers = {name: np.full(len(beats), -1, np.int64) for name in ANSWERERS}
+    answers["global"] = global_class[beats].astype(np.int64)
     for number in range(PARTS):
-        away, is_class = beats[part == number], truth[part == number]
+        at = np.flatnonzero(part == number)
+        away = beats[at]
         hidden = set(away.tolist())
         rest = {beat: symbol for beat, symbol in label.items() if beat not in hidden}
         names, _ = spread(learner.groups, rest)
+        answers["groups"][at] = learner.labels.encode(names[away])
         own = learner.own_beats(rest)
-        found = {"groups": learner.labels.encode(names[away]), "global": global_class[away]}
         if own is not None:
-            found["personal"] = learner.answers(learner.personal(own), away)
-            found["scratch"] = learner.answers(learner.scratch(own), away)
-        for name, answers in found.items():
-            right[name] += int((answers == is_class).sum())
+            answers["personal"][at] = learner.answers(learner.personal(own), away)
+            answers["scratch"][at] = learner.answers(learner.scratch(own), away)
         told(number + 1, PARTS)
-    return HeldBack(len(beats), PARTS, right)
+    right = {name: answer == truth for name, answer in answers.items()}
+    classes = {name: truth == number for number, name in enumerate(learner.labels.classes) if (truth == number).any()}
+    by_class = {name: _class_check(right, rows) for name, rows in classes.items()}
+    return HeldBack(len(beats), PARTS, {name: int(one.sum()) for name, one in right.items()}, by_class)
+
+
+def _class_check(right: Mapping[str, NDArray[np.bool_]], rows: NDArray[np.bool_]) -> ClassCheck:
+    """Count the right answers of one class's labels, and those that the global model alone has right, or has not."""
+    of_global = right["global"][rows]
+    others = {name: answer[rows] for name, answer in right.items() if name != "global"}
+    return ClassCheck(
+        int(rows.sum()),
+        {name: int(answer[rows].sum()) for name, answer in right.items()},
+        {name: int((of_global & ~answer).sum()) for name, answer in others.items()},
+        {name: int((answer & ~of_global).sum()) for name, answer in others.items()},
+    )

@@ -22,6 +22,7 @@ from ecgfed.errors import OptionError, RecordError
 from ecgfed.files import check_free, write_together
 from ecgfed.gate import name_fault
 from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
+from ecgfed.labels.contested import contested
 from ecgfed.labels.enough import judge
 from ecgfed.labels.spread import spread
 from ecgfed.methods.answers import Chain
@@ -125,6 +126,7 @@ def personalize_labels(
         watch.warn(text)
     choice = _chosen(learner, grouped, answered, watch)
     enough = judge(grouped.groups, answered.label)
+    confirm = contested(grouped.groups, answered.label, answered.confirmed)
     for text in (suspicions := _suspicions(grouped, answered, choice)):
         watch.warn(text)
     own = _written(asked, grouped, answered, learner, choice, signer)
@@ -143,9 +145,18 @@ def personalize_labels(
         "warnings": [*warnings, *suspicions],
         "groups_trusted": choice.groups_trusted,
     }
-    files, made_bundle = tuple(asked.targets), open_bundle(asked.out)
     return OwnModel(
-        asked.name, made_bundle, own, answered, choice.kept, choice.checked, choice.unchecked, enough, files, about
+        asked.name,
+        open_bundle(asked.out),
+        own,
+        answered,
+        choice.kept,
+        choice.checked,
+        choice.unchecked,
+        enough,
+        confirm,
+        tuple(asked.targets),
+        about,
     )
 
 

@@ -21,6 +21,8 @@ const EcgAnswers = (() => {
 
     const isGroup = (group) => Number.isInteger(group) && group >= 0 && group < trees.groups.length;
     const beatOf = (group) => trees.groups[group].beat;
+    const kindOf = (label) => data.rule.kind_of[label] || "";
+    const isPair = (one, other) => EcgChoose.PAIRS.includes([kindOf(one), kindOf(other)].sort().join(""));
 
     /** Say whether an action can be one, whoever wrote it. */
     function valid(one) {
@@ -39,13 +41,16 @@ const EcgAnswers = (() => {
 
     /** Play the actions that are not undone. */
     function played() {
-      const given = new Map(); // beat -> {group, label, into}; in the order in which beats were first answered
+      // beat -> {group, label, into, before: its earlier labels}; in the order in which beats were first answered
+      const given = new Map();
       const later = new Map(); // beat -> group, in the order in which they come back
       const split = [];
       let goal = data.count;
       for (const one of actions.slice(0, cursor)) {
         if (one.do === "answer") {
-          given.set(beatOf(one.group), { group: one.group, label: one.label, into: null });
+          const last = given.get(beatOf(one.group));
+          const before = last ? [...last.before, last.label] : [];
+          given.set(beatOf(one.group), { group: one.group, label: one.label, into: null, before });
           later.delete(beatOf(one.group));
         } else if (one.do === "later") {
           later.delete(beatOf(one.group));
@@ -68,15 +73,21 @@ const EcgAnswers = (() => {
       const { given, later, split, goal } = played();
       const labels = new Map(Array.from(given.keys(), (beat) => [beat, given.get(headOf(given, beat)).label]));
       const counted = EcgChoose.spread(trees, labels);
+      // confirmed: the label is one that the beat was given before; of two that differ a third answer decides
+      const isConfirmed = ({ label, before, into }) => into === null && before.includes(label);
+      const confirmed = new Set(Array.from(given.keys()).filter((beat) => isConfirmed(given.get(beat))));
       const answered = Array.from(given, ([beat, one]) => ({
         beat,
         group: one.group,
         into: one.into,
         label: labels.get(beat),
         beats: counted.beats.get(beat),
-        source: one.into === null ? "clinician" : "merged",
+        source: one.into !== null ? "merged" : confirmed.has(beat) ? "confirmed" : "clinician",
+        differs: one.into === null && !confirmed.has(beat) && isPair(one.label, one.before.at(-1)),
       }));
-      known = { labels, answered, later, split, goal, covered: counted.covered };
+      const contested = EcgChoose.contested(trees, labels, counted.beats, confirmed);
+      const expected = labels.size ? EcgChoose.expectedErrors(trees, labels) : null;
+      known = { labels, answered, later, split, goal, covered: counted.covered, contested, expected };
       known.asking = question(known);
       return known;
     }

@@ -52,7 +52,7 @@
     }
     Object.assign(byId("question").dataset, { beat, group });
     byId("question-title").textContent = titleOf(state, mine);
-    byId("question-said").textContent = saidOf(group, mine);
+    byId("question-said").textContent = `${saidOf(group, mine)} ${mine ? whyAgain(beat, state) : ""}`.trim();
     const interval = data.pictures[group] && data.pictures[group].interval_ms;
     byId("question-rhythm").textContent = interval
       ? `Interval before its beats: median ${interval[1]} ms (middle 80%: ${interval[0]} to ${interval[2]} ms). Recording's median: ${data.interval_ms} ms.`
@@ -102,7 +102,8 @@
       const many = EcgPaper.countOf(state.answered.length, "answer");
       const why = keeping.over() ? "The program has ended" : group === null ? "Every group has an answer" : "That is what was asked for";
       const then = data.served ? `They are in ${data.file}.` : "Save them now, or ask on.";
-      byId("finished-said").textContent = `${why}: ${many}. They cover ${share(state.covered)} of the beats. ${then}`;
+      const wrong = `They cover ${share(state.covered)} of the beats. ${expectedOf(state.expected)}`;
+      byId("finished-said").textContent = `${why}: ${many}. ${wrong}${toConfirm(state)}${then}`;
       byId("more").hidden = group === null || keeping.over();
       drawn = { group: null, label: null };
     } else {
@@ -114,6 +115,28 @@
       finished = over;
       if (document.activeElement === document.body || over) byId(over ? "finished-title" : "question-title").focus({ preventScroll: !over });
     }
+  }
+
+  /** Say how many beats are expected to have a wrong label. */
+  function expectedOf(expected) {
+    if (!expected) return "";
+    const about = Math.round(expected.beats) || "Fewer than 1";
+    const many = about === 1 ? "1 beat is" : `${about} beats are`;
+    return `${many} expected to have a wrong label (90% interval ${expected.low} to ${expected.high}). `;
+  }
+
+  /** Return why an answer should be given again, or "". */
+  function whyAgain(beat, state) {
+    const mine = state.answered.find((one) => one.beat === beat);
+    const one = state.contested.find((each) => each.beat === beat);
+    if (mine && mine.differs) return "The two answers for this beat differ: answer it once more, and the label given twice counts.";
+    if (!one) return "";
+    return `This beat is most like the one at ${timeOf(one.rival)}, which you called ${state.labels.get(one.rival)}: is it ${state.labels.get(beat)}? Answer it again to confirm.`;
+  }
+
+  function toConfirm(state) {
+    const many = state.answered.filter((one) => whyAgain(one.beat, state)).length;
+    return many ? `${EcgPaper.countOf(many, "answer")} to confirm, marked below. ` : "";
   }
 
   // The answered groups
@@ -151,6 +174,8 @@
         make("span", {}, text, ` ${words.get(one.label) || ""}`);
         const merged = one.into === null ? "" : `, merged with the beat at ${timeOf(one.into)}`;
         make("p", {}, text, `${timeOf(one.beat)}; stands for ${beatsOf(one.beats)} (${share(one.beats)})${merged}`);
+        const why = whyAgain(one.beat, state);
+        if (why) make("p", { class: "confirm" }, text, why);
         const tools = make("div", { class: "tools" }, item);
         const again = { type: "button", "data-key": `again-${one.beat}`, "aria-label": `Look again at the beat at ${timeOf(one.beat)}` };
         make("button", again, tools, "Look again").addEventListener("click", () => look(one.beat, true));

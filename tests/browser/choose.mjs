@@ -8,7 +8,7 @@ const [web, input] = process.argv.slice(2);
 globalThis.EcgChoose = require(`${web}/choose.js`);
 const { data, truth, questions, passed, within } = JSON.parse(readFileSync(input, "utf8"));
 const trees = EcgChoose.tree(data);
-const told = { asked: [], within: [], beats: [], origin: [], covered: [] };
+const told = { asked: [], within: [], beats: [], origin: [], covered: [], expected: [], contested: [] };
 const labels = new Map();
 for (let i = 0; i < questions; i += 1) {
   told.within.push(EcgChoose.next(trees, labels, { within: within[i] }));
@@ -20,5 +20,7 @@ for (let i = 0; i < questions; i += 1) {
   told.beats.push(Object.fromEntries(found.beats));
   told.origin.push(Object.fromEntries(found.origin));
   told.covered.push(found.covered);
+  told.expected.push(EcgChoose.expectedErrors(trees, labels));
+  told.contested.push(EcgChoose.contested(trees, labels, found.beats, new Set(passed[i])));
 }
 process.stdout.write(JSON.stringify(told));

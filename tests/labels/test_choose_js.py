@@ -1,5 +1,6 @@
 """The page's choice and Python's are the same rule: both answer the same questions of real recordings."""
 
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 import ecgfed.web
 from ecgfed.labels.choose import Asked, Rule, differ_features, next_group, shipped_rule
+from ecgfed.labels.contested import contested
 from ecgfed.labels.groups import Groups, group_beats
+from ecgfed.labels.label_errors import expected_errors
 from ecgfed.labels.likeness import Points
 from ecgfed.labels.page import LabelPage, page_data
 from ecgfed.labels.spread import spread
@@ -24,16 +27,15 @@ QUESTIONS = 30
 pytestmark = pytest.mark.browser
 
 
-def by_script(page: LabelPage, folder: Path, **more: Any) -> dict[str, Any]:
+def by_script(page: LabelPage, folder: Path, driver: Path = DRIVER, **more: Any) -> Any:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node: make browser")
     given = folder / "given.json"
     given.write_text(json.dumps({"data": page_data(page) | {"strips": {}, "pictures": {}}, **more}))
-    done = subprocess.run([node, str(DRIVER), str(WEB), str(given)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([node, str(driver), str(WEB), str(given)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return json.loads(done.stdout)
 
 
 def covered(groups: Groups, rule: Rule, label: dict[int, str]) -> int:
@@ -102,5 +104,25 @@ def ask_both(page: LabelPage, symbol: NDArray[np.str_], folder: Path) -> None:
         assert {int(beat): many for beat, many in told["beats"][i].items() if many} == standing
         assert sum(told["beats"][i].values()) == len(groups.leaf)
         assert told["covered"][i] == covered(groups, page.rule, label)
+        expected = expected_errors(groups, label)
+        assert told["expected"][i]["beats"] == pytest.approx(expected.beats, rel=1e-9)
+        assert [told["expected"][i][key] for key in ("low", "high", "of")] == [expected.low, expected.high, expected.of]
+        again = contested(groups, label, frozenset(passed[i]))
+        assert told["contested"][i] == [dataclasses.asdict(one) for one in again]
     assert len(set(told["asked"])) == QUESTIONS
     assert told["covered"][-1] > 0
+
+
+def test_a_label_given_twice_is_confirmed_and_of_two_a_third_decides(tmp_path: Path) -> None:
+    page, _ = made_page()
+    one, other = page.groups.children[0]  # the two parts of the whole
+    answers = [(one, "F"), (other, "V"), (one, "V"), (one, "F"), (other, "V"), (one, "N"), (one, "N")]
+    steps = by_script(page, tmp_path, DRIVER.with_name("confirm.mjs"), answers=answers)
+    assert [step["source"] for step in steps] == [
+        *("clinician", "clinician", "clinician"),
+        *("confirmed", "confirmed"),
+        *("clinician", "confirmed"),
+    ]
+    # V after F is asked once more; N after F is a correction
+    assert [step["differs"] for step in steps] == [False, False, True, False, False, False, False]
+    assert [step["contested"] for step in steps] == [False, True, False, False, False, False, False]

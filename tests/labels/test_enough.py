@@ -1,11 +1,12 @@
-"""Whether labels are enough: the rule's own estimate summed by hand, and where to label next."""
+"""Whether labels are enough: the expectation and its share, and where to label next."""
 
 import numpy as np
 import pytest
 
-from ecgfed.labels.choose import Asked, Rule, differ_features, next_group, shipped_rule
+from ecgfed.labels.choose import Rule, next_group
 from ecgfed.labels.enough import ENOUGH, judge
 from ecgfed.labels.groups import Groups, group_beats
+from ecgfed.labels.label_errors import ERROR_FEATURES, ErrorModel, expected_errors
 from ecgfed.labels.likeness import Points
 
 
@@ -20,32 +21,17 @@ def groups_of(beats: int, leaves: int, seed: int = 0, apart: float = 1.0) -> Gro
     return group_beats(Points(at, parts, prior), leaves)
 
 
-def by_hand(groups: Groups, label: dict[int, str], rule: Rule) -> float:
-    """Beats expected to be wrong, group by group."""
-    asked, total = Asked.of(groups, label), 0.0
-    for leaf in sorted(set(groups.leaf.tolist())):
-        members = np.flatnonzero(groups.leaf == leaf)
-        if any(int(beat) in label for beat in members):
-            continue
-        around, beat = asked.nearest(leaf)
-        if label[beat] == "?":
-            continue
-        features = differ_features(groups, leaf, around, beat, label[beat])
-        total += len(members) / (1 + np.exp(-(features @ rule.weight + rule.bias)))
-    return float(total)
-
-
 @pytest.mark.parametrize("answers", [1, 3, 8])
-def test_the_sum_is_the_rules_over_groups_without_an_answer(answers: int) -> None:
+def test_it_is_the_expectation_and_its_share(answers: int) -> None:
     groups, label = groups_of(400, 30), dict[int, str]()
     for _ in range(answers):
         group = next_group(groups, label)
         assert group is not None
         label[int(groups.beat[group])] = "NSV?"[len(label) % 4]
     found = judge(groups, label)
-    assert found.wrong == pytest.approx(by_hand(groups, label, shipped_rule()))
-    assert found.beats == 400
-    assert found.share == found.wrong / 400
+    assert found.expected == expected_errors(groups, label)
+    assert (found.beats, found.unsaid) == (400, 400 - found.expected.of)
+    assert found.share == found.expected.beats / 400
     assert found.enough == (found.share <= ENOUGH)
     assert bool(found.places) != found.enough
 
@@ -53,8 +39,8 @@ def test_the_sum_is_the_rules_over_groups_without_an_answer(answers: int) -> Non
 def test_places_are_those_asked_next_each_once() -> None:
     groups = groups_of(500, 60)
     label = {int(groups.beat[0]): "N"}
-    found = judge(groups, label, rule=Rule(np.zeros(15), -3.0))  # a twentieth of every group
-    assert found.wrong == pytest.approx(by_hand(groups, label, Rule(np.zeros(15), -3.0)))
+    errors = ErrorModel(np.zeros(len(ERROR_FEATURES)), -3.0, 0.02)  # a twentieth of every group
+    found = judge(groups, label, rule=Rule(np.zeros(15), -3.0), errors=errors)
     assert len(found.places) == 5
     group = next_group(groups, label, rule=Rule(np.zeros(15), -3.0))
     assert group is not None
@@ -66,11 +52,10 @@ def test_places_are_those_asked_next_each_once() -> None:
 def test_labels_of_all_are_enough() -> None:
     groups = groups_of(120, 10)
     found = judge(groups, dict.fromkeys(range(120), "N"))
-    assert (found.wrong, found.enough, found.places, found.unsaid) == (0.0, True, (), 0)
+    assert (found.expected.beats, found.enough, found.places, found.unsaid) == (0.0, True, (), 0)
 
 
 def test_beats_that_nobody_could_tell_are_not_guessed_at() -> None:
     groups = groups_of(300, 20)
     found = judge(groups, {int(groups.beat[0]): "?"})
-    leaf = int(groups.leaf[int(groups.beat[0])])
-    assert (found.wrong, found.unsaid) == (0.0, 300 - int((groups.leaf == leaf).sum()))
+    assert (found.expected.beats, found.unsaid) == (0.0, 300)

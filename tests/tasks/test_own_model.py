@@ -1,9 +1,11 @@
 """A few labels to a patient's own model: counts of labels held back by hand, who each label is from, the same bits."""
 
 import csv
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 import wfdb
 from conftest import write_record
 from labelled_record import SYMBOLS, answers_of, grouped_of, table_of, truth_of
+from scipy.stats import binomtest
 from support import exported, snapshot, trace_once
 
 import ecgfed as package
@@ -20,6 +23,7 @@ import ecgfed.tasks.personalize_labels as module
 from ecgfed.bundles.weights import global_model
 from ecgfed.device import open_bundle
 from ecgfed.errors import BundleError, EcgfedError, OptionError, RecordError
+from ecgfed.labels.label_errors import expected_errors
 from ecgfed.labels.spread import spread
 from ecgfed.methods.base import Batch
 from ecgfed.nets.net import Inputs
@@ -28,7 +32,16 @@ from ecgfed.personal.kernel import Kernel
 from ecgfed.personal.partway import Partway
 from ecgfed.tasks.grouped import GroupedBeats
 from ecgfed.tasks.own_model import OwnModel
-from ecgfed.tasks.own_models import ANSWERERS, HeldBack, Learner, held_back, learned_beats, parts_of
+from ecgfed.tasks.own_models import (
+    ANSWERERS,
+    MOST_CHANCE,
+    ClassCheck,
+    HeldBack,
+    Learner,
+    held_back,
+    learned_beats,
+    parts_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::ecgfed.tasks.watch.EcgfedWarning")
 
@@ -127,7 +140,15 @@ def test_counts_of_labels_held_back_by_hand(record: Path, grouped: GroupedBeats,
             right["global"] += int(grouped.answers.label[beat]) == truth
             right["personal"] += by_personal[i] == truth
             right["scratch"] += by_scratch[i] == truth
-    assert found == HeldBack(10, 5, right)
+    assert (found.labels, found.parts, found.right) == (10, 5, right)
+    for name in ANSWERERS:
+        assert sum(check.right[name] for check in found.by_class.values()) == right[name]
+    assert {name: check.labels for name, check in found.by_class.items()} == dict(
+        Counter(bundle.labels.symbols[label[beat]] for beat in usable)
+    )
+    for check in found.by_class.values():  # what one of the two alone has right is the whole difference
+        for name, lost in check.lost.items():
+            assert check.right[name] - check.right["global"] == check.gained[name] - lost
     assert held_back(learner, dict(list(label.items())[:3]), grouped.answers.label) is None
 
 
@@ -164,6 +185,47 @@ def test_of_very_many_labels_some_are_learned_from(
 def test_nobody_ends_worse(personal: int, everyone: int, scratch: int, best: str) -> None:
     right = {"groups": 0, "personal": personal, "global": everyone, "scratch": scratch}
     assert HeldBack(20, 5, right).best == best
+
+
+def check_of(labels: int, lost: int, gained: int) -> ClassCheck:
+    """The global model has ten of the labels right; personal and scratch lose and gain some."""
+    right = {"groups": 0, "global": 10, "personal": 10 - lost + gained, "scratch": 10 - lost + gained}
+    both = {"groups": 0, "personal": lost, "scratch": lost}, {"groups": 0, "personal": gained, "scratch": gained}
+    return ClassCheck(labels, right, *both)
+
+
+def test_a_class_is_lowered_where_chance_would_hardly_do_so() -> None:
+    """scipy's exact binomial test of the labels that one of the two alone has right."""
+    for lost, gained in itertools.product(range(8), repeat=2):
+        expected = lost > gained and binomtest(gained, lost + gained, alternative="less").pvalue <= MOST_CHANCE
+        assert check_of(20, lost, gained).lowers("personal") == expected, (lost, gained)
+
+
+def test_a_refused_model_is_said_with_both_figures(made: OwnModel) -> None:
+    right = {"groups": 0, "personal": 12, "global": 12, "scratch": 10}
+    checked = HeldBack(20, 5, right, {"V": check_of(12, 3, 0)})
+    refused = replace(made, checked=checked, kept=checked.best)
+    lines = refused.sentences()
+    assert any("12 labels V held back, the personal model had 7 right and the global model 10" in one for one in lines)
+    assert "In the bundle: the global model, unchanged." in lines
+    told = refused.to_dict()["held_back"]
+    assert told["lowers"] == {"personal": ["V"], "scratch": ["V"]}
+    assert told["by_class"]["V"] == {"labels": 12, "groups": 0, "global": 10, "personal": 7, "scratch": 7}
+
+
+def test_the_interval_is_in_text_and_json(made: OwnModel, grouped: GroupedBeats, label: dict[int, str]) -> None:
+    expected = expected_errors(grouped.groups, label)
+    told = made.to_dict()["expected_wrong"]
+    assert (told["low"], told["high"], told["level"]) == (expected.low, expected.high, 0.9)
+    assert told["beats"] == round(expected.beats, 1)
+    assert any(f"90% interval {expected.low} to {expected.high})" in one for one in made.sentences())
+
+
+def test_a_model_that_lowers_a_class_is_not_exported_however_many_it_has_right() -> None:
+    right = {"groups": 0, "personal": 18, "global": 12, "scratch": 15}
+    assert HeldBack(20, 5, right, {"V": check_of(12, 1, 0)}).best == "personal"  # one label is chance
+    lowered = HeldBack(20, 5, right, {"N": check_of(8, 0, 8), "V": check_of(12, 3, 0)})
+    assert (lowered.best, lowered.lowered("personal")) == ("global", ["V"])
 
 
 def rows_of(made: OwnModel) -> list[dict[str, str]]:

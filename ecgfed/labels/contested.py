@@ -1,0 +1,62 @@
+"""Answers worth a second look: most like an answer of the kind that it is easily taken for, F and V or S and N.
+
+On MIT-BIH's DS1 few answers are so, and those that a person gets wrong are often among them
+(``benchmarks/clinical/second.py``). ``web/choose.js`` is the same rule.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ecgfed.labels.choose import KIND_OF
+from ecgfed.labels.groups import Groups
+from ecgfed.labels.spread import spread
+
+#: Kinds that people confuse.
+PAIRS = (frozenset("FV"), frozenset("SN"))
+#: An answer of fewer beats is not asked again, and of more than so many answers none.
+LEAST_BEATS, MOST_CONTESTED = 5, 3
+#: Of more answers nobody wants to be asked again: a whole annotation.
+MOST_COMPARED = 400
+
+
+@dataclass(frozen=True)
+class Contested:
+    """An answer to confirm.
+
+    Attributes:
+        beat: the answered beat.
+        rival: the answered beat most like it, which is of the other kind.
+        beats: how many beats take its label.
+    """
+
+    beat: int
+    rival: int
+    beats: int
+
+
+def contested(groups: Groups, label: Mapping[int, str], confirmed: Set[int] = frozenset()) -> list[Contested]:
+    """Return answers to ask again, those that most beats depend on first, ``MOST_CONTESTED`` at most.
+
+    Args:
+        groups: of the recording.
+        label: answered beat -> its label.
+        confirmed: answers that were given twice.
+    """
+    answers = np.array(sorted(label), dtype=np.int64)
+    if not 2 <= len(answers) <= MOST_COMPARED:
+        return []
+    kind = [KIND_OF.get(label[beat], "") for beat in answers.tolist()]
+    distance = cdist(groups.points.at[answers], groups.points.at[answers])
+    np.fill_diagonal(distance, np.inf)
+    origins, counts = np.unique(spread(groups, label)[1], return_counts=True)
+    stands_for = dict(zip(origins.tolist(), counts.tolist(), strict=True))
+    candidates = [
+        Contested(beat, int(answers[nearest]), stands_for.get(beat, 0))
+        for beat, one, nearest in zip(answers.tolist(), kind, distance.argmin(1).tolist(), strict=True)
+        if frozenset((one, kind[nearest])) in PAIRS and beat not in confirmed
+    ]
+    worth = [one for one in candidates if one.beats >= LEAST_BEATS]
+    return sorted(worth, key=lambda one: (-one.beats, one.beat))[:MOST_CONTESTED]

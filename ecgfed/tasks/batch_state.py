@@ -190,7 +190,10 @@ def _digest(file: Path) -> str:
     with open_regular(file) as stream:
         if os.fstat(stream.fileno()).st_size > _MOST_WRITTEN_BYTES:
             raise OSError(0, "it is larger than any file of predictions", str(file))
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        while block := stream.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
 
 
 def _says_its_doubts(done: Mapping[str, Any]) -> bool:

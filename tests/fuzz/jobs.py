@@ -190,8 +190,6 @@ ARTEFACTS: tuple[Artefact, ...] = (
         (
             Job(f"personalize {_PATIENT} --labels labels/demo01-labels.csv --bundle bundle --force --out out "
                 "--patient p --beats out-beats --json --quiet", ("records", "bundle"), ("out", "out-beats"), weight=2),
-            Job(f"report {_PATIENT} --labels labels/demo01-labels.csv --out page.html --json --quiet", ("records",),
-                ("page.html",)),
         ), links=True, weight=2,
     ),
     Artefact(

@@ -1,5 +1,5 @@
 # make test   everything CI checks: lint, types, tests        make slow   the slow tests too
-# make demo   the whole path on a synthetic cohort            DEMO=folder   where to (default: demo)
+# make demo   installs, then synthetic recordings to a patient's report and ONNX files   DEMO=folder   where to (default: demo)
 # make install   a virtual environment in .venv               make TORCH=gpu install   with a CUDA build of torch
 # make fuzz   spoiled artefacts, a command over each   CASES=how many  SEED=of the series  CASE=one again  ONLY=artefact
 # make oldest   the fast tests with the lowest versions that pyproject.toml allows, in .venv-oldest
@@ -45,12 +45,16 @@ FUZZ_JSON ?= build/fuzz.json
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints/versions.txt constraints/$(TORCH).txt $(if $(LOCKED),$(LOCKS))
+	@command -v $(PYTHON) >/dev/null || { echo "ecgfed needs Python 3.11 or newer; there is no $(PYTHON): make PYTHON=python3.12 ..." >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "ecgfed needs Python 3.11 or newer; $(PYTHON) is older: make PYTHON=python3.12 ..." >&2; exit 2; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INDEX) $(ASKED)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV) || \
+		{ echo "$(VENV) could not be made: $(PYTHON) needs its venv and ensurepip (Debian, Ubuntu: apt install python3-venv)" >&2; exit 2; }
+	@echo "Installing ecgfed and about 100 packages into $(VENV), $(if $(filter cpu,$(TORCH)),1.4 GB,several GB with CUDA): some minutes."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(INDEX) $(ASKED) || \
+		{ echo "The packages could not be installed; pip says why above. Where there is no network, PIP_INDEX_URL or PIP_FIND_LINKS may name a place that has them." >&2; exit 2; }
 	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .)
-	touch $@
+	@touch $@
 
 lint: install
 	$(BIN)/ruff check .
@@ -70,7 +74,7 @@ slow: install
 test: lint types unit
 
 demo: install
-	@$(BIN)/python examples/demo.py --out $(DEMO)
+	@$(BIN)/python examples/demo.py --out '$(DEMO)'
 
 fuzz: install
 	@mkdir -p $(dir $(FUZZ_JSON))

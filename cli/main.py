@@ -140,6 +140,16 @@ def _commands(group: typer.core.TyperGroup) -> dict[str, str]:
     return {**inside, **{name: name for name in group.commands}}
 
 
+def _looped(error: Exception) -> str:
+    """Return the path whose symbolic links lead back to themselves, "" where the error is another one."""
+    if isinstance(error, OSError) and error.errno == errno.ELOOP:
+        return str(error.filename or "a path")
+    text = str(error)  # Path.resolve, up to Python 3.12
+    return (
+        text.partition(" from ")[2].strip("'\"") if isinstance(error, RuntimeError) and "Symlink loop" in text else ""
+    )
+
+
 def _refuse(error: Exception) -> NoReturn:
     """Say in one line what a user can mend; raise what is our own mistake."""
     if isinstance(error, EcgfedError):
@@ -150,6 +160,11 @@ def _refuse(error: Exception) -> NoReturn:
             typer.echo(str(error), err=not alone)  # `ecgfed` asks what there is; `ecgfed runs` is half a command
             raise SystemExit(0 if alone else 2) from None
         _stop(2, _usage_line(error))
+    if path := _looped(error):
+        _stop(
+            2,
+            f"{path}: is a symbolic link to itself; expected a file or a folder; remove the link or name another path",
+        )
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: `ecgfed ... | head`
         nobody_reads_on()
         raise SystemExit(1) from None

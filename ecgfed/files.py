@@ -276,8 +276,8 @@ def check_free(
         overwrite: files that are there may be replaced.
         option: the option to name in the error.
     """
-    sources = {file.resolve() for file in read}
-    own = [target.name for target in targets if target.resolve() in sources]
+    sources = {os.path.realpath(file) for file in read}  # Path.resolve raises RuntimeError at a link to itself
+    own = [target.name for target in targets if os.path.realpath(target) in sources]
     if own:
         raise OptionError(option, f"{', '.join(own)} is the recording itself", "another folder")
     taken = [target.name for target in targets if target.exists()]

@@ -48,7 +48,7 @@ def locked(path: Path, *, shared: bool = False, wait_s: float = 0.0) -> Iterator
     Raises:
         HeldError: somebody else is in; it says who.
     """
-    lock, made = _lock_of(path, Path(path).resolve(), shared=shared, until=time.monotonic() + wait_s)
+    lock, made = _lock_of(path, Path(os.path.realpath(path)), shared=shared, until=time.monotonic() + wait_s)
     try:
         yield lock is not None
     finally:

@@ -227,20 +227,36 @@ def test_the_commands_of_the_how_to_page_are_commands() -> None:
             context.command.make_context(context.info_name, words)
 
 
+def test_the_readme_names_make_demo_and_make_test_first() -> None:
+    first, *_ = blocks(ROOT / "README.md", "sh")
+    assert [line.split()[:2] for line in first.splitlines()] == [["make", "demo"], ["make", "test"]]
+
+
+@pytest.mark.slow
+def test_the_readmes_commands_run_in_a_clone_without_recordings(tmp_path: Path) -> None:
+    commands = [line for line in lines_of(ROOT / "README.md") if line.startswith("ecgfed ")]
+    assert len(commands) >= 5
+    run_all(commands, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("cohort", "records", "demo01.html", "predictions", "labels", "demo01-own", "demo01-own-beats")
+    }
+    assert len((tmp_path / "predictions" / "demo01.csv").read_text().splitlines()) == 430  # 429 annotated
+
+
 @pytest.mark.slow
 @pytest.mark.mitdb
 def test_the_readmes_commands_run_on_a_real_recording(mitdb: Path, tmp_path: Path) -> None:
     (tmp_path / "mitdb").symlink_to(mitdb)
-    run_all([line for line in lines_of(ROOT / "README.md") if line.startswith("ecgfed ")], tmp_path)
+    commands = [line.replace("records/demo01", "mitdb/208") for line in lines_of(ROOT / "README.md")]
+    commands = [
+        line.replace("demo01", "208") for line in commands if line.startswith("ecgfed ") and "mitdb/208" in line
+    ]
+    assert len(commands) >= 4
+    run_all(commands, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "mitdb",
-        "208.html",
-        "read",
-        "labels",
-        "208-own",
-        "208-own-beats",
+        *("mitdb", "208.html", "predictions", "labels", "208-own", "208-own-beats")
     }
-    assert len((tmp_path / "read" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
+    assert len((tmp_path / "predictions" / "208.csv").read_text().splitlines()) > 2700  # 2,955 annotated
 
 
 @pytest.mark.slow

@@ -91,7 +91,9 @@ class GraphWriter:
         names = []
         for part in chain.parts:
             if part.shared:
-                names.append(self.part(part, "global.onnx" if part.role == "model" else f"{part.role}.onnx"))
+                # a method's ensemble has the name where a patient may yet have the server's whole model (LG-FedAvg)
+                is_global = part.role == "model" and "members" not in self.files.get("global.onnx", {})
+                names.append(self.part(part, "global.onnx" if is_global else f"{part.role}.onnx"))
             else:
                 suffix = "" if len(own) == 1 else f".{part.role}"
                 names.append(self.part(part, f"patients/{client}{suffix}.onnx", client=client, patient=patient))

@@ -6,6 +6,7 @@ written, by SHA-256. What is not whole, or not true any more, counts as not done
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from ecgfed.device.doubts import CODES
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError, StorageError
 from ecgfed.files import append_line, remove, sha256, write_together
-from ecgfed.gate import parse_json, read_bounded
+from ecgfed.gate import open_regular, parse_json, read_bounded
 from ecgfed.record.reader import annotation_file
 from ecgfed.signal.detectors import Detector
 from ecgfed.tasks.predict import RecordingPredictions
@@ -29,6 +30,8 @@ from ecgfed.tasks.predict import RecordingPredictions
 STATE = "predictions.unfinished.jsonl"
 #: Three kilobytes for each of 100,000 recordings.
 _MOST_BYTES = 300 << 20
+#: A file of predictions: 200 bytes for each of 10,000,000 beats, two months.
+_MOST_WRITTEN_BYTES = 2 << 30
 _BEGIN_AGAIN = "pass --overwrite to begin again"
 #: What is counted of every recording, by class or in all.
 _BY_CLASS = ("counts", "uncertain_counts", "far_counts")
@@ -164,7 +167,7 @@ class BatchState:
             return None
         with suppress(OSError, ValueError):
             read = _read_of(path, self.call["--annotator"], [path.parent / file for file in one["read"]])
-            if read == one["read"] and all(sha256(file) == one["written"][file.name] for file in targets):
+            if read == one["read"] and all(_digest(file) == one["written"][file.name] for file in targets):
                 return dict(one["done"])
         return None
 
@@ -180,6 +183,17 @@ class BatchState:
     def end(self) -> None:
         """Take the file away: the summary is written."""
         remove(self.path)
+
+
+def _digest(file: Path) -> str:
+    """Return the SHA-256 of a file of predictions; OSError where it is a pipe, a device or larger than any of ours."""
+    with open_regular(file) as stream:
+        if os.fstat(stream.fileno()).st_size > _MOST_WRITTEN_BYTES:
+            raise OSError(0, "it is larger than any file of predictions", str(file))
+        digest = hashlib.sha256()
+        while block := stream.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
 
 
 def _says_its_doubts(done: Mapping[str, Any]) -> bool:

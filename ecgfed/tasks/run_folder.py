@@ -8,7 +8,7 @@ from pathlib import Path
 from ecgfed.durable import sync_folder
 from ecgfed.errors import EcgfedError, OptionError, RunError, StorageError
 from ecgfed.files import is_temporary, put_back_held, remove, replaced_by, swap, write_bytes
-from ecgfed.gate import MAX_JSON_BYTES, read_bounded
+from ecgfed.gate import MAX_JSON_BYTES, check_links, read_bounded
 from ecgfed.locks import INSIDE, locked
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import CHECKPOINT, PROGRESS
@@ -98,8 +98,9 @@ class RunFolder:
 
 
 def _bytes(path: Path) -> bytes | None:
-    """What a document says now; None where it cannot be read."""
+    """What a document says now; None where it cannot be read, or is a link out of the run."""
     try:
+        check_links(path.parent, [path.name], RunError)
         return read_bounded(path, MAX_JSON_BYTES, RunError)
     except EcgfedError:
         return None

@@ -205,3 +205,19 @@ def test_gaps_flag_the_beats_beside_them(ecgfed: Command, fedavg_run: Path, tmp_
     touching = {int(s) for s in AT if s - 100 < 3960 and s + 156 > 3600}
     assert flagged == touching
     assert flagged
+
+
+@pytest.mark.parametrize("command", ["predict", "convert", "prepare", "train", "evaluate"])
+def test_a_link_to_itself_is_one_line(ecgfed: Command, tmp_path: Path, command: str) -> None:
+    """Python 3.11 and 3.12 raise RuntimeError where such a path is resolved."""
+    record, loop = wfdb_record(tmp_path), tmp_path / "loop"
+    loop.symlink_to("loop")
+    arguments = {
+        "predict": ("predict", record, "--out", loop),
+        "convert": ("convert", record, "--out", loop),
+        "prepare": ("prepare", "demo", "--out", loop, "--records", tmp_path / "records"),
+        "train": ("train", loop, "--out", tmp_path / "run"),
+        "evaluate": ("evaluate", loop),
+    }
+    assert_refused(ecgfed(*arguments[command], "--quiet"), "loop")
+    assert loop.is_symlink()

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -19,13 +18,11 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz.cases import Prepared, copied, pick, prepare, task_of, tree_of  # noqa: E402
+from fuzz.cases import Prepared, action_of, copied, pick, prepare, task_of, tree_of  # noqa: E402
 from fuzz.child import Limits, Task, run_all, run_one  # noqa: E402
 from fuzz.jobs import ARTEFACTS, Artefact, Job  # noqa: E402
-from fuzz.verdict import BAD, GOOD, Outcome, Result, counted, judge, result_of  # noqa: E402
-from fuzz.world import command, make_world, warm_up  # noqa: E402
-
-LIMITS = Limits()
+from fuzz.verdict import BAD, GOOD, Outcome, Result, counted, forbidden, judge, result_of  # noqa: E402
+from fuzz.world import make_world, warm_up  # noqa: E402
 
 
 def main() -> int:
@@ -53,8 +50,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=2000, help="how many; default 2000")
     parser.add_argument("--seed", type=int, default=0, help="of the series; default 0")
     parser.add_argument("--case", type=int, help="run one case again, and show all of it")
-    parser.add_argument("--only", default="", help="cases of one artefact, such as bundle")
+    parser.add_argument("--only", default="", help="cases of these artefacts: bundle,zip bundle; all methods: method")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so many seconds")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds a case may take; default 60")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at a time; default one a core")
     parser.add_argument("--json", type=Path, help="write the table and every failure there")
     parser.add_argument("--world", type=Path, help="make the untouched artefacts there, once for many calls")
@@ -82,12 +80,12 @@ def _one_thread() -> None:
     torch.set_num_interop_threads(1)
 
 
-def baseline(world: Path, home: Path, artefact: Artefact, job: Job) -> Result:
+def baseline(world: Path, home: Path, artefact: Artefact, job: Job, limits: Limits) -> Result:
     """Return what a command gives of the untouched artefact; raises RuntimeError where it does not end well."""
     folder = copied(world, home, (*artefact.holds, *job.needs))
     before = tree_of(folder)
-    ended = run_one(Task(home, folder, command(*job.arguments)), LIMITS)
-    if ended.code or ended.killed or ended.told:
+    ended = run_one(Task(home, folder, action_of(job)), limits)
+    if ended.code or ended.killed or forbidden(ended, artefact, job):
         raise RuntimeError(f"untouched, 'ecgfed {job.line}' gives {ended}")
     return result_of(ended, before, tree_of(folder), folder)
 
@@ -95,19 +93,20 @@ def baseline(world: Path, home: Path, artefact: Artefact, job: Job) -> Result:
 class _Baselines:
     """What each command gives of what is untouched, found when it is first asked for."""
 
-    def __init__(self, world: Path, home: Path) -> None:
-        self.world, self.home = world, home
+    def __init__(self, world: Path, home: Path, limits: Limits) -> None:
+        self.world, self.home, self.limits = world, home, limits
         self.known: dict[str, Result] = {}
 
     def of(self, artefact: Artefact, job: Job) -> Result:
         if job.line not in self.known:
-            self.known[job.line] = baseline(self.world, self.home, artefact, job)
+            self.known[job.line] = baseline(self.world, self.home, artefact, job, self.limits)
         return self.known[job.line]
 
 
 def _run(world: Path, place: Path, numbers: range | list[int], options: argparse.Namespace) -> Iterator[Outcome]:
     last = time.monotonic() + options.seconds
-    baselines = _Baselines(world, place / "baseline")
+    limits = Limits(seconds=options.limit)
+    baselines = _Baselines(world, place / "baseline", limits)
     free: SimpleQueue[Path] = SimpleQueue()
     for slot in range(options.jobs + 1):
         free.put(place / f"slot-{slot}")
@@ -116,16 +115,20 @@ def _run(world: Path, place: Path, numbers: range | list[int], options: argparse
         for number in numbers:
             if time.monotonic() > last:
                 return
-            if options.only and pick(world, options.seed, number)[0].artefact.name != options.only:
+            name = pick(world, options.seed, number)[0].artefact.name
+            if options.only and not any(
+                name == only or name.startswith(f"{only} ") for only in options.only.split(",")
+            ):
                 continue
             home = free.get()
             prepared = prepare(world, home, options.seed, number)
             yield task_of(prepared, home)
 
-    for task, ended in run_all(tasks(), options.jobs, LIMITS):
+    for task, ended in run_all(tasks(), options.jobs, limits):
         prepared: Prepared = task.about
-        wanted = functools.partial(baselines.of, prepared.case.artefact, prepared.case.job)
-        outcome = judge(prepared, ended, tree_of(prepared.folder), _strays(task.home), wanted)
+        # asked for of every case: a command that refuses the untouched artefact too would never be found out
+        wanted = baselines.of(prepared.case.artefact, prepared.case.job)
+        outcome = judge(prepared, ended, tree_of(prepared.folder), _strays(task.home), lambda wanted=wanted: wanted)
         if outcome.verdict in BAD:
             print(f"case {outcome.number}: {outcome.verdict}: {_told(outcome)}", flush=True)
         free.put(task.home)

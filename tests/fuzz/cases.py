@@ -15,6 +15,7 @@ from .child import Task
 from .hospital import sealed_scp
 from .jobs import ARTEFACTS, Artefact, Job, mutations_of
 from .plain import Mutation, flip_bits
+from .serving import serve_spoiled
 from .world import command
 
 #: A file, by what it is: ``file`` with its bytes, or another kind of thing.
@@ -125,7 +126,12 @@ def _spoil(victim: Path, rng: Random) -> tuple[str, str]:
 
 def task_of(prepared: Prepared, home: Path) -> Task:
     """Return what runs the case's command."""
-    return Task(home, prepared.folder, command(*prepared.case.job.arguments), prepared)
+    return Task(home, prepared.folder, action_of(prepared.case.job), prepared)
+
+
+def action_of(job: Job) -> Callable[[], None]:
+    """Return what a case's process runs."""
+    return serve_spoiled if job.serves else command(*job.arguments)
 
 
 def tree_of(folder: Path) -> Tree:
@@ -163,10 +169,10 @@ def reseal(folder: Path, victim: str) -> bool:
             return _edit(path.parent / "progress.json", lambda d: _stored(d, path.name, data))
         if parts[0] == "cohort" and victim.endswith(".npy"):
             return _edit(folder / "cohort" / "cohort.json", lambda d: _array(d, path.stem, data))
-        if parts[0] == "bundle" and parts[-1] != "manifest.json":
+        if parts[0] in ("bundle", "own") and parts[-1] != "manifest.json":
             name = PurePosixPath(*parts[1:]).as_posix()
-            return _edit(folder / "bundle" / "manifest.json", lambda d: _graph(d, name, data))
-        if victim == "bundle/manifest.json":
+            return _edit(folder / parts[0] / "manifest.json", lambda d: _graph(d, name, data))
+        if victim in ("bundle/manifest.json", "own/manifest.json"):
             return _edit(path, lambda d: None)
     except (ValueError, KeyError, TypeError, OSError, RecursionError):
         return False

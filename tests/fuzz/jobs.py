@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 
+from ecgfed.methods.registry import methods
+
+from .bundle_zip import BUNDLE
 from .containers import GRAPH, NPY, SAFETENSORS, ZIP
 from .documents import CSV, JSON, LINES, TOML
 from .headers import EDF, HEADER, MARKS
@@ -11,6 +14,7 @@ from .hospital import DICOM, ISHNE, SCP, XML
 from .plain import BYTES, TEXT, Mutation
 
 Mutations = list[tuple[float, Mutation]]
+METHODS = tuple(sorted(methods()))
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class Job:
         may_change: what it may make or change, in its folder.
         weight: how often it is chosen, against the artefact's other jobs.
         always_ends_well: damage in what it reads is told, and is no reason to fail.
+        lists_failures: it goes on with the other recordings: exit 2, and a line for each that failed.
+        serves: it is not the command line but ``serving.py``, which listens to this machine.
     """
 
     line: str
@@ -30,6 +36,8 @@ class Job:
     may_change: tuple[str, ...] = ("out",)
     weight: float = 1.0
     always_ends_well: bool = False
+    lists_failures: bool = False
+    serves: bool = False
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -69,6 +77,13 @@ def _recording(
         Job(f"detect {record} --out out --json --quiet{more}"),
         Job(f"convert {record} --out out --json --quiet{more}{annotator}", weight=2),
         Job(f"predict bundle {record} --force --out out --quiet{more}", ("bundle",), weight=2),
+        Job(f"label {record} --bundle bundle --force --out out --json --quiet{more}", ("bundle",), weight=0.7),
+        Job(
+            f"report {record} --bundle bundle --force --out page.html --json --quiet{more}",
+            ("bundle",),
+            ("page.html",),
+            weight=0.7,
+        ),
         Job(f"prepare folder {folder} --out out --workers 1 --json --quiet{more}{annotator}", weight=2),
         Job(
             f"personalize run --record {record} --minutes 0.25 --epochs 1 --out out --json --quiet{more}{annotator}",
@@ -82,6 +97,7 @@ def _recording(
             Job(f"ec57 {record} --test atr --start 0:05", weight=0.5),
             Job(f"predict bundle {record} --force --peaks annotated --patient demo01 --out out --quiet", ("bundle",)),
             Job(f"detect {folder} --out out --quiet", weight=0.5),
+            Job(f"predict bundle {folder} --force --out out --quiet", ("bundle",), lists_failures=True),
         ]
     return Artefact(name, (folder,), (f"{folder}/*",), tuple(jobs), links=True, weight=weight)
 
@@ -90,7 +106,21 @@ def _train(cohort: str, more: str = "") -> str:
     return f"train {cohort} --out out --rounds 1 --local-steps 1 --width 0.3 --workers 1 --json --quiet{more}"
 
 
+def _method(name: str) -> Artefact:
+    """The run of a registered method: what its clients keep and its server sends is another of each."""
+    run = f"method-{name}"
+    return Artefact(
+        f"method {name}", (run,), (f"{run}/run.json", f"{run}/checkpoint/*", f"{run}/checkpoint/*"),
+        (
+            Job(f"train cohort --out {run} --resume --rounds 2 --workers 1 --json --quiet", ("cohort",), (run,)),
+            Job(f"evaluate {run} --out out --workers 1 --json --quiet", ("cohort",)),
+            Job(f"export {run} --out out --json --quiet", ("cohort",)),
+        ), weight=0.15,
+    )  # fmt: skip
+
+
 _RUN_NEEDS = ("cohort", "run2")
+_PATIENT = "records/demo01"
 ARTEFACTS: tuple[Artefact, ...] = (
     Artefact(
         "cohort", ("cohort",), ("cohort/*",),
@@ -142,6 +172,60 @@ ARTEFACTS: tuple[Artefact, ...] = (
             Job("predict bundle records/demo01 --patient demo02 --out out --json --quiet", ("records",)),
         ), weight=3,
     ),
+    Artefact(
+        "zip bundle", ("bundle.zip",), ("bundle.zip",),
+        (
+            Job(f"predict bundle.zip {_PATIENT} --force --out out --json --quiet", ("records",)),
+            Job(f"predict bundle.zip {_PATIENT} --patient demo02 --out out --json --quiet", ("records",)),
+            Job(f"report {_PATIENT} --bundle bundle.zip --force --out page.html --json --quiet", ("records",),
+                ("page.html",), weight=0.5),
+            Job(f"label {_PATIENT} --bundle bundle.zip --force --out out --json --quiet", ("records",), weight=0.5),
+            Job(f"personalize {_PATIENT} --labels labels/demo01-labels.csv --bundle bundle.zip --force "
+                "--out out --patient p --beats out-beats --json --quiet", ("records", "labels"), ("out", "out-beats"),
+                weight=0.3),
+        ), weight=2,
+    ),
+    Artefact(
+        "labels", ("labels",), ("labels/demo01-labels.csv",),
+        (
+            Job(f"personalize {_PATIENT} --labels labels/demo01-labels.csv --bundle bundle --force --out out "
+                "--patient p --beats out-beats --json --quiet", ("records", "bundle"), ("out", "out-beats"), weight=2),
+        ), links=True, weight=2,
+    ),
+    Artefact(
+        "all labels", ("own-beats",), ("own-beats/*",),
+        (
+            Job(f"report {_PATIENT} --labels own-beats/demo01.own --out page.html --json --quiet", ("records",),
+                ("page.html",)),
+            Job(f"report {_PATIENT} --labels own-beats/demo01.csv --out page.html --json --quiet", ("records",),
+                ("page.html",)),
+            Job(f"personalize {_PATIENT} --labels own-beats/demo01.csv --bundle bundle --force --out out --patient p "
+                "--beats out-beats --json --quiet", ("records", "bundle"), ("out", "out-beats"), weight=0.3),
+        ), links=True,
+    ),
+    Artefact(
+        "own bundle", ("own",), ("own/manifest.json", "own/*", "own/patients/newcomer.onnx"),
+        (
+            Job(f"predict own {_PATIENT} --patient newcomer --out out --json --quiet", ("records",)),
+            Job(f"report {_PATIENT} --bundle own --patient newcomer --out page.html --json --quiet", ("records",),
+                ("page.html",)),
+        ),
+    ),
+    Artefact(
+        "batch", ("batch",), ("batch/predictions.unfinished.jsonl", "batch/predictions.unfinished.jsonl", "batch/*"),
+        (
+            Job("predict bundle records --force --out batch --resume --json --quiet", ("records", "bundle"),
+                ("batch",), weight=2, lists_failures=True),
+            Job("predict bundle records --force --out batch --overwrite --json --quiet", ("records", "bundle"),
+                ("batch",), lists_failures=True),
+        ), weight=2,
+    ),
+    Artefact(
+        "served page", ("served",), ("served/post.json", "served/post.json", "served/r-labels.answers.json",
+                                     "served/r-labels.csv", "served/request.http"),
+        (Job("served page", may_change=("served",), serves=True),), weight=2,
+    ),
+    *(_method(name) for name in METHODS),
     _recording("wfdb", "demo01", "records", wfdb=True, weight=2),
     _recording("wfdb16", "r", "wfdb16", wfdb=True, weight=1.5),
     _recording("multi-segment", "r", "multi", wfdb=True, weight=1.5),
@@ -204,6 +288,9 @@ def mutations_of(path: PurePosixPath) -> Mutations:
         ".npy": [*BYTES, *NPY],
         ".npz": [*BYTES, *ZIP],
         ".pack": [*BYTES, *ZIP],
+        ".zip": [*BYTES, *BUNDLE],
+        ".own": [*BYTES, *MARKS],
+        ".http": TEXT,
         ".safetensors": [*BYTES, *SAFETENSORS],
         ".onnx": [*BYTES, *GRAPH],
     }
@@ -232,6 +319,9 @@ UNSEALED: tuple[tuple[str, str], ...] = (
     ("*.toml", "what a person asks for"),
     ("classes.json", "what a person asks for"),
     ("mix.json", "what a person asks for"),
+    ("own-beats/*.own", "WFDB annotation has no checksum"),
+    ("batch/predictions.unfinished.jsonl", "what is finished; the predictions' own files are bound by their checksums"),
+    ("served/*", "what a browser sends"),
 )
 
 

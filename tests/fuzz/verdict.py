@@ -12,7 +12,7 @@ import numpy as np
 
 from .cases import Prepared, Tree
 from .child import Ended
-from .jobs import why_unsealed
+from .jobs import Artefact, Job, why_unsealed
 
 #: Verdicts in the order of the table; what each counts.
 GOOD = {
@@ -130,7 +130,7 @@ def _verdict(
     err, out = (data.decode(errors="replace") for data in (ended.err, ended.out))
     if any(name.rpartition("/")[2] in ("ran-code", "fuzzed-code") for name in [*after, *strays]):
         return "code", "the code that a file named has run"
-    told = [line for line in ended.told if not (prepared.case.artefact.links and line.startswith("read "))]
+    told = forbidden(ended, prepared.case.artefact, prepared.case.job)
     if told or strays:
         return "outside", "; ".join([*told, *strays])[:300]
     if ended.killed:
@@ -144,6 +144,8 @@ def _verdict(
     if ended.code not in (0, 2):
         return "exit", f"exit code {ended.code}"
     changed = sorted(name for name in {*prepared.before, *after} if prepared.before.get(name) != after.get(name))
+    if ended.code and prepared.case.job.lists_failures and changed:
+        return _failed(prepared, err, changed, after)
     return _refused(prepared, err, out, changed) if ended.code else _done(prepared, ended, after, changed, wanted)
 
 
@@ -163,18 +165,49 @@ def _refused(prepared: Prepared, err: str, out: str, changed: list[str]) -> tupl
     return "refused", lines[0][:300]
 
 
+def forbidden(ended: Ended, artefact: Artefact, job: Job) -> list[str]:
+    """Return what a process did that its case may not do."""
+    may = ("read ",) * artefact.links + ("socket.bind ", "socket.connect ") * job.serves
+    return [line for line in ended.told if not line.startswith(may)]
+
+
+def _failed(prepared: Prepared, err: str, changed: list[str], after: Tree) -> tuple[str, str]:
+    """Judge a batch that went on after what failed: a line for each, and a summary that names it."""
+    if wild := _wild(prepared, changed, after):
+        return "outside", f"changed {', '.join(wild)[:200]}"
+    lines = [line for line in err.splitlines() if line.strip()]
+    if not any(line.startswith("ecgfed: failed: ") for line in lines) or any(
+        not x.startswith("ecgfed: ") for x in lines
+    ):
+        return "unclear", f"{len(lines)} lines: {' | '.join(lines)[:300]}"
+    return "refused", " | ".join(lines)[:300]
+
+
+def _wild(prepared: Prepared, changed: list[str], after: Tree) -> list[str]:
+    """Return what was changed and may not be, or was left half-written."""
+    may = prepared.case.job.may_change
+    return [name for name in changed if name.split("/")[0] not in may or (name in after and _LEFT.search(name))]
+
+
 def _done(
     prepared: Prepared, ended: Ended, after: Tree, changed: list[str], wanted: Callable[[], Result]
 ) -> tuple[str, str]:
-    may = prepared.case.job.may_change
-    wild = [name for name in changed if name.split("/")[0] not in may or _LEFT.search(name)]
-    if wild:
+    if wild := _wild(prepared, changed, after):
         return "outside", f"changed {', '.join(wild)[:200]}"
     found = result_of(ended, prepared.before, after, prepared.folder)
-    if not (other := found.differs(wanted())):
+    if not (other := _without_restored(found, prepared, wanted()).differs(wanted())):
         return "same", ""
     why = why_changed(prepared)
     return ("changed", f"{other}; {why}"[:300]) if why else ("silent", other[:300])
+
+
+def _without_restored(found: Result, prepared: Prepared, wanted: Result) -> Result:
+    """Return a result without the spoiled file, where the command has written it again as it was."""
+    victim = prepared.case.victim
+    as_it_was = found.files.get(victim) == ("file", masked(prepared.pristine, prepared.folder))
+    if victim in wanted.files or not as_it_was:
+        return found
+    return Result(found.out, {name: of for name, of in found.files.items() if name != victim})
 
 
 def why_changed(prepared: Prepared) -> str | None:

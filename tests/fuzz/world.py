@@ -1,6 +1,7 @@
 """The untouched artefacts: one of each kind, as small as they come, made by ecgfed's own commands where it can."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -14,6 +15,8 @@ from ecgfed.record.reader import read_annotation, read_recording
 from ecgfed.record.wfdb_writer import annotation_bytes
 
 from .child import Limits, Task, run_one
+from .jobs import METHODS
+from .serving import write_served
 
 PATIENT, FS = "demo01", 360
 #: What ``make`` has to be told of a bare array.
@@ -28,8 +31,12 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("train", "cohort", "--out", "hyper", "--rounds", "1", "--method", "fed-rod-hyper", *FAST),
     ("train", "cohort", "--out", "seeds", "--seeds", "0,1", "--rounds", "1", "--method", "fedavg", *FAST),
     *(("evaluate", run, "--quiet", "--workers", "1") for run in ("run", "run2", "seeds")),
-    ("export", "run", "--out", "bundle", "--quiet"),
+    *(("export", "run", "--out", name, "--quiet") for name in ("bundle", "bundle.zip")),
+    *(("train", "cohort", "--out", f"method-{name}", "--rounds", "1", "--method", name, *FAST) for name in METHODS),
+    ("label", f"records/{PATIENT}", "--bundle", "bundle", "--out", "labels", "--count", "6", "--quiet"),
 )  # fmt: skip
+_PERSONALIZE = ("personalize", f"records/{PATIENT}", "--labels", f"labels/{PATIENT}-labels.csv", "--bundle", "bundle",
+                "--patient", "newcomer", "--out", "own", "--beats", "own-beats", "--quiet")  # fmt: skip
 
 
 def command(*arguments: str) -> Callable[[], None]:
@@ -49,16 +56,43 @@ def make_world(world: Path) -> None:
     folder = world.parent
     for path in (world, folder / "tmp", folder / "home"):
         path.mkdir(parents=True, exist_ok=True)
-    for arguments in _COMMANDS:
-        ended = run_one(Task(folder, world, command(*arguments)), Limits(seconds=300, idle_s=60))
+    actions = [*(command(*arguments) for arguments in _COMMANDS), _label, command(*_PERSONALIZE), _kill_batch]
+    for number, action in enumerate(actions):
+        ended = run_one(Task(folder, world, action), Limits(seconds=300, idle_s=60))
         if ended.code:
-            raise RuntimeError(f"ecgfed {' '.join(arguments)}: {ended}")
+            raise RuntimeError(f"command {number + 1} of the world: {ended}")
     for run in world.glob("**/run.json"):  # a case has its own copy of the cohort, beside it
         about = json.loads(run.read_text())
-        about["cohort"]["path"] = "cohort"
+        about["cohort"]["path"] = os.path.relpath(world / "cohort", run.parent)
         run.write_text(json.dumps(about, indent=1) + "\n")
     _recordings(world)
     _options(world)
+    write_served(world)
+
+
+def _label() -> None:
+    """Answer the labelling page as a person does who knows the annotation."""
+    import ecgfed
+
+    labelling = ecgfed.label(f"records/{PATIENT}", "labels", bundle="bundle", count=6, overwrite=True)
+    marks, answers = ecgfed.read_annotation(f"records/{PATIENT}").beats(), {}
+    while len(answers) < 6 and (sample := labelling.next_beat(answers)) is not None:
+        answers[sample] = str(marks.symbol[np.abs(marks.sample - sample).argmin()])
+    labelling.save_labels(answers)
+
+
+def _kill_batch() -> None:
+    """Leave a batch as it lies there when it was killed at its last recording."""
+    from ecgfed.tasks.batch_state import STATE, BatchState
+
+    BatchState.end = lambda self: None  # type: ignore[method-assign]
+    command("predict", "bundle", "records", "--force", "--out", "batch", "--quiet")()
+    batch = Path("batch")
+    (batch / "predictions.summary.json").unlink()
+    lines = (batch / STATE).read_text().splitlines()
+    (batch / STATE).write_text("\n".join(lines[:-1]) + "\n")
+    for file in json.loads(lines[-1])["written"]:
+        (batch / file).unlink()
 
 
 def _digital(world: Path) -> np.ndarray:

@@ -1,6 +1,7 @@
 """A batch of predictions that is killed goes on with ``--resume``, and ends as one that was not."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,6 +124,29 @@ def test_what_has_changed_is_done_again(batch: dict[str, Any], records: Path, pr
     held = held.replace(b'"beats": ', b'"beat": ')
     assert again() == ["p2", "p1", "p3"]
     assert snapshot(out) == snapshot(out.with_name("kept"))
+
+
+@pytest.mark.parametrize("kind", ["endless", "loop", "pipe", "sparse"])
+def test_predictions_that_are_no_file_of_ours_are_done_again(
+    batch: dict[str, Any], predicted: list[str], kind: str
+) -> None:
+    """An endless device was hashed for ever, a link to itself was a traceback."""
+    file = Path(batch["out"]) / "p3.csv"
+    stopped(batch, 4)
+    expected = file.read_bytes()
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "sparse":
+        with file.open("wb") as stream:
+            stream.truncate(1 << 40)
+    else:
+        file.symlink_to("/dev/zero" if kind == "endless" else file.name)
+    predicted.clear()
+    front.predict_batch(**batch, resume=True)
+    assert predicted == ["broken.edf", "p3"]
+    assert not file.is_symlink()
+    assert file.read_bytes() == expected
 
 
 def test_what_cannot_be_gone_on_with_is_one_line(

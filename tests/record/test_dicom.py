@@ -151,3 +151,10 @@ def test_dicom_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = written(tmp_path, "r.dcm", dicom())
     with pytest.raises(EcgfedError, match=r"pydicom: is not installed, .* pip install 'ecgfed\[hospital\]'"):
         read_recording(path)
+
+
+def test_gigabytes_of_zeros_behind_a_file_are_not_taken_apart(tmp_path: Path) -> None:
+    path = written(tmp_path, "r.dcm", made.dicom_bytes(made.dicom_group([[0] * 600, [1] * 600])))
+    with path.open("r+b") as stream:
+        stream.truncate(1 << 30)
+    assert "zeros where an element should begin" in fails(path)

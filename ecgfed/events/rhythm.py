@@ -46,6 +46,21 @@ class RhythmEpisodes:
 
 
 @dataclass(frozen=True)
+class LeadSegment:
+    """A part of a recording, and the leads that had a say there in what is a beat.
+
+    Attributes:
+        start_s: where it begins, in seconds.
+        stop_s: where it ends.
+        leads: those whose waves were clear-cut; none where no lead's were.
+    """
+
+    start_s: float
+    stop_s: float
+    leads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Rates:
     """Heart rates in beats a minute.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ecgfed.events.find import Events
 from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import RhythmEpisodes
+from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class RecordingParts:
         filter_name: through which the strips went.
         bin_s: seconds of a stretch of the timeline.
         data: what the page's scripts read.
+        lead_segments: which leads had a say in what is a beat, from start to end; none where nobody looked.
     """
 
     record: str
@@ -131,3 +132,4 @@ class RecordingParts:
     filter_name: str
     bin_s: float
     data: dict[str, Any] = field(repr=False)
+    lead_segments: tuple[LeadSegment, ...] = ()

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.events.rhythm import LeadSegment
 from ecgfed.record.leads import are_ecg
+from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import AnyRecording, spans
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.qrs import MIN_FS_HZ, qrs_odds
@@ -68,19 +70,29 @@ class _Odds:
         return float(clear.mean(dtype=np.float64) / TRUST_LIMIT) if len(clear) else 1.0
 
 
-def confirmed_intervals(recording: AnyRecording, peaks: Ints) -> Mask:
-    """Say which intervals between R peaks a second look confirms.
+@dataclass(frozen=True)
+class SecondLook:
+    """What a second look at a recording gives.
+
+    Attributes:
+        confirmed: (beats - 1,) bool, the intervals that it confirms; below 100 Hz, where the detector does not work, all.
+        segments: the leads in which beats were looked for, as far as they had a say, from start to end.
+    """
+
+    confirmed: Mask
+    segments: tuple[LeadSegment, ...] = ()
+
+
+def second_look(recording: AnyRecording, peaks: Ints) -> SecondLook:
+    """Confirm the intervals between R peaks, and say which leads had a say where.
 
     Args:
         recording: with every lead; those that are no ECG are not asked, and of the others the lead in use and the first
             two.
         peaks: (beats,) int64 increasing sample numbers.
-
-    Returns:
-        (beats - 1,) bool; all true below 100 Hz, where the detector does not work.
     """
     if len(peaks) < 2 or recording.fs_hz < MIN_FS_HZ:
-        return np.ones(max(len(peaks) - 1, 0), np.bool_)
+        return SecondLook(np.ones(max(len(peaks) - 1, 0), np.bool_))
     others = zip(recording.leads, are_ecg(recording.leads), strict=True)
     names = [recording.lead, *(name for name, ecg in others if ecg and name != recording.lead)][:MOST_ALONE]
     rows = [recording.leads.index(name) for name in names]
@@ -90,7 +102,29 @@ def confirmed_intervals(recording: AnyRecording, peaks: Ints) -> Mask:
     confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
     for number in np.flatnonzero(confirmed & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
         confirmed[number] = not any(_moves(recording, row, peaks, number) for row in rows)
-    return np.asarray(confirmed)
+    took_part = set(ecg_alone(recording).leads)
+    used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
+    return SecondLook(np.asarray(confirmed), _segments(used, recording.samples))
+
+
+def _segments(leads: list[tuple[str, _Odds]], samples: int) -> tuple[LeadSegment, ...]:
+    """Return consecutive parts of a recording with the leads whose waves are clear-cut there."""
+    fs_hz = leads[0][1].fs_hz
+    edges = np.arange(0, samples, round(TRUST_S * fs_hz))
+    clear = []
+    for _, lead in leads:
+        strength = np.minimum(np.abs(lead.odds), TRUST_LIMIT).astype(np.float64)
+        sums = np.concatenate([[0.0], np.cumsum(strength)])
+        first, last = np.searchsorted(lead.at, edges), np.searchsorted(lead.at, np.append(edges[1:], samples))
+        mean = (sums[last] - sums[first]) / np.maximum(last - first, 1) / TRUST_LIMIT
+        clear.append((last > first) & (mean > TRUST))
+    parts = [tuple(name for (name, _), one in zip(leads, column, strict=True) if one) for column in np.transpose(clear)]
+    starts = [at for at in range(len(parts)) if not at or parts[at] != parts[at - 1]]
+    stops = [*(edges[at] / fs_hz for at in starts[1:]), samples / fs_hz]
+    return tuple(
+        LeadSegment(round(float(edges[at] / fs_hz), 3), round(float(stop), 3), parts[at])
+        for at, stop in zip(starts, stops, strict=True)
+    )
 
 
 def _odds_of(recording: AnyRecording, row: int) -> _Odds:

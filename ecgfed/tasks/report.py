@@ -24,7 +24,7 @@ from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
-from ecgfed.signal.confirm import confirmed_intervals
+from ecgfed.signal.confirm import second_look
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
@@ -89,6 +89,7 @@ class RecordingReport:
         told: dict[str, Any] = {
             "record": parts.record,
             "lead": parts.lead,
+            "lead_segments": [asdict(segment) for segment in parts.lead_segments],
             "duration_s": round(parts.duration_s, 3),
             "labelled_by": parts.labelled_by,
             "provisional": parts.provisional,
@@ -279,7 +280,8 @@ def _by_model(
     second = None if patient is None else second_reader(bundle, None, found.cut)
     labelled = by_model(found, bundle)
     if found.cut.detected:
-        labelled = replace(labelled, confirmed=confirmed_intervals(recording, found.sample))
+        second_pass = second_look(recording, found.sample)
+        labelled = replace(labelled, confirmed=second_pass.confirmed, lead_segments=second_pass.segments)
     return labelled, found.cut.quality, second
 
 
@@ -352,4 +354,5 @@ def _parts(reading: Reading, bundle: Bundle | None, patient: str | None, marks: 
         _FILTER,
         width,
         drawing.data(timeline),
+        labelled.lead_segments,
     )

@@ -44,6 +44,15 @@ def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, 
         ("Start time", "not known to this report; times count from the start"),
         ("Made by", f"ecgfed {__version__}"),
     ]
+    if segments := reading.labelled.lead_segments:
+        seconds = {name: 0.0 for part in segments for name in part.leads}
+        for part in segments:
+            for name in part.leads:
+                seconds[name] += part.stop_s - part.start_s
+        shares = ", ".join(f"{name} {total / recording.duration_s:.0%}" for name, total in seconds.items())
+        rows.append(
+            ("Leads with a say in what is a beat", f"{shares or 'none'} of the time: while their waves are clear")
+        )
     if len(shown) < len(recording.leads):
         rows.append(("Leads drawn", ", ".join(shown)))
     if recording.left_out:

@@ -13,7 +13,7 @@ from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import CARD, CARD_DATA, MODEL, SHIPPED, name_of
 from ecgfed.errors import BundleError, RecordError
 from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
-from ecgfed.events.rhythm import RhythmEpisodes
+from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.files import read_json
 from ecgfed.labels.answers import column_names
 from ecgfed.record.annotations import read_csv_annotation, said_of_end
@@ -57,6 +57,7 @@ class Labelled:
         withheld: kind -> why its counts would mislead, in one sentence.
         confirmed: (beats - 1,) bool, False for an interval that a second analysis of the signal could not confirm;
             None where none was made.
+        lead_segments: which leads had a say in what is a beat; none where nobody looked.
         probability: (beats, classes) a model's; None for a file's labels.
         far: (beats,) bool, unlike the beats of training; None where that was not assessed.
     """
@@ -77,6 +78,7 @@ class Labelled:
     unmarked: tuple[tuple[int, int], ...] = ()
     withheld: Mapping[Kind, str] = field(default_factory=dict)
     confirmed: NDArray[np.bool_] | None = None
+    lead_segments: tuple[LeadSegment, ...] = ()
     probability: NDArray[np.floating] | None = None
     far: NDArray[np.bool_] | None = None
 

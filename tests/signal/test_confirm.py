@@ -1,5 +1,7 @@
 """Intervals between R peaks are confirmed where the signal bears them out."""
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +9,10 @@ import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
 
+from ecgfed.events.rhythm import LeadSegment
 from ecgfed.record.recording import Recording
 from ecgfed.signal import confirm
-from ecgfed.signal.confirm import confirmed_intervals
+from ecgfed.signal.confirm import second_look
 from ecgfed.signal.qrs import detect_qrs
 
 FS = 360.0
@@ -31,7 +34,7 @@ def test_a_clean_rhythm_is_confirmed() -> None:
     both = recording(lead, other)
     peaks = detect_qrs(both.signals_mv, FS)
     assert len(peaks) > 50
-    assert confirmed_intervals(both, peaks).all()
+    assert second_look(both, peaks).confirmed.all()
 
 
 @pytest.mark.parametrize("leads", [1, 2])
@@ -39,7 +42,7 @@ def test_an_interval_over_a_beat_that_was_missed_is_not_confirmed(leads: int) ->
     both = recording(*two_leads()[:leads])
     peaks = detect_qrs(both.signals_mv, FS)
     without = np.delete(peaks, 30)
-    confirmed = confirmed_intervals(both, without)
+    confirmed = second_look(both, without).confirmed
     assert np.flatnonzero(~confirmed).tolist() == [29]
 
 
@@ -47,7 +50,7 @@ def test_a_beat_that_is_none_leaves_the_intervals_beside_it_unconfirmed() -> Non
     both = recording(*two_leads())
     peaks = detect_qrs(both.signals_mv, FS)
     more = np.insert(peaks, 31, (peaks[30] + peaks[31]) // 2)
-    confirmed = confirmed_intervals(both, more)
+    confirmed = second_look(both, more).confirmed
     assert np.flatnonzero(~confirmed).tolist() == [30, 31]
 
 
@@ -62,7 +65,7 @@ def test_a_pause_in_which_nothing_moves_is_confirmed() -> None:
     peaks = detect_qrs(both.signals_mv, FS)
     pause = int(np.diff(peaks).argmax())
     assert np.diff(peaks)[pause] > 4 * FS
-    assert confirmed_intervals(both, peaks)[pause]
+    assert second_look(both, peaks).confirmed[pause]
 
 
 def test_a_pause_of_the_lead_in_use_alone_is_not_confirmed() -> None:
@@ -73,9 +76,9 @@ def test_a_pause_of_the_lead_in_use_alone_is_not_confirmed() -> None:
     off[start : start + round(5 * FS)] = lead[start]
     peaks = detect_qrs(off, FS)
     assert np.diff(peaks).max() > 5 * FS
-    assert not confirmed_intervals(recording(off, other), peaks)[int(np.diff(peaks).argmax())]
+    assert not second_look(recording(off, other), peaks).confirmed[int(np.diff(peaks).argmax())]
     with_pulse = recording(off, other, names=("MLII", "PLETH"))  # no ECG: it is not asked
-    assert confirmed_intervals(with_pulse, peaks)[int(np.diff(peaks).argmax())]
+    assert second_look(with_pulse, peaks).confirmed[int(np.diff(peaks).argmax())]
 
 
 def test_movement_in_a_long_interval_is_no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,10 +86,27 @@ def test_movement_in_a_long_interval_is_no_pause(monkeypatch: pytest.MonkeyPatch
     peaks = detect_qrs(lead, FS)
     monkeypatch.setattr(confirm, "INSIDE_ODDS", 100.0)  # leave it to what moves
     without = np.delete(peaks, [30, 31, 32])
-    assert not confirmed_intervals(recording(lead), without)[29]
+    assert not second_look(recording(lead), without).confirmed[29]
 
 
 def test_few_beats() -> None:
     both = recording(*two_leads(10))
-    assert confirmed_intervals(both, np.array([100], np.int64)).shape == (0,)
-    assert confirmed_intervals(both, np.empty(0, np.int64)).shape == (0,)
+    assert second_look(both, np.array([100], np.int64)).confirmed.shape == (0,)
+    assert second_look(both, np.empty(0, np.int64)).confirmed.shape == (0,)
+
+
+def test_the_leads_that_had_a_say() -> None:
+    """The second lead is ruined by noise from 20 to 40 s; a lead that was not to be looked at has no say."""
+    lead, other = two_leads()
+    other[round(20 * FS) : round(40 * FS)] += 0.8 * np.random.default_rng(2).standard_normal(round(20 * FS))
+    both = recording(lead, other)
+    peaks = detect_qrs(both.signals_mv, FS)
+    whole = len(lead) / FS
+    segments = second_look(both, peaks).segments
+    assert segments[0].start_s == 0
+    assert segments[-1].stop_s == pytest.approx(whole, abs=1e-3)
+    assert all(one.stop_s == two.start_s for one, two in pairwise(segments))
+    assert {one.leads for one in segments if one.start_s >= 20 and one.stop_s <= 40} == {("MLII",)}
+    assert {one.leads for one in segments if one.stop_s <= 20} == {("MLII", "V1")}
+    alone = replace(both, beat_leads=("MLII",))
+    assert second_look(alone, peaks).segments == (LeadSegment(0.0, round(whole, 3), ("MLII",)),)

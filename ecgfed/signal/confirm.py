@@ -75,7 +75,7 @@ class SecondLook:
     """What a second look at a recording gives.
 
     Attributes:
-        confirmed: (beats - 1,) bool, the intervals that it confirms; below 100 Hz, where the detector does not work, all.
+        confirmed: (beats - 1,) bool, the intervals that it confirms; all below 100 Hz, where nothing is detected.
         segments: the leads in which beats were looked for, as far as they had a say, from start to end.
     """
 

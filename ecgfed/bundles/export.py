@@ -34,6 +34,7 @@ from ecgfed.methods.answers import Answer, Chain, Ensemble
 from ecgfed.nets.net import Inputs
 from ecgfed.personal.apply import PersonalAnswers, chosen_name
 from ecgfed.personal.registry import METHODS_OWN, personal_by_name
+from ecgfed.runs.evaluations import check_result
 from ecgfed.runs.run import Run
 from ecgfed.runs.tree_files import save_tree
 
@@ -357,8 +358,9 @@ def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, d
     path = run.path / f"evaluation-test{other}" / "scores.json"
     if not path.is_file():
         return {}
-    result = read_json(path, BundleError)
+    result, again = read_json(path, BundleError), f"run 'ecgfed evaluate {run.path}' again"
     try:
+        check_result(dict(result), path, str(run.meta["method"]), run.identity, again)
         if result["round"] != state.round:
             return {}
         own = {
@@ -369,5 +371,5 @@ def _scores(run: Run, state: State, protocol: str, personal: str) -> dict[str, d
         means = {name: value for name, value in result["scores"].items() if same_answer or name != "T_g"}
         classes = [{name: row[name] for name in _OF_CLASS} for row in result.get("per_class", ())]
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise BundleError(path, f"lacks {problem}", "scores", f"run 'ecgfed evaluate {run.path}' again") from None
+        raise BundleError(path, f"lacks {problem}", "scores", again) from None
     return {"": {"split": "test", **means, **({"per_class": classes} if same_answer else {})}, **own}

@@ -39,8 +39,8 @@ class Certainty:
     accuracy: float | None = None
 
     def uncertain(self, probability: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """Say of the probabilities (beats,) of the answered classes which leave these uncertain."""
-        return np.asarray((probability < self.threshold) | (self.threshold >= 1.0))
+        """Say of the probabilities (beats,) of the answered classes which leave these uncertain; NaN does."""
+        return np.asarray(~(probability >= self.threshold) | (self.threshold >= 1.0))
 
 
 #: What a bundle says that says nothing.

@@ -17,7 +17,7 @@ from ecgfed.device.certainty import UNSAID, Certainty, Farness
 from ecgfed.device.graph import AT_ONCE, BATCH, Graph, Session, check_graph, graph_fault, read_graph_file
 from ecgfed.device.graph_shapes import shown
 from ecgfed.device.predictions import Predictions
-from ecgfed.errors import RecordError
+from ecgfed.errors import BundleError, RecordError
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.text import count_of
 
@@ -249,8 +249,14 @@ class Classifier:
         return self._judged(probability, far, flags)
 
     def _answers(self, windows: Windows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return calibrated probabilities (beats, classes), and which beats are far."""
-        probability = softmax(self.logits(windows.window_mv, windows.rr_s) / np.float32(self.certainty.temperature))
+        """Return calibrated probabilities (beats, classes), and which beats are far; raises BundleError."""
+        logits = self.logits(windows.window_mv, windows.rr_s)
+        with np.errstate(over="ignore"):  # what overflows would make NaN of a probability, and is refused
+            scaled = logits / np.float32(self.certainty.temperature)
+        if not np.isfinite(scaled).all():
+            found = f"gives logits up to {np.abs(logits).max():.3g}, too large for the temperature"
+            raise BundleError(self.sessions[-1].graph.path, found, "finite numbers", "train and export again")
+        probability = softmax(scaled)
         if self.farness is None:
             return probability, np.zeros(len(probability), np.bool_)
         return probability, self.farness(windows.window_mv, AT_ONCE)

@@ -240,7 +240,7 @@ def _data(model: McuModel) -> str:
     if model.typical is not None:
         parts.append(c_array("ecgfed_typical", model.typical.steps))
         parts.append(c_array("ecgfed_typical_scale", model.typical.scale))
-    names = ", ".join(c_string(name) for name in model.classes)
+    names = ", ".join(c_string(name) for name in (*model.classes, "unclassified"))  # ECGFED_UNCLASSIFIED
     said = "; ".join(f"{name}: {value}" for name, value in model.about.items())
     parts += [
         f"const char *const ecgfed_class_names[] = {{{names}}};\n",

@@ -3,11 +3,13 @@
 ``progress.json`` names every file of the last saved round with its SHA-256 and is replaced last, when all it names is
 on the disk, so a kill or a power cut at any moment leaves one whole checkpoint. Files are never written twice: a
 client's next state is a new file, and the old one goes once no checkpoint names it. Clients that took no part in a
-round cost nothing but their entry in the index.
+round cost nothing but their entry in the index. Each file says whose it is (``ecgfed.runs.owner``), and the server's
+which clients' files belong to it.
 """
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +23,8 @@ from ecgfed.methods.base import Tree
 from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
 from ecgfed.runs.history import HISTORY, TIMING
 from ecgfed.runs.kept_states import KeptStates, StoredFile, read_stored
+from ecgfed.runs.owner import CLIENT, CLIENTS_SHA256, OWNED_VERSION, SERVER, Ownership, clients_digest
 from ecgfed.runs.tree_files import serialised
-
-_SERVER, _CLIENT = "server", "client/"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Snapshot:
 class _Index:
     """What ``progress.json`` says; attributes as of ``State``, files by ``server`` and ``client/NUMBER``."""
 
+    version: int
     round: int
     run: str
     seen: dict[int, int]
@@ -56,19 +58,40 @@ class _Index:
     def from_json(cls, value: Any) -> "_Index":
         """Check and convert; raises KeyError, TypeError, ValueError, AttributeError."""
         index = cls(
+            int(value.get("version", 1)),
             int(value["round"]),
             str(value.get("run", "")),
             {int(client): int(count) for client, count in value["seen"].items()},
             {str(key): StoredFile.from_json(entry) for key, entry in value["files"].items()},
         )
-        if index.round < 1 or _SERVER not in index.files:
+        if index.round < 1 or SERVER not in index.files:
             raise ValueError("a finished round")
+        if index.version > OWNED_VERSION:
+            raise ValueError(f"a version that this ecgfed knows ({index.version})")
+        if index.version == OWNED_VERSION and index.files[SERVER].round != index.round:
+            raise ValueError("the server's state of its round")
         return index
 
     def clients(self) -> dict[int, StoredFile | None]:
         """Return each participant's file; one that has none keeps nothing."""
-        own = {int(key.removeprefix(_CLIENT)): file for key, file in self.files.items() if key != _SERVER}
+        own = {int(key.removeprefix(CLIENT)): file for key, file in self.files.items() if key != SERVER}
         return {**dict.fromkeys(self.seen), **own}
+
+    def check_together(self, metadata: Mapping[str, str], folder: Path) -> None:
+        """Refuse clients' files that are not those which the server's file was saved with; raises RunError."""
+        if self.version < OWNED_VERSION and not metadata:
+            return
+        if metadata.get(CLIENTS_SHA256) != _digest(self.files):
+            raise RunError(
+                folder / PROGRESS,
+                "names other clients' states than those its server's state was saved with",
+                f"those of round {self.round}",
+                "put this run's own index and files back, or train again into a new folder",
+            )
+
+
+def _digest(files: Mapping[str, StoredFile]) -> str:
+    return clients_digest({key: file.sha256 for key, file in files.items() if key != SERVER})
 
 
 class CheckpointStore:
@@ -77,10 +100,13 @@ class CheckpointStore:
     Args:
         run: the run's folder.
         identity: what the run is (``Run.identity``); a checkpoint of another one is refused. "" refuses none.
+        method: its method's name.
+        clients: its clients' ids by number, where they are known here.
     """
 
-    def __init__(self, run: Path, identity: str = "") -> None:
+    def __init__(self, run: Path, identity: str = "", *, method: str = "", clients: Sequence[str] = ()) -> None:
         self.folder, self.identity = run / CHECKPOINT, identity
+        self.ownership = Ownership(identity, method, tuple(clients))
         self._published: set[str] = set()
         self._kept: KeptStates | None = None
 
@@ -96,13 +122,16 @@ class CheckpointStore:
         """Load the last saved state; what clients keep is read when it is asked for.
 
         Raises:
-            RunError: no checkpoint, another run's, or a file of it is missing, cut or not the one that was written.
+            RunError: no checkpoint, another run's, or a file of it is missing, cut, not the one that was written, or of
+            another client, round, method or run.
         """
         index = self._index()
         for file in index.files.values():
             self._check_length(file)
-        server = read_stored(self.folder, index.files[_SERVER])
-        return State(index.round, server, KeptStates(self.folder, index.clients()), index.seen)
+        server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, self.ownership)
+        index.check_together(metadata, self.folder)
+        kept = KeptStates(self.folder, index.clients(), ownership=self.ownership)
+        return State(index.round, server, kept, index.seen)
 
     def _index(self) -> _Index:
         path = self.folder / PROGRESS
@@ -153,7 +182,7 @@ class CheckpointStore:
             if path.name not in self._published:
                 path.unlink(missing_ok=True)
         if not (isinstance(state.kept, KeptStates) and state.kept.folder == self.folder):
-            here = KeptStates(self.folder, {})
+            here = KeptStates(self.folder, {}, ownership=self.ownership)
             here.update(state.kept)
             state.kept = here
         self._kept = state.kept
@@ -170,9 +199,12 @@ class CheckpointStore:
         server = None
         with NewFiles(self.folder) as files:
             for client, (last, tree) in snapshot.kept.items():
-                stored[client] = self._add(files, f"client{client}.{last:06d}", tree) if tree else None
+                about = self.ownership.metadata(f"{CLIENT}{client}", last)
+                stored[client] = self._add(files, f"client{client}", last, tree, about) if tree else None
             if snapshot.server is not None:
-                server = self._add(files, f"server.{snapshot.round:06d}", snapshot.server)
+                together = {f"{CLIENT}{n}": file for n, file in {**self._kept.files(), **stored}.items() if file}
+                about = {**self.ownership.metadata(SERVER, snapshot.round), CLIENTS_SHA256: _digest(together)}
+                server = self._add(files, SERVER, snapshot.round, snapshot.server, about)
             files.publish()
         ahead = set()  # written ahead of a checkpoint that never was
         for client, (_, tree) in snapshot.kept.items():
@@ -181,16 +213,17 @@ class CheckpointStore:
                 ahead.add(before.name)
         self._remove_all(ahead)
         if server is not None:
-            kept = {f"{_CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
-            self._publish(snapshot, {_SERVER: server, **kept})
+            kept = {f"{CLIENT}{client}": file for client, file in sorted(self._kept.files().items()) if file}
+            self._publish(snapshot, {SERVER: server, **kept})
 
     def _publish(self, snapshot: Snapshot, files: dict[str, StoredFile]) -> None:
         """Replace the index, then take away what only the old one named; at each step the one before is on the disk."""
         index = {
+            "version": OWNED_VERSION,
             "round": snapshot.round,
             "run": self.identity,
             "seen": {str(client): count for client, count in sorted(snapshot.seen.items())},
-            "files": {key: vars(file) for key, file in files.items()},
+            "files": {key: file.as_json() for key, file in files.items()},
         }
         run = self.folder.parent
         try:
@@ -210,10 +243,11 @@ class CheckpointStore:
         before, self._published = self._published, {file.name for file in files.values()}
         self._remove_all(before - self._published)
 
-    def _add(self, files: NewFiles, stem: str, tree: Tree) -> StoredFile:
-        name, data = f"{stem}.safetensors", serialised(tree)
+    def _add(self, files: NewFiles, stem: str, number: int, tree: Tree, about: Mapping[str, str]) -> StoredFile:
+        """Write the state of the end of round ``number``; ``about`` says whose it is."""
+        name, data = f"{stem}.{number:06d}.safetensors", serialised(tree, about)
         files.add(name, data)
-        return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data))
+        return StoredFile(name, hashlib.sha256(data).hexdigest(), len(data), number)
 
     def _remove_all(self, names: set[str]) -> None:
         """Remove files, when what takes their place is on the disk; raises StorageError."""

@@ -216,10 +216,10 @@ def _strangers(documents: Sequence[RunDocument]) -> list[RunDocument]:
 
 
 def _side(path: Path, split: str, leave_out: str) -> _Side:
-    folders = run_folders(path)
-    found = [read_evaluation(folder, split, leave_out) for folder in folders]
+    documents = [read_document(folder) for folder in run_folders(path)]
+    found = [read_evaluation(document, split, leave_out) for document in documents]
     there = [result for result in found if result is not None]
-    return _Side(path, [read_document(folder) for folder in folders], there if len(there) == len(folders) else [])
+    return _Side(path, documents, there if len(there) == len(documents) else [])
 
 
 def _check(paths: Sequence[Path], split: str, leave_out: str) -> None:

@@ -1,15 +1,18 @@
 """What ``ecgfed evaluate`` left beside a run, read back and checked: ``evaluation-SPLIT/scores.json``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
 from ecgfed.files import read_json
-from ecgfed.runs.document import typed
+from ecgfed.plugins import names_code
+from ecgfed.runs.document import RunDocument, typed
 
 FILE_NAME = "scores.json"
+#: The version of ``scores.json`` from which on it says which run it scored; versions 0.1 and 0.2 wrote none.
+SCHEMA_VERSION = 2
 #: Splits that are scored, and what ``--leave-out`` adds to the name of the folder.
 SPLITS = ("valid", "test")
 LEFT_OUT = {"nothing": "", "poor-quality": "-without-poor-quality"}
@@ -57,15 +60,54 @@ def command(run: Path, split: str, leave_out: str = "nothing") -> str:
     return f"ecgfed evaluate {run} --split {split}{more}"
 
 
-def read_evaluation(run: Path, split: str, leave_out: str = "nothing") -> Evaluation | None:
-    """Read a split's scores; None where the run was not evaluated on it; raises RunError where they are damaged."""
-    file = run / folder_name(split, leave_out) / FILE_NAME
+def check_result(result: Mapping[str, Any], file: Path, method: str, identity: str, again: str) -> None:
+    """Refuse scores of another run or method, or of another split or selection of beats than their folder's name says.
+
+    Args:
+        result: everything in ``scores.json``; what version 0.1 and 0.2 did not write is not compared.
+        file: where it was read.
+        method: the run's.
+        identity: the run's (``identity_of``).
+        again: what the user can do.
+
+    Raises:
+        RunError: they are, or do not say whose they are.
+    """
+    version = typed({"schema_version": 1, **result}, "schema_version", int, file, again)
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise RunError(file, f"schema version {version}", f"at most {SCHEMA_VERSION}", "read it with a newer ecgfed")
+    if version == SCHEMA_VERSION and "run_identity" not in result:
+        raise RunError(file, "does not say which run it scored", "run_identity", again)
+    folder = file.parent.name
+    names = [*(name for name in SPLITS if folder.startswith(f"evaluation-{name}")), ""]
+    expected = {"run_identity": identity}
+    if not names_code(method):  # scores hold the class's own name of somebody's own method
+        expected["method"] = method
+    if names[0]:
+        expected["split"] = names[0]
+        if "-without-" not in folder:
+            expected["leave_out"] = "nothing"
+    for name, value in expected.items():
+        if name in result and result[name] != value:
+            raise RunError(
+                file, f"is of another run or split: {name} is {str(result[name])!r:.80}", repr(value)[:80], again
+            )
+
+
+def read_evaluation(run: RunDocument, split: str, leave_out: str = "nothing") -> Evaluation | None:
+    """Read a split's scores; None where the run was not evaluated on it.
+
+    Raises:
+        RunError: they are damaged, or another run's.
+    """
+    file = run.path / folder_name(split, leave_out) / FILE_NAME
     if not file.is_file():
         return None
-    again = f"run '{command(run, split, leave_out)}' again"
+    again = f"run '{command(run.path, split, leave_out)}' again"
     result = read_json(file, RunError)
     if not isinstance(result, dict):
         raise RunError(file, "is no JSON object", "scores", again)
+    check_result(result, file, run.method, run.identity, again)
     scores = typed(result, "scores", dict, file, again)
     patients = list(_rows(result, "per_patient", file, again))
     return Evaluation(

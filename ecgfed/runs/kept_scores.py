@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RunError
 from ecgfed.files import read_json
 from ecgfed.runs.document import RunDocument, typed
-from ecgfed.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS
+from ecgfed.runs.evaluations import FILE_NAME, LEFT_OUT, SPLITS, check_result
 
 _NAME = re.compile(rf"evaluation-(?:{'|'.join(SPLITS)})(?:-.*)?")
 _AGAIN = "evaluate the run again"
@@ -137,6 +137,7 @@ def _read(folder: Path, document: RunDocument) -> KeptScores:
     result = read_json(file, RunError)
     if not isinstance(result, dict):
         raise RunError(file, "is no JSON object", "scores", _AGAIN)
+    check_result(result, file, document.method, document.identity, _AGAIN)
     told = {
         "split": folder.name.split("-")[1],
         "leave_out": "nothing",

@@ -7,7 +7,7 @@ it; until then it stays in memory, whatever the cache's size.
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from ecgfed.errors import RunError
 from ecgfed.federation.trees import own_memory, tree_bytes
 from ecgfed.gate import open_regular
 from ecgfed.methods.base import Tree
-from ecgfed.runs.tree_files import load_tree
+from ecgfed.runs.owner import CLIENT, Ownership
+from ecgfed.runs.tree_files import load_tree, metadata_of
 
 #: What may stay in memory of clients that are not in flight; all of a small cohort, so that it is never read again.
 CACHE_BYTES = 64 << 20
@@ -30,23 +31,44 @@ class StoredFile:
         name: its name in the checkpoint's folder.
         sha256: of its bytes.
         bytes: its length; -1 in indexes written before lengths were noted.
+        round: the round whose end it is the state of; None in indexes of version 0.1 and 0.2.
     """
 
     name: str
     sha256: str
     bytes: int
+    round: int | None = None
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> "StoredFile":
         """Read an entry of ``progress.json``; a folder in a name is left out. Raises KeyError, TypeError."""
-        return cls(Path(entry["name"]).name, str(entry["sha256"]), int(entry.get("bytes", -1)))
+        round_number = entry.get("round")
+        return cls(
+            Path(entry["name"]).name,
+            str(entry["sha256"]),
+            int(entry.get("bytes", -1)),
+            None if round_number is None else int(round_number),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its entry of ``progress.json``."""
+        return {key: value for key, value in vars(self).items() if value is not None}
 
 
-def read_stored(folder: Path, file: StoredFile) -> Tree:
+def read_stored(folder: Path, file: StoredFile, part: str, ownership: Ownership) -> tuple[Tree, dict[str, str]]:
     """Read a file of a checkpoint.
 
+    Args:
+        folder: the checkpoint's.
+        file: the file.
+        part: whose it is by the index: the server's, or ``client/NUMBER``.
+        ownership: the run that it must belong to.
+
+    Returns:
+        The state, and what the file says of itself.
+
     Raises:
-        RunError: it is missing, or not the one that was written.
+        RunError: it is missing, not the one that was written, or of another patient, round, method or run.
     """
     path = folder / file.name
     try:
@@ -60,7 +82,10 @@ def read_stored(folder: Path, file: StoredFile) -> Tree:
         ) from None
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise RunError(path, "is not the file that was saved (SHA-256 differs)", action="train again into a new folder")
-    return load_tree(data, path, RunError)
+    tree = load_tree(data, path, RunError)
+    metadata = metadata_of(data)
+    ownership.check(metadata, part, file.round, path)
+    return tree, metadata
 
 
 class KeptStates(MutableMapping[int, Tree]):
@@ -72,10 +97,21 @@ class KeptStates(MutableMapping[int, Tree]):
         folder: the checkpoint's folder.
         files: client -> its file, or None for a client that keeps nothing.
         cache_bytes: what may stay in memory beside states not yet written.
+        ownership: the run that every file must belong to.
+
+    Attributes:
+        check: called with each state that is read and its file; raises RunError where it cannot be the method's.
     """
 
-    def __init__(self, folder: Path, files: Mapping[int, StoredFile | None], cache_bytes: int = CACHE_BYTES) -> None:
-        self.folder, self.cache_bytes = folder, cache_bytes
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[int, StoredFile | None],
+        cache_bytes: int = CACHE_BYTES,
+        ownership: Ownership | None = None,
+    ) -> None:
+        self.folder, self.cache_bytes, self.ownership = folder, cache_bytes, ownership or Ownership()
+        self.check: Callable[[Tree, Path], None] = lambda tree, path: None
         self._files = dict(files)
         self._unwritten: dict[int, Tree] = {}
         self._cache: OrderedDict[int, tuple[Tree, int]] = OrderedDict()
@@ -91,8 +127,10 @@ class KeptStates(MutableMapping[int, Tree]):
                 return self._cache[client][0]
             file = self._files[client]
         if file is None:
+            self.check({}, self.folder)
             return {}
-        tree = read_stored(self.folder, file)
+        tree, _ = read_stored(self.folder, file, f"{CLIENT}{client}", self.ownership)
+        self.check(tree, self.folder / file.name)
         with self._lock:
             if client not in self._unwritten:
                 self._remember(client, tree)

@@ -20,10 +20,11 @@ from ecgfed.federation.train import initial_state
 from ecgfed.federation.trees import flatten
 from ecgfed.files import is_temporary, write_json
 from ecgfed.gate import check_links
-from ecgfed.methods.base import Method
+from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.registry import name_of, stored_method
 from ecgfed.methods.settings import stored_settings
 from ecgfed.nets.build import make_net
+from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
@@ -40,6 +41,7 @@ from ecgfed.runs.document import (
 )
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.kept_states import KeptStates
 from ecgfed.text import count_of
 
 #: The lengths a run had before, in its ``run.json``.
@@ -91,7 +93,8 @@ class Run:
     @property
     def store(self) -> CheckpointStore:
         """The run's checkpoints."""
-        return CheckpointStore(self.path, self.identity)
+        clients = self.meta.get("clients", ())  # version 0.1 may not name them
+        return CheckpointStore(self.path, self.identity, method=str(self.meta["method"]), clients=clients)
 
     @cached_property
     def identity(self) -> str:
@@ -130,23 +133,22 @@ class Run:
         if not self.store.exists():
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
         state = self.store.load()
-        self._check_shapes(state)
+        _check_leaves(state.server, initial_state(self.method, self.plan).server, "its server", self.path / CHECKPOINT)
+        if isinstance(state.kept, KeptStates):
+            state.kept.check = lambda tree, path: self._check_client(state.server, tree, path)
         return state
 
-    def _check_shapes(self, state: State) -> None:
-        """Refuse a server's state that is not of this run's method and net; raises RunError."""
-        begun = flatten(initial_state(self.method, self.plan).server)
-        found = flatten(state.server)
-        for name, tensor in begun.items():
-            there = found.get(name)
-            if there is None or there.shape != tensor.shape or there.dtype != tensor.dtype:
-                was = "missing" if there is None else f"{there.dtype} {tuple(there.shape)}"
-                raise RunError(
-                    self.path / CHECKPOINT,
-                    f"{name} of its server is {was}",
-                    f"{tensor.dtype} {tuple(tensor.shape)}, as its method and net have it",
-                    "train again into a new folder",
-                )
+    def _check_client(self, server: Tree, kept: Tree, path: Path) -> None:
+        """Refuse what a client keeps if the method cannot go on from it or answer with it; raises RunError."""
+        _check_leaves(kept, self._client_start, "the client", path)
+        try:
+            answers = [self.method.personal_answer(server, kept), *self.method.personal_variants(server, kept).values()]
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise RunError(path, f"lacks {problem}", "what the method keeps", "train again into a new folder") from None
+        for part in (part for answer in answers for part in answer.parts):
+            begins = "" if part.role == "model" else f"{part.role}."
+            needed = {name: value for name, value in self._initial.items() if name.startswith(begins)}
+            _check_leaves(part.params, needed, "the client", path)
 
     def history(self) -> list[dict[str, Any]]:
         """Return a line of numbers for each saved round: ``round``, losses, passes, what the method reports.
@@ -185,7 +187,26 @@ class Run:
 
     @cached_property
     def _client_start(self) -> dict[str, Any]:
-        return self.method.client_start(self.net.initial(self.plan.seed))
+        return self.method.client_start(self._initial)
+
+    @cached_property
+    def _initial(self) -> Params:
+        return self.net.initial(self.plan.seed)
+
+
+def _check_leaves(found: Tree, begun: Tree, whose: str, where: Path) -> None:
+    """Refuse a state that lacks a leaf it began with, or has another shape or type there; raises RunError."""
+    leaves = flatten(found)
+    for name, tensor in flatten(begun).items():
+        there = leaves.get(name)
+        if there is None or there.shape != tensor.shape or there.dtype != tensor.dtype:
+            was = "missing" if there is None else f"{there.dtype} {tuple(there.shape)}"
+            raise RunError(
+                where,
+                f"{name} of {whose} is {was}",
+                f"{tensor.dtype} {tuple(tensor.shape)}, as its method and net have it",
+                "train again into a new folder",
+            )
 
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:

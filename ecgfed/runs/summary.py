@@ -186,17 +186,17 @@ def describe_run(path: Path) -> RunDescription:
             for name in ("loss_mean", "loss_max")
         },
         {line["round"]: scores for line in lines if (scores := last_scores([line], history))},
-        _evaluations(path),
+        _evaluations(document),
         _speed(timing, path),
         _speed(timing[-WINDOW:], path),
     )
 
 
-def _evaluations(path: Path) -> dict[str, dict[str, float]]:
+def _evaluations(document: RunDocument) -> dict[str, dict[str, float]]:
     found = {}
     for split in SPLITS:
         for leave_out, suffix in LEFT_OUT.items():
-            if result := read_evaluation(path, split, leave_out):
+            if result := read_evaluation(document, split, leave_out):
                 found[f"{split}{suffix}"] = {"round": result.round, **result.scores}
     return found
 

@@ -1,6 +1,7 @@
 """Nested dictionaries of tensors as safetensors files."""
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,22 @@ _DTYPES = {
 }
 
 
-def serialised(tree: Tree) -> bytes:
-    """Return a tree as the bytes of a safetensors file.
+#: The key of a safetensors header under which texts about the whole file stand.
+_METADATA = "__metadata__"
+
+
+def serialised(tree: Tree, metadata: Mapping[str, str] | None = None) -> bytes:
+    """Return a tree as the bytes of a safetensors file, with texts about it.
 
     What ``safetensors.torch.save`` writes, without its copies: there
     are dozens of small tensors in a tree, and a checkpoint has a tree for every client.
     """
     flat = flatten(tree)
-    header, order = _header(tuple((path, value.dtype, value.shape) for path, value in flat.items()))
+    entries, order = _entries(tuple((path, value.dtype, value.shape) for path, value in flat.items()))
+    about = f"{json.dumps(_METADATA)}:{json.dumps(dict(metadata), separators=(',', ':'))}" if metadata else ""
+    text = f"{{{about}{',' if about and entries else ''}{entries}}}".encode()
+    text += b" " * (-len(text) % 8)
+    header = len(text).to_bytes(8, "little") + text
     parts: list[Any] = []
     for path in order:
         value = flat[path].view(torch.int16) if flat[path].dtype == torch.bfloat16 else flat[path]
@@ -45,8 +54,8 @@ def serialised(tree: Tree) -> bytes:
 
 
 @lru_cache(maxsize=16)
-def _header(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[bytes, list[str]]:
-    """Return the head of a safetensors file, and the order of the data behind it; all clients of a run share one.
+def _entries(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[str, list[str]]:
+    """Return the tensors' entries of a header, and the order of the data; all clients of a run share both.
 
     Data come in order of their types, wide ones first, so that every tensor is aligned. The head names them in the
     tree's own order, which ``load_tree`` restores: a sum over parameters has other bits in another order.
@@ -65,9 +74,7 @@ def _header(leaves: tuple[tuple[str, torch.dtype, torch.Size], ...]) -> tuple[by
         }
         for path, dtype, shape in leaves
     }
-    text = json.dumps(entries, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text, [path for path, _, _ in aligned]
+    return json.dumps(entries, separators=(",", ":"))[1:-1], [path for path, _, _ in aligned]
 
 
 def save_tree(path: Path, tree: Tree) -> bytes:
@@ -84,7 +91,15 @@ def load_tree(data: bytes, path: Path, error: type[EcgfedError]) -> Tree:
     """
     try:
         flat = load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        return unflatten({path: flat[path] for path in header if path in flat})
+        return unflatten({path: flat[path] for path in _header(data) if path in flat})
     except (SafetensorError, ValueError, KeyError) as problem:
         raise error(path, f"is no safetensors file ({problem})", action="restore it from a backup") from problem
+
+
+def _header(data: bytes) -> dict[str, Any]:
+    return dict(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]))
+
+
+def metadata_of(data: bytes) -> dict[str, str]:
+    """Return the texts about a safetensors file that ``load_tree`` has read; none where it carries none."""
+    return dict(_header(data).get(_METADATA, {}))

@@ -19,6 +19,7 @@ from ecgfed.locks import locked
 from ecgfed.personal.apply import chosen_name
 from ecgfed.personal.registry import personal_by_name
 from ecgfed.runs.document import read_document
+from ecgfed.runs.evaluations import SCHEMA_VERSION
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.run import Run
 from ecgfed.runs.seeds import check_same
@@ -151,7 +152,8 @@ def _folder(run: Run, split: str, leave_out: str, personal: str) -> Path:
 
 def _write(folder: Path, run: Run, result: Mapping[str, Any], watch: Watch) -> None:
     with replacing_folder(folder, overwrite=True) as partial:
-        write_json(partial / "scores.json", {**result, "run": run.path.resolve().name})
+        whose = {"schema_version": SCHEMA_VERSION, "run_identity": run.identity}
+        write_json(partial / "scores.json", {**whose, **result, "run": run.path.resolve().name})
         write_text(partial / "per_patient.csv", _csv(result["per_patient"]))
         write_text(partial / "per_class.csv", _csv(result["per_class"]))
         history = read_lines(run.path / HISTORY, result["round"])

@@ -1,34 +1,35 @@
 """``label --serve``: a small server of one page on this machine, which writes the labels' file after every answer.
 
 It listens on 127.0.0.1 alone. Every address begins with a random token that only whoever was given the page's address
-knows; a request for another host (DNS rebinding), from another origin or larger than it needs to be is refused. It ends
-when the page says so, or when no page has asked for anything for a while.
+knows; a request for another host (DNS rebinding), from another origin or larger than it needs to be is refused. Peers
+without the token cannot hold up the page (``ecgfed.tasks.label_connections``). It ends when the page says so, or when
+no page has asked for anything for a while.
 """
 
 import hmac
+import io
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import TCPServer
 from typing import Any, TypeGuard
 
 from ecgfed.errors import EcgfedError, OptionError, RecordError, StorageError
 from ecgfed.files import read_json, write_together
 from ecgfed.gate import parse_json
 from ecgfed.labels.answers import SOURCES, Answer, answers_as_table, read_answers
+from ecgfed.tasks.label_connections import Connections, RestOfRequest
 
 #: Seconds without a request after which nobody is there any more; an open page asks every 20 s.
 IDLE_S = 300.0
 #: A request is never larger, in bytes: 20,000 actions take less.
 MOST_BYTES = 4_000_000
-#: Requests at once, and seconds for one to come in.
-_AT_ONCE, _REQUEST_S = 16, 20.0
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -178,58 +179,53 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
-class _Server(ThreadingHTTPServer):
+class _Server:
     """One page, its answers, and when somebody last asked for anything."""
 
-    daemon_threads = True
-    allow_reuse_address = False
-    request_queue_size = _AT_ONCE
-
     def __init__(self, page: str, answers: _Answers) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.page, self.answers = page.encode(), answers
         self.token = secrets.token_urlsafe(32)
         self.ended = threading.Event()
         self.why = "idle"
         self.last = time.monotonic()
-        self._room = threading.BoundedSemaphore(_AT_ONCE)
-
-    def server_bind(self) -> None:
-        """Bind without asking anybody for this machine's name."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", int(self.socket.getsockname()[1])
+        self.connections = Connections(self._knows, self._answer)
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+        return f"http://127.0.0.1:{self.connections.port}/{self.token}/"
 
     def end(self, why: str) -> None:
         self.why = why
         self.ended.set()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, of which there are only so many."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+    def holds(self, token: bytes) -> bool:
+        """Return whether a token is the page's own, in a time that does not tell how far it agrees."""
+        return hmac.compare_digest(token, self.token.encode())
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
+    def _knows(self, head: bytes) -> bool:
+        """Return whether a request's first line, ``GET /TOKEN/what HTTP/1.1``, names the page's token."""
+        path = head.split(b"\r\n", 1)[0].split(b" ")[1:2]
+        return bool(path) and self.holds(path[0].removeprefix(b"/").partition(b"/")[0])
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that hung up."""
+    def _answer(self, connection: socket.socket, head: bytes, until: float) -> None:
+        _Handler(connection, head, until, self)
 
 
 class _Handler(BaseHTTPRequestHandler):
     """One connection, one request."""
 
-    server: _Server
+    server: _Server  # type: ignore[assignment]  # no socketserver stands behind it
     server_version, sys_version = "ecgfed", ""
-    timeout = _REQUEST_S
+
+    def __init__(self, connection: socket.socket, head: bytes, until: float, server: _Server) -> None:
+        self._begun = RestOfRequest(head, connection, until)
+        super().__init__(connection, connection.getpeername(), server)  # type: ignore[arg-type]
+
+    def setup(self) -> None:
+        """Read the request from its beginning, which has come already."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(self._begun)
 
     def do_GET(self) -> None:
         """Give the page, or what was answered so far."""
@@ -254,12 +250,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _allowed(self, *, post: bool) -> str:
         """Return what is asked for, of one who may ask; raises _RefusedError."""
-        own = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
+        own = [f"{name}:{self.server.connections.port}" for name in ("127.0.0.1", "localhost")]
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in own:
             raise _RefusedError(HTTPStatus.FORBIDDEN, "another host")
         token, slash, what = self.path.removeprefix("/").partition("/")
-        if not hmac.compare_digest(token.encode(), self.server.token.encode()) or not slash:
+        if not self.server.holds(token.encode()) or not slash:
             raise _RefusedError(HTTPStatus.NOT_FOUND, "nothing here")
         origins = self.headers.get_all("Origin") or []
         if any(one != f"http://{hosts[0]}" for one in origins) or (post and len(origins) != 1):
@@ -340,8 +336,6 @@ def serve(
         server = _Server(page_html, answers)
     except OSError as problem:
         raise OptionError("--serve", f"no port of 127.0.0.1 can be had ({problem.strerror})") from problem
-    listening = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-    listening.start()
     try:
         opened(server.address)
         while not server.ended.wait(min(1.0, idle_s / 4)):
@@ -350,9 +344,7 @@ def serve(
     except KeyboardInterrupt:
         server.end("interrupted")
     finally:
-        server.shutdown()
-        server.server_close()
-        listening.join()
+        server.connections.close()
     with answers.lock:  # whatever is being written is finished
         there = labels_file.exists()  # of an earlier day it may have been moved away since
         return Served(labels_file, answers.labels if there else 0, server.why)

@@ -12,10 +12,11 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 from support import SavedRun, exported, softmax
 
-from ecgfed.beats.extract import windows_around
+from ecgfed.beats.extract import Windows, windows_around
 from ecgfed.beats.rr import RR_LATEST, RR_NAMES
 from ecgfed.device import Classifier, open_bundle
-from ecgfed.errors import RecordError
+from ecgfed.device.certainty import Certainty
+from ecgfed.errors import BundleError, RecordError
 
 SYMBOLS = "NNNNV" * 12
 #: RR features of a cohort where nothing else is asked for.
@@ -50,6 +51,27 @@ def test_logits_are_those_of_plain_onnxruntime(with_rr: Classifier, fedavg_run: 
     np.testing.assert_allclose(
         with_rr.logits(feeds["window"], feeds["rr"]), session.run(None, feeds)[0], rtol=0, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("temperature", [0.001, 1000.0])
+def test_probabilities_are_finite_or_refused(
+    with_rr: Classifier, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    """Logits that float32 holds, and that it no longer holds over a temperature that a manifest may say."""
+    logits = np.zeros((2, len(with_rr.classes)), np.float32)
+    logits[:, V] = 3e37
+    monkeypatch.setattr(with_rr, "logits", lambda *given: logits)
+    monkeypatch.setattr(with_rr, "certainty", Certainty(temperature, threshold=0.5))
+    windows = Windows(_windows(2), _rr(2), np.zeros(2, np.uint8))
+    if temperature < 1:
+        with pytest.raises(BundleError, match="too large for the temperature"):
+            with_rr.classify(windows)
+    else:
+        assert with_rr.classify(windows).probability[:, V].tolist() == [1.0, 1.0]
+
+
+def test_a_probability_that_is_no_number_is_uncertain() -> None:
+    assert Certainty(threshold=0.0).uncertain(np.array([np.nan, 0.0, 0.4])).tolist() == [True, False, False]
 
 
 def test_beats_that_are_shared_out_among_threads_come_back_in_order(

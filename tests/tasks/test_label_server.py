@@ -4,9 +4,11 @@ import csv
 import http.client
 import io
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from ecgfed.errors import OptionError, StorageError
+from ecgfed.tasks.label_connections import MOST_HEAD_BYTES, MOST_WAITING
 from ecgfed.tasks.label_server import MOST_BYTES, Served, kept_beside, labels_csv, serve
 
 DATA: dict[str, Any] = {
@@ -121,6 +124,79 @@ def test_it_gives_the_page_and_says_how_a_browser_may_use_it(running: Running) -
     assert headers["X-Frame-Options"] == "DENY"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert running.ask("GET", "state")[1] == {"kept": None}
+
+
+@contextmanager
+def strangers(port: int, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
+    """Connections of who does not know the token, each of which has sent something and no whole request."""
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            one.sendall(sent)
+            opened.append(one)
+        yield opened
+
+
+def send_slowly(connection: socket.socket) -> None:
+    """Send a byte now and then, for ten seconds."""
+    for _ in range(200):
+        connection.sendall(b" ")
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("count", [16, 40, 2 * MOST_WAITING])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /",
+        b"GET /wrong/ HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+        b"POST /wrong/save HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n\r\n{",
+    ],
+    ids=["nothing", "a little", "half a head", "a body that does not come"],
+)
+def test_slow_connections_without_the_token_do_not_hold_up_the_page(running: Running, count: int, sent: bytes) -> None:
+    """However many there are: before, sixteen took every place for twenty seconds and longer."""
+    with strangers(running.port, count, sent):
+        assert running.ask("GET", "")[:2] == (200, PAGE)
+        assert running.post("save", {"base": 0, "kept": kept(), "rows": ROWS}) == (200, {"revision": 1})
+        assert running.ask("GET", "state")[1]["kept"]["revision"] == 1
+    assert running.file.exists()
+
+
+def test_one_who_goes_on_sending_slowly_is_dropped(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time; the whole of it does not."""
+    monkeypatch.setattr("ecgfed.tasks.label_connections.HEAD_S", 0.5)
+    with strangers(running.port, 1, b"GET /") as (slow,), pytest.raises(OSError, match=r"Broken pipe|reset"):
+        send_slowly(slow)
+
+
+def test_a_head_without_an_end_is_dropped(running: Running) -> None:
+    sent = b"GET /" + b"x" * (MOST_HEAD_BYTES + 1)
+    with strangers(running.port, 1, sent) as (long,), suppress(ConnectionError):  # not all of it may have been read
+        assert long.recv(100) == b""
+    assert running.ask("GET", "")[0] == 200
+
+
+def test_the_owners_body_has_its_time_too(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ecgfed.tasks.label_connections.REQUEST_S", 0.5)
+    path = running.address.removeprefix(running.origin)
+    head = f"POST {path}save HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nOrigin: {running.origin}\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+    with strangers(running.port, 1, head.encode()) as (slow,), pytest.raises(OSError, match=r"Broken pipe|reset"):
+        send_slowly(slow)
+    assert not running.file.exists()
+    assert running.ask("GET", "")[0] == 200
+
+
+@pytest.mark.parametrize("junk", [b"\r\n\r\n", b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"])
+def test_what_is_no_request_ends_nothing(running: Running, junk: bytes) -> None:
+    with strangers(running.port, 3, junk) as opened:
+        for one in opened:
+            with suppress(ConnectionError):
+                one.recv(1000)
+        assert running.ask("GET", "")[:2] == (200, PAGE)
 
 
 def test_an_answer_is_on_the_disk_when_it_is_told_so(running: Running) -> None:

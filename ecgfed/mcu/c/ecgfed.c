@@ -11,6 +11,11 @@
 static void on_peak(void *user, int64_t peak);
 static int64_t extremum(void *user, int64_t centre, int32_t up);
 
+static int32_t is_finite(float value)
+{
+    return value - value == 0.0f; /* neither NAN nor infinite */
+}
+
 static ecgfed_qrs_caller caller_of(ecgfed_state *state)
 {
     ecgfed_qrs_caller caller;
@@ -118,14 +123,17 @@ static float median_of_intervals(const ecgfed_state *state)
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0f;
 }
 
-/* Probabilities and label of a beat whose window and intervals are known. */
-static void answer(ecgfed_state *state, ecgfed_beat *beat)
+/* The label and its probability, from the logits, which become probabilities. */
+static void classify(ecgfed_beat *beat)
 {
     float *probability = beat->probabilities, sum = 0.0f, highest;
-    if (state->inference) {
-        state->inference(state->inference_user, beat->window_mv, beat->rr_s, probability);
-    } else {
-        ecgfed_net_logits(&state->work.net, beat->window_mv, beat->rr_s, probability);
+    for (int32_t i = 0; i < ecgfed_net.classes; i++) {
+        if (!is_finite(probability[i])) {
+            memset(probability, 0, sizeof beat->probabilities);
+            beat->label = ECGFED_UNCLASSIFIED;
+            beat->probability = 0.0f;
+            return;
+        }
     }
     beat->label = 0;
     for (int32_t i = 1; i < ecgfed_net.classes; i++) {
@@ -142,8 +150,23 @@ static void answer(ecgfed_state *state, ecgfed_beat *beat)
         probability[i] /= sum;
     }
     beat->probability = probability[beat->label];
+}
+
+/* Answer a beat whose window and intervals are known. */
+static void answer(ecgfed_state *state, ecgfed_beat *beat)
+{
+    for (int32_t i = 0; i < ECGFED_MAX_CLASSES; i++) { /* an inference that writes too few leaves some unknown */
+        beat->probabilities[i] = NAN;
+    }
+    if (state->inference) {
+        state->inference(state->inference_user, beat->window_mv, beat->rr_s, beat->probabilities);
+    } else {
+        ecgfed_net_logits(&state->work.net, beat->window_mv, beat->rr_s, beat->probabilities);
+    }
+    classify(beat);
     beat->far = ecgfed_net_far(&state->work.net, beat->window_mv);
-    beat->uncertain = beat->far || beat->probability < ecgfed_net.threshold || ecgfed_net.threshold >= 1.0f;
+    beat->uncertain = beat->far || beat->label == ECGFED_UNCLASSIFIED || beat->probability < ecgfed_net.threshold ||
+                      ecgfed_net.threshold >= 1.0f;
     state->on_beat(state->user, beat);
 }
 
@@ -245,7 +268,7 @@ void ecgfed_push(ecgfed_state *state, const float *mv, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const float value = mv[i];
-        if (!(value - value == 0.0f)) { /* NAN or infinite */
+        if (!is_finite(value)) {
             ecgfed_push_uv(state, 0, 1);
         } else if (value > 1000.0f || value < -1000.0f) {
             ecgfed_push_uv(state, value > 0.0f ? LIMIT_UV : -LIMIT_UV, 0);

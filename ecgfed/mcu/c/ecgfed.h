@@ -25,13 +25,15 @@ extern "C" {
 #define ECGFED_KEPT 2560
 #define ECGFED_HALF_TAPS 720
 #define ECGFED_RR_HISTORY 10
+/* Label of a beat whose inference gave no finite logits; ecgfed_class_names has a name for it too. */
+#define ECGFED_UNCLASSIFIED ECGFED_MAX_CLASSES
 
 /* A beat. */
 typedef struct {
     int64_t sample;        /* R peak: number of the sample, the first one pushed being 0 */
-    int32_t label;         /* number of the class in ecgfed_class_names */
-    float probability;     /* of that class */
-    int32_t uncertain;     /* 1 where the probability lies below the model's threshold, or the beat is far */
+    int32_t label;         /* number of the class in ecgfed_class_names, or ECGFED_UNCLASSIFIED */
+    float probability;     /* of that class; 0 where the beat is unclassified, as are all probabilities */
+    int32_t uncertain;     /* 1 where the probability lies below the model's threshold, or the beat is far or unclassified */
     int32_t far;           /* 1 where the window looks like none of the training */
     int32_t padded;        /* 1 where the window reaches past an end of the recording, or into a gap */
     float window_mv[ECGFED_WINDOW];
@@ -41,7 +43,8 @@ typedef struct {
 
 typedef void (*ecgfed_on_beat)(void *user, const ecgfed_beat *beat);
 
-/* Says the logits of a window: ecgfed_net_logits, or an inference of your own (see ecgfed_set_inference). */
+/* Writes a window's logits, one for each class: ecgfed_net_logits, or an inference of your own (ecgfed_set_inference).
+ * Where it fails, let it leave `logits` as they are, or write NAN: the beat is then unclassified. */
 typedef void (*ecgfed_inference)(void *user, const float *window_mv, const float *rr_s, float *logits);
 
 /* All that is remembered of a recording; the caller owns it and looks at none of it. */
@@ -56,7 +59,6 @@ typedef struct {
     int32_t ring_count;
     int32_t in_stretch, waiting, last_uv;
     int64_t seen, begin;       /* samples pushed; where the stretch began */
-    int32_t ended;             /* whether the stretch's last sample is in the ring */
     ecgfed_beat held[2];       /* a beat that waits for the next one, and the one that has come */
     int32_t beats;             /* 0, 1, or 2 for many */
     float interval[ECGFED_RR_HISTORY];

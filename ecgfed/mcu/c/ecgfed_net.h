@@ -59,7 +59,7 @@ typedef struct {
 } ecgfed_model;
 
 extern const ecgfed_model ecgfed_net;
-extern const char *const ecgfed_class_names[];
+extern const char *const ecgfed_class_names[]; /* one for each class, and last that of an unclassified beat */
 extern const char ecgfed_model_about[];
 
 /* Memory that is needed while a beat is classified. */

@@ -15,6 +15,11 @@
 #define KEEP (-5 * 32768)
 #define REACH 28               /* how far from a candidate its R peak may stand */
 #define EXTREMA 6
+/* Seconds after which the numbers of 200 Hz samples begin anew: whole turns of the levels' ring, and longer than a
+ * candidate is looked back at (12 s). */
+#ifndef ECGFED_RENUMBER
+#define ECGFED_RENUMBER (30 * ECGFED_STATISTICS)
+#endif
 
 /* Sums of whole numbers run over and come back, as in numpy. */
 static int32_t plus(int32_t a, int32_t b)
@@ -43,6 +48,12 @@ void ecgfed_qrs_begin(ecgfed_qrs *qrs)
     qrs->next_due = 7;
     qrs->held = 1;
     qrs->reported = -1;
+}
+
+/* The sample at 360 Hz of a recording's stretch where a 200 Hz sample lies. */
+static int64_t at_360(const ecgfed_qrs *qrs, int32_t at)
+{
+    return qrs->origin + ((int64_t)at * 9 + 2) / 5;
 }
 
 /* A 200 Hz sample; before the first one and after the last one the signal holds. */
@@ -271,7 +282,7 @@ static int64_t place_of(const ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, 
     }
     up = plus(smooth_three(qrs, chosen), smooth_three(qrs, chosen)) >=
          plus(smooth_three(qrs, chosen - 3), smooth_three(qrs, chosen + 3));
-    return caller->extremum(caller->user, ((int64_t)chosen * 9 + 2) / 5, up);
+    return caller->extremum(caller->user, at_360(qrs, chosen), up);
 }
 
 /* Close the open beat; one whose R peak fell upon the last beat's keeps its own centre. */
@@ -283,7 +294,7 @@ static void report(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
     }
     qrs->open = 0;
     if (10 * (peak - qrs->reported) < HALF_REFRACTORY_X10) {
-        peak = ((int64_t)qrs->open_at * 9 + 2) / 5;
+        peak = at_360(qrs, qrs->open_at);
     }
     if (qrs->reported < 0 || 10 * (peak - qrs->reported) >= HALF_REFRACTORY_X10) {
         qrs->reported = peak;
@@ -376,6 +387,22 @@ static void forget_signal(ecgfed_qrs *qrs)
     }
 }
 
+/* Number the 200 Hz samples from a later one on, so that 32 bits suffice however long the stretch is. */
+static void renumber(ecgfed_qrs *qrs)
+{
+    const int32_t seconds = (qrs->blocks / ECGFED_RENUMBER - 1) * ECGFED_RENUMBER, past = seconds * ECGFED_BLOCK;
+    qrs->origin += (int64_t)seconds * ECGFED_FS_HZ;
+    qrs->signal_start -= past;
+    qrs->count -= past;
+    qrs->measured -= seconds;
+    qrs->blocks -= seconds;
+    qrs->decided -= seconds;
+    qrs->open_at -= past;
+    for (int32_t i = 0; i < qrs->candidates; i++) { /* one of long ago stays out of reach */
+        qrs->candidate[i].at = larger(qrs->candidate[i].at - past, 0);
+    }
+}
+
 /* Sum / length to the nearest whole number, a half to the even one. */
 static int32_t rounded(int64_t sum, int32_t length)
 {
@@ -439,6 +466,9 @@ void ecgfed_qrs_push(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, int32_t u
             look(qrs, caller);
         }
         forget_signal(qrs);
+        if (qrs->blocks >= 2 * ECGFED_RENUMBER) {
+            renumber(qrs);
+        }
     }
 }
 

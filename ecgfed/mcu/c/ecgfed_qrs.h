@@ -27,7 +27,7 @@ extern "C" {
 
 /* A candidate that the first network did not rule out. */
 typedef struct {
-    int32_t at;    /* 200 Hz sample since the stretch began */
+    int32_t at;    /* 200 Hz sample, counted as signal_start is */
     int32_t score; /* log odds of the first network, times 32768 */
     float own;     /* its envelope, microvolt */
     int16_t form[ECGFED_FORM];
@@ -48,6 +48,7 @@ typedef struct {
 /* One stretch of the lead without a gap. */
 typedef struct {
     int32_t signal[ECGFED_SIGNAL]; /* whole microvolts at 200 Hz, from number signal_start on */
+    int64_t origin;                /* sample at 360 Hz where the 200 Hz samples' numbers and the seconds begin */
     int32_t signal_start;
     int32_t count;                 /* samples at 200 Hz so far */
     int64_t fed;                   /* samples at 360 Hz so far */

@@ -177,6 +177,10 @@ export class Classifier {
     const { temperature, threshold } = this.certainty;
     return logits.map((row, i) => {
       const probability = softmax(row, temperature);
+      if (!probability.every(Number.isFinite)) {
+        const { name } = this.chain[this.chain.length - 1];
+        throw new BundleError(name, "gives logits too large for the temperature", "finite numbers", "train and export again");
+      }
       const label = argMax(probability);
       const far = distance !== null && distance[i] > this.farThreshold;
       const uncertain = probability[label] < f(threshold) || threshold >= 1 || far;

@@ -1,0 +1,57 @@
+/* An inference of one's own that fails: what the sources make of it. A mode, and float32 millivolts from stdin; a line a
+ * beat: sample label name probability uncertain sum-of-probabilities.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ecgfed.h"
+
+static ecgfed_state state;
+static int mode;
+
+static void inference(void *user, const float *window_mv, const float *rr_s, float *logits)
+{
+    const int32_t classes = ecgfed_net.classes;
+    (void)user;
+    (void)window_mv;
+    (void)rr_s;
+    for (int32_t i = 0; i < (mode == 4 ? classes - 1 : mode == 5 ? 0 : classes); i++) {
+        logits[i] = (float)i;
+    }
+    if (mode == 1) {
+        logits[classes - 1] = NAN;
+    } else if (mode == 2) {
+        logits[0] = INFINITY;
+    } else if (mode == 3) {
+        logits[1] = -INFINITY;
+    } else if (mode == 6) { /* finite, and as far apart as floats can be */
+        logits[0] = -3e38f;
+        logits[classes - 1] = 3e38f;
+    }
+}
+
+static void on_beat(void *user, const ecgfed_beat *beat)
+{
+    float sum = 0.0f;
+    (void)user;
+    for (int32_t i = 0; i < ecgfed_net.classes; i++) {
+        sum += beat->probabilities[i];
+    }
+    printf("%lld %d %s %.9g %d %.9g\n", (long long)beat->sample, (int)beat->label, ecgfed_class_names[beat->label],
+           (double)beat->probability, (int)beat->uncertain, (double)sum);
+}
+
+int main(int count, char **given)
+{
+    float mv[360];
+    size_t read;
+    mode = count > 1 ? atoi(given[1]) : 0;
+    ecgfed_init(&state, on_beat, NULL);
+    ecgfed_set_inference(&state, inference, NULL);
+    while ((read = fread(mv, sizeof *mv, 360, stdin)) > 0) {
+        ecgfed_push(&state, mv, read);
+    }
+    ecgfed_finish(&state);
+    return 0;
+}

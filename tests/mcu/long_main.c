@@ -1,0 +1,54 @@
+/* A stretch that has lasted for some seconds longer than its samples: they come from stdin as float32 millivolts, and
+ * after the first part every counter of the state is set forward. A line a beat: sample label.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ecgfed.h"
+
+static ecgfed_state state;
+
+static void on_beat(void *user, const ecgfed_beat *beat)
+{
+    (void)user;
+    printf("%lld %d\n", (long long)beat->sample, (int)beat->label);
+}
+
+/* `seconds` is a whole multiple of the levels' ring. */
+static void set_forward(int32_t seconds)
+{
+    const int64_t at_360 = (int64_t)seconds * ECGFED_FS_HZ;
+    const int32_t at_200 = seconds * ECGFED_BLOCK;
+    ecgfed_qrs *qrs = &state.qrs;
+    state.seen += at_360;
+    state.ring_start += at_360;
+    state.held[0].sample += at_360;
+    qrs->fed += at_360;
+    qrs->next_due += 5 * at_360;
+    qrs->reported += at_360;
+    qrs->open_peak += at_360;
+    qrs->open_at += at_200;
+    qrs->signal_start += at_200;
+    qrs->count += at_200;
+    qrs->measured += seconds;
+    qrs->blocks += seconds;
+    qrs->decided += seconds;
+    for (int32_t i = 0; i < qrs->candidates; i++) {
+        qrs->candidate[i].at += at_200;
+    }
+}
+
+int main(int count, char **given)
+{
+    const long first = count > 2 ? atol(given[1]) : 0;
+    float mv;
+    ecgfed_init(&state, on_beat, NULL);
+    for (long i = 0; fread(&mv, sizeof mv, 1, stdin) == 1; i++) {
+        if (i == first) {
+            set_forward((int32_t)atol(given[2]));
+        }
+        ecgfed_push(&state, &mv, 1);
+    }
+    ecgfed_finish(&state);
+    return 0;
+}

@@ -3,6 +3,7 @@
 import numpy as np
 from conftest import synthetic_signal
 from numpy.typing import NDArray
+from record_files import r_waves
 
 
 def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[np.float64]:
@@ -23,3 +24,32 @@ def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[n
     both = np.stack([signal, other])
     both[:, round(56 * fs_hz) : round(58 * fs_hz)] = np.nan
     return both
+
+
+def beats_and_none(fs_hz: float, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, slice]]:
+    """Return three leads (3, samples) in whole microvolts, the R times (s), and where which fault is.
+
+    Noise of 10 microvolt, 0 mV and the rail on all leads; movement, and no samples, on the second alone.
+    """
+    faults = {"noise": 45.0, "zero": 20.0, "rail": 8.0, "short": 3.05, "movement": 15.0, "off": 15.0}
+    lasting_s, rng = 12.0 * (len(faults) + 1) + sum(faults.values()), np.random.default_rng(seed)
+    times = np.cumsum(0.8 + 0.04 * rng.standard_normal(int(lasting_s / 0.8)))
+    times, at_s, where = times[times < lasting_s - 0.5], 0.0, {}
+    for name, length_s in faults.items():
+        at_s += 12.0
+        where[name] = slice(round(at_s * fs_hz), round((at_s + length_s) * fs_hz))
+        at_s += length_s
+    hidden = [where[name] for name in ("noise", "zero", "rail", "short")]
+    for part in hidden:
+        times = times[(times < part.start / fs_hz - 0.25) | (times > part.stop / fs_hz + 0.25)]
+    lead = r_waves(fs_hz, times.tolist(), lasting_s)
+    signals = np.stack([lead, -0.6 * lead, 0.8 * lead]) + 0.005 * rng.standard_normal((3, len(lead)))
+    noise = 0.010 * rng.standard_normal((3, len(lead)))
+    for part, line in zip(hidden, (noise, 0 * noise, 0 * noise + 5.0, 0 * noise), strict=True):
+        signals[:, part] = line[:, part]
+    moved = rng.standard_normal(where["movement"].stop - where["movement"].start)
+    signals[1, where["movement"]] += 1.5 * np.convolve(
+        moved, np.ones(round(0.04 * fs_hz)) / np.sqrt(0.04 * fs_hz), "same"
+    )
+    signals[1, where["off"]] = np.nan
+    return np.rint(signals * 1000) / 1000, times, where

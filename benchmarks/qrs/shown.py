@@ -7,10 +7,12 @@ import numpy as np
 from copies import Copy
 from physiology import Strip
 
-from ecgfed.signal import qrs_features, qrs_net, qrs_rhythm, qrs_segment
+from ecgfed.signal import qrs_features, qrs_net, qrs_rhythm, qrs_signal
 from ecgfed.signal.qrs import detect_qrs
+from ecgfed.signal.qrs_flat import FlatLine
 from ecgfed.signal.qrs_rhythm import Likely, rhythm_features
 from ecgfed.signal.qrs_signal import RATE_HZ
+from ecgfed.signal.qrs_views import KEEP, View
 
 #: A candidate this near a beat stands for it (s), and others this near teach less.
 NEAR_S, BESIDE_S = 0.15, 0.125
@@ -35,10 +37,12 @@ class Example:
     def likely(self) -> tuple[Likely, np.ndarray]:
         """Run the first look of the weights in use; return what it keeps, and the indices of that."""
         features = self.features.astype(np.float32)
-        score, _ = qrs_net.first_look(features, self.counted)
-        lead = np.zeros(len(self.at), np.int64)
-        kept = qrs_segment._likely(self.at, features, self.counted, self.own, lead)
-        return kept, np.flatnonzero(score > qrs_segment.KEEP)
+        score, mixed = qrs_net.first_look(features, self.counted)
+        lead, form = np.zeros(len(self.at), np.int64), features[:, :, qrs_features.FORM]
+        ratio = qrs_features.level_ratios(features, self.counted)
+        every = Likely(self.at, score, mixed, self.own, self.counted, form, ratio, lead, self.own[0])
+        kept = np.flatnonzero(score > KEEP)
+        return every.some(kept), kept
 
 
 class _Watching:
@@ -47,26 +51,28 @@ class _Watching:
     def __init__(self) -> None:
         self.calls: list[tuple] = []
 
-    def __call__(self, made, at, level, wanted):
-        self.calls.append((made, at, level))
-        leads = made.shape.shape[0]
+    def __call__(self, view: View, made, at, level):
+        leads = len(view.rows)
+        if leads == made.shape.shape[0]:  # all together
+            self.calls.append((made, at, level))
         none = np.empty(0, np.float32)
         per_lead, counted = np.empty((leads, 0), np.float32), np.empty((leads, 0), np.bool_)
         form = np.empty((leads, 0, 21), np.float32)
         mixed, ratio = np.empty((0, qrs_rhythm.MIXED), np.float32), np.empty((0, qrs_rhythm.LEVELS), np.float32)
         nowhere = np.empty(0, np.int64)
-        return Likely(nowhere, none, mixed, per_lead, counted, form, ratio, nowhere)
+        return Likely(nowhere, none, mixed, per_lead, counted, form, ratio, nowhere, none)
 
 
 def watch(strip: Strip) -> list[tuple]:
-    """Return (traces, candidates, levels) of every piece of a strip."""
-    watching, before, rhythm = _Watching(), qrs_segment._first_look, qrs_segment._rhythm
-    qrs_segment._first_look = watching
-    qrs_segment._rhythm = lambda likely, which: np.empty(0, np.float32)
+    """Return (traces, candidates, levels) of every piece of a strip, all leads together; a flat line is no gap here."""
+    watching, first, second, mask = _Watching(), View._first_look, View.second_look, FlatLine.mask
+    View._first_look = lambda view, *seen: watching(view, *seen)  # type: ignore[method-assign]
+    View.second_look = lambda view, *blocks: (view.likely, np.empty(0, np.float32))  # type: ignore[assignment, method-assign, return-value]
+    FlatLine.mask = lambda line, chunk: np.zeros(chunk.shape[1], np.bool_)  # type: ignore[method-assign]
     try:
         detect_qrs(strip.signals_mv, strip.fs_hz)
     finally:
-        qrs_segment._first_look, qrs_segment._rhythm = before, rhythm
+        View._first_look, View.second_look, FlatLine.mask = first, second, mask  # type: ignore[method-assign]
     return watching.calls
 
 
@@ -97,7 +103,7 @@ def example(copy: Copy) -> Example | None:
     beats_s = (strip.beats + 0.5) / strip.fs_hz
     there = np.rint(beats_s * RATE_HZ).astype(np.int64)
     for made, at, level in watch(strip):
-        weight = qrs_segment.qrs_signal.lead_weights(level)
+        weight = qrs_signal.lead_weights(level)
         rank = np.argsort(np.argsort(-weight, axis=0, kind="stable"), axis=0, kind="stable")
         counted = (weight > 0) & (rank < qrs_net.LEADS)
         own = qrs_features.own_envelope(made, at, level)

@@ -3,6 +3,8 @@
 A word that changes is a rule that changes: bundles hold these texts and are compared with them.
 """
 
+from ecgfed.signal import qrs_flat, qrs_views
+
 ORDER = (
     "choose the lead",
     "bridge its gaps",
@@ -55,7 +57,14 @@ IMAGE = "Pixels as they are, channels red, green, blue, then rows, then columns.
 IMAGE_STANDARDISATION = "In every graph, its first layer: by channel, (pixel/255 - mean)/deviation; nothing outside."
 DETECTOR = (
     "Fixed-point networks on the slope of every lead, docs/qrs.md; another detector may be used, and then its peaks "
-    "stand wherever R peaks are spoken of."
+    "stand wherever R peaks are spoken of. All leads together are one view, and of several the lead in use and the "
+    f"first others, {qrs_views.MOST_ALONE} at most, each alone another one; where views disagree the sum of their log "
+    "odds decides, each weighted by how clear-cut its last answers were. A line that stays within "
+    f"{qrs_flat.FLAT_UV} microvolt for {qrs_flat.PARTS} parts of {qrs_flat.PART_S} s on every lead is a gap. A wave "
+    f"below {qrs_views.WEAK_SHARE:g} of the last beats', at least {qrs_views.WEAK_LEAST_UV:g} and at most "
+    f"{qrs_views.WEAK_MOST_UV:g} microvolt of slope, is no beat "
+    f"unless it stands {qrs_views.WEAK_OCTAVES:g} octaves above the median. docs/bundle-format.md has these rules in "
+    "full."
 )
 LATENCY = (
     "A beat can be answered when filter_samples + window_samples_after_r samples after R have been seen, the detector "

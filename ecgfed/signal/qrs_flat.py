@@ -7,9 +7,11 @@ the levels of an empty line hide no beat behind it.
 import numpy as np
 from numpy.typing import NDArray
 
-#: A line is flat while it stays within so many millivolt for so many parts of so many seconds: what 5 microvolt of an
-#: amplifier's own noise need, and less than R waves of 50 microvolt.
-FLAT_MV, PART_S, PARTS = 0.040, 0.5, 6
+#: A line is flat while it stays within so many microvolt for so many parts of so many seconds: what 5 microvolt of an
+#: amplifier's own noise need, and less than R waves of 50 microvolt. Extremes are compared in whole microvolts, so that
+#: the answer does not depend on how a difference of millivolts rounds.
+FLAT_UV, PART_S, PARTS = 40, 0.5, 6
+_LIMIT_MV = 1000.0
 
 
 class FlatLine:
@@ -34,22 +36,24 @@ class FlatLine:
             return flat
         parts = np.arange(self.at // self.width, (self.at + samples - 1) // self.width + 1)
         starts = np.maximum(parts * self.width - self.at, 0)
-        low, high = np.fmin.reduceat(chunk_mv, starts, axis=1), np.fmax.reduceat(chunk_mv, starts, axis=1)
+        low = _microvolts(np.fmin.reduceat(chunk_mv, starts, axis=1))
+        high = _microvolts(np.fmax.reduceat(chunk_mv, starts, axis=1))
         low[np.isnan(low)], high[np.isnan(high)] = np.inf, -np.inf
         low[:, 0], high[:, 0] = np.minimum(low[:, 0], self.part_low), np.maximum(high[:, 0], self.part_high)
         lows, highs = np.concatenate([self.low, low], axis=1), np.concatenate([self.high, high], axis=1)
         view = np.lib.stride_tricks.sliding_window_view
         before_low, before_high = view(lows, PARTS, axis=1).min(axis=2), view(highs, PARTS, axis=1).max(axis=2)
         stops = np.append(starts[1:], samples)
-        still = (before_high - before_low <= FLAT_MV).all(axis=0) & (before_high >= before_low).any(axis=0)
+        still = (before_high - before_low <= FLAT_UV).all(axis=0) & (before_high >= before_low).any(axis=0)
         for part in np.flatnonzero(still[: len(parts)]):
             inside = slice(starts[part], stops[part])
             lowest, highest = before_low[:, part], before_high[:, part]
             if part == 0:
                 lowest, highest = np.minimum(lowest, self.part_low), np.maximum(highest, self.part_high)
-            down = np.fmin.accumulate(np.column_stack([lowest, chunk_mv[:, inside]]), axis=1)[:, 1:]
-            up = np.fmax.accumulate(np.column_stack([highest, chunk_mv[:, inside]]), axis=1)[:, 1:]
-            flat[inside] = (up - down <= FLAT_MV).all(axis=0)
+            here = _microvolts(chunk_mv[:, inside])
+            down = np.fmin.accumulate(np.column_stack([lowest, here]), axis=1)[:, 1:]
+            up = np.fmax.accumulate(np.column_stack([highest, here]), axis=1)[:, 1:]
+            flat[inside] = (up - down <= FLAT_UV).all(axis=0)
         self.at += samples
         whole = self.at % self.width == 0
         done = lows.shape[1] - (0 if whole else 1)
@@ -58,3 +62,8 @@ class FlatLine:
         self.part_low = np.full(leads, np.inf) if whole else low[:, -1].copy()
         self.part_high = np.full(leads, -np.inf) if whole else high[:, -1].copy()
         return flat
+
+
+def _microvolts(mv: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return whole microvolts, as the detector takes them; NaN stays."""
+    return np.asarray(np.rint(np.clip(mv, -_LIMIT_MV, _LIMIT_MV) * 1000))

@@ -240,7 +240,9 @@ class LeadVote:
             return False
         else:
             self.added = beat.at
-        votes = sum(view.odds(beat.at) * view.trust(beat.at) for view in (views[0], *voters))
+        votes = 0.0
+        for view in (views[0], *voters):  # not sum(), which rounds otherwise from Python 3.12 on
+            votes += view.odds(beat.at) * view.trust(beat.at)
         return votes + self._due(beat) > 0
 
     def _due(self, beat: ViewBeat) -> float:
@@ -248,11 +250,8 @@ class LeadVote:
         intervals = np.diff(self.accepted)
         if len(intervals) < USUAL_FROM or (beat.view and beat.score < DUE_LEAST):
             return 0.0
-        return (
-            DUE_ODDS
-            if beat.at - self.accepted[-1] > DUE_SHARE * float(np.sort(intervals)[len(intervals) // 2])
-            else 0.0
-        )
+        usual = float(np.sort(intervals)[len(intervals) // 2])
+        return DUE_ODDS if beat.at - self.accepted[-1] > DUE_SHARE * usual else 0.0
 
 
 @dataclass(frozen=True)

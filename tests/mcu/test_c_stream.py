@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcu_sources import build, peaks_of, run_c, same_as_python
 from numpy.typing import NDArray
+from spoiled_signals import beats_and_none
 
 from ecgfed.device.classifier import Classifier
 
@@ -55,6 +56,27 @@ def test_a_lead_at_the_rail_and_a_flat_one(program: Path, int8_classifier: Class
     same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier)
 
 
+@pytest.mark.parametrize("lead", [0, 1])
+def test_noise_and_flat_lines_hold_no_beats(
+    program: Path, int8_classifier: Classifier, tmp_path: Path, lead: int
+) -> None:
+    """45 s of 10 microvolt noise, 20 s of 0 mV, 8 s at the rail; in the second lead also movement, and no samples."""
+    signal_mv = beats_and_none(360.0)[0][lead]
+    same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier, apart_mv=5e-4)
+
+
+@pytest.mark.parametrize("more", [1, 14, 15, 16, 200])
+@pytest.mark.parametrize("missing", [0, 10, 15])
+def test_a_line_that_is_flat_for_a_little_longer_than_it_may(
+    program: Path, int8_classifier: Classifier, tmp_path: Path, more: int, missing: int
+) -> None:
+    """Flat from sample 4,140 on, where a part begins: for six parts it is no flat line yet, then some samples are."""
+    signal_mv = a_minute()
+    signal_mv[4140 : 4140 + 6 * 180 + more] = signal_mv[4139]
+    signal_mv[4140 + 6 * 180 + more :][:missing] = NAN
+    same_as_python(run_c(program, signal_mv, tmp_path), signal_mv, int8_classifier, apart_mv=5e-4)
+
+
 @pytest.mark.parametrize(
     "signal_mv",
     [
@@ -85,7 +107,9 @@ def test_any_signal_has_pythons_peaks(program: Path, tmp_path: Path, seed: int, 
     signal_mv = np.rint(signal_mv * 200) / 200
     for _ in range(gaps):
         at = int(random.integers(0, len(signal_mv)))
-        signal_mv[at : at + int(random.choice([1, 5, 14, 15, 16, 300, 2000]))] = NAN
+        part = signal_mv[at : at + int(random.choice([1, 5, 14, 15, 16, 300, 1100, 2000]))]
+        line = random.choice([NAN, 0.0, 5.12]) + random.choice([0.0, 0.005, 0.01]) * random.standard_normal(len(part))
+        part[:] = np.rint(line * 1000) / 1000
     assert run_c(program, signal_mv, tmp_path, full=False).sample.tolist() == peaks_of(signal_mv).tolist()
 
 

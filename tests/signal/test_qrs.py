@@ -296,6 +296,7 @@ def test_likeness_and_distance_of_neighbours_by_hand() -> None:
         form=form,
         ratio=np.zeros((3, qrs_rhythm.LEVELS), np.float32),
         lead=np.zeros(3, np.int64),
+        size=np.array([50.0, 50.0, 100.0], np.float32),
     )
     seen = qrs_rhythm.rhythm_features(likely, np.array([2]))[0] / 128
     neighbours = seen[: 5 * qrs_rhythm.NEIGHBOURS].reshape(-1, 5)

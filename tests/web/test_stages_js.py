@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import synthetic_signal
 from node_runtime import in_node, of, own
-from spoiled_signals import spoiled
+from spoiled_signals import beats_and_none, spoiled
 
 from ecgfed.beats.context import FEATURES, ContextStream
 from ecgfed.beats.extract import windows_around
@@ -99,6 +99,31 @@ def test_peaks_do_not_depend_on_chunks(lead: int) -> None:
     expected = detect_qrs(signals, 360.0, lead=lead).tolist()
     sizes: list[list[int]] = [[10**9], [90], [1, 3, 7000, 2], [361]]
     assert in_node(*(own("detected", signals, 360.0, lead, one) for one in sizes)) == [expected] * len(sizes)
+
+
+@pytest.mark.parametrize(("fs_hz", "rows"), [(360.0, [0, 1, 2]), (250.0, [1, 0]), (257.31, [0]), (128.0, [0, 1, 2, 1])])
+def test_peaks_where_leads_disagree_or_nothing_beats_are_pythons(fs_hz: float, rows: list[int]) -> None:
+    """Movement on one lead, one that is off, noise of 10 microvolt, 0 mV, the rail; whole and in chunks."""
+    signals = beats_and_none(fs_hz, seed=len(rows))[0][rows]
+    sizes: list[list[int]] = [[10**9], [90, 7], [40_000, 1]]
+    for lead in range(min(len(rows), 2)):
+        expected = detect_qrs(signals, fs_hz, lead=lead).tolist()
+        assert len(expected) > 100
+        assert in_node(*(own("detected", signals, fs_hz, lead, one) for one in sizes)) == [expected] * len(sizes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_peaks_of_flat_lines_and_noise_of_any_length_are_pythons(seed: int) -> None:
+    rng, jobs, expected = np.random.default_rng(seed), [], []
+    for fs_hz in (100.0, 250.0, 360.0):
+        signals = spoiled(fs_hz, seed=seed, beats="NNNVNN" * 8) * rng.choice([1.0, 0.05])
+        for _ in range(6):
+            at, lasting = int(rng.integers(signals.shape[1])), round(float(rng.choice([0.5, 3.02, 3.5, 8.0])) * fs_hz)
+            part = signals[:, at : at + lasting]
+            part[:] = rng.choice([0.0, 5.0]) + rng.choice([0.0, 0.004, 0.012]) * rng.standard_normal(part.shape)
+        jobs.append(of("qrs.js", "detectQrs", signals, fs_hz, 1))
+        expected.append(detect_qrs(signals, fs_hz, lead=1).tolist())
+    assert in_node(*jobs) == expected
 
 
 def test_rr_features_of_version_1_are_pythons() -> None:

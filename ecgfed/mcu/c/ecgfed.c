@@ -29,6 +29,7 @@ static ecgfed_qrs_caller caller_of(ecgfed_state *state)
 void ecgfed_init(ecgfed_state *state, ecgfed_on_beat beat, void *user)
 {
     memset(state, 0, sizeof *state);
+    ecgfed_flat_begin(&state->flat);
     state->on_beat = beat;
     state->user = user;
 }
@@ -39,19 +40,19 @@ void ecgfed_set_inference(ecgfed_state *state, ecgfed_inference inference, void 
     state->inference_user = user;
 }
 
-/* A sample of the stretch as the ring holds it; before the first one and after the last one the signal holds. */
+/* A sample of the detector's as the ring holds it; before its first one and after its last one the signal holds. */
 static int32_t in_ring(const ecgfed_state *state, int64_t at)
 {
-    int64_t place = at - state->ring_start;
-    place = place < 0 ? 0 : place >= state->ring_count ? state->ring_count - 1 : place;
-    return state->ring[place];
+    const int64_t last = state->qrs.fed - 1;
+    const int64_t place = (at < 0 ? 0 : at > last ? last : at) + state->detected_from - state->ring_start;
+    return state->ring[place < 0 ? 0 : place];
 }
 
 /* The highest (or lowest) of the seven samples around a place, as the detector takes them: loss of samples is no step. */
 static int64_t extremum(void *user, int64_t centre, int32_t up)
 {
     const ecgfed_state *state = user;
-    const int64_t end = state->ring_start + state->ring_count - 1;
+    const int64_t last = state->qrs.fed - 1;
     int32_t level = 0, best = 0, before = 0;
     int64_t chosen = centre - 3;
     for (int64_t at = centre - 3; at <= centre + 3; at++) {
@@ -65,7 +66,7 @@ static int64_t extremum(void *user, int64_t centre, int32_t up)
         }
         before = here;
     }
-    return chosen < 0 ? 0 : chosen > end ? end : chosen;
+    return chosen < 0 ? 0 : chosen > last ? last : chosen;
 }
 
 /* One sample of the filtered signal, from the ring's samples around it; the taps are symmetric. */
@@ -189,6 +190,7 @@ static void on_peak(void *user, int64_t peak)
     ecgfed_state *state = user;
     ecgfed_beat *beat = state->held + (state->beats ? 1 : 0);
     memset(beat, 0, sizeof *beat);
+    peak += state->detected_from;
     beat->sample = state->begin + peak;
     cut_window(state, peak, beat);
     if (state->beats) {
@@ -203,54 +205,90 @@ static void on_peak(void *user, int64_t peak)
     state->beats = state->beats ? 2 : 1;
 }
 
-/* Take a sample of the stretch into the ring, and show it to the detector. */
-static void feed(ecgfed_state *state, int32_t uv, int32_t missing)
+/* Take a sample of the stretch into the ring; `mark` says that it is none for the detector. */
+static void keep(ecgfed_state *state, int32_t uv, int32_t mark)
 {
-    const ecgfed_qrs_caller caller = caller_of(state);
     if (state->ring_count == ECGFED_RING) {
         const int32_t past = ECGFED_RING - ECGFED_KEPT;
         memmove(state->ring, state->ring + past, ECGFED_KEPT * sizeof *state->ring);
         state->ring_start += past;
         state->ring_count -= past;
     }
-    state->ring[state->ring_count++] = 2 * uv + missing;
-    ecgfed_qrs_push(&state->qrs, &caller, uv, missing);
+    state->ring[state->ring_count++] = 2 * uv + mark;
+}
+
+static void end_detection(ecgfed_state *state)
+{
+    if (state->detecting) {
+        const ecgfed_qrs_caller caller = caller_of(state);
+        ecgfed_qrs_finish(&state->qrs, &caller);
+        state->detecting = 0;
+    }
+    state->unseen = 0;
+}
+
+/* Feed the detector, for which a flat line is missing: a few such samples are held, more of them end what it detects. */
+static void detect(ecgfed_state *state, int32_t uv, int32_t missing)
+{
+    const ecgfed_qrs_caller caller = caller_of(state);
+    if (missing) {
+        if (state->detecting && ++state->unseen > ECGFED_BRIDGE) {
+            end_detection(state);
+        }
+        return;
+    }
+    if (!state->detecting) {
+        ecgfed_qrs_begin(&state->qrs);
+        state->detecting = 1;
+        state->detected_from = state->seen - state->begin;
+    }
+    for (; state->unseen; state->unseen--) {
+        ecgfed_qrs_push(&state->qrs, &caller, 0, 1);
+    }
+    ecgfed_qrs_push(&state->qrs, &caller, uv, 0);
 }
 
 static void end_stretch(ecgfed_state *state)
 {
-    if (state->in_stretch) {
-        const ecgfed_qrs_caller caller = caller_of(state);
-        ecgfed_qrs_finish(&state->qrs, &caller);
-        state->in_stretch = 0;
-        state->waiting = 0;
-    }
+    end_detection(state);
+    state->in_stretch = 0;
+    state->waiting = 0;
 }
 
-/* Feed the missing samples that turned out to be few: a straight line to the sample that has come, in whole microvolts
- * from below, since the ring's mark adds half of one. */
+/* Fill in the missing samples that turned out to be few: a straight line to the sample that has come, in whole
+ * microvolts from below, since the ring's mark adds half of one. */
 static void bridge(ecgfed_state *state, int32_t uv)
 {
     const int32_t steps = state->waiting + 1, from = state->last_uv;
     for (int32_t i = 1; i < steps; i++) {
         const int32_t rise = (uv - from) * i;
-        feed(state, from + (rise >= 0 ? rise / steps : -((steps - 1 - rise) / steps)), 1);
+        keep(state, from + (rise >= 0 ? rise / steps : -((steps - 1 - rise) / steps)), 1);
     }
     state->waiting = 0;
 }
 
-void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
+static void take_missing(ecgfed_state *state)
 {
-    if (missing) {
-        state->seen++;
-        if (state->in_stretch && ++state->waiting > ECGFED_BRIDGE) {
+    ecgfed_is_flat(&state->flat, 0, 1);
+    state->seen++;
+    if (state->in_stretch) {
+        detect(state, 0, 1);
+        if (++state->waiting > ECGFED_BRIDGE) {
             end_stretch(state);
         }
+    }
+}
+
+void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
+{
+    int32_t flat;
+    if (missing) {
+        take_missing(state);
         return;
     }
     uv = uv > LIMIT_UV ? LIMIT_UV : uv < -LIMIT_UV ? -LIMIT_UV : uv;
+    flat = ecgfed_is_flat(&state->flat, uv, 0);
     if (!state->in_stretch) {
-        ecgfed_qrs_begin(&state->qrs);
         state->in_stretch = 1;
         state->begin = state->seen;
         state->ring_start = 0;
@@ -260,7 +298,8 @@ void ecgfed_push_uv(ecgfed_state *state, int32_t uv, int32_t missing)
         bridge(state, uv);
     }
     state->last_uv = uv;
-    feed(state, uv, 0);
+    keep(state, uv, flat && state->detecting);
+    detect(state, uv, flat);
     state->seen++;
 }
 

@@ -58,6 +58,9 @@ typedef struct {
     int64_t ring_start;        /* the stretch's sample that ring[0] is */
     int32_t ring_count;
     int32_t in_stretch, waiting, last_uv;
+    ecgfed_flat_line flat;
+    int32_t detecting, unseen; /* whether the detector runs; samples in a row, missing or flat, it has not been fed */
+    int64_t detected_from;     /* the stretch's sample at which the detector began */
     int64_t seen, begin;       /* samples pushed; where the stretch began */
     ecgfed_beat held[2];       /* a beat that waits for the next one, and the one that has come */
     int32_t beats;             /* 0, 1, or 2 for many */

@@ -15,6 +15,13 @@
 #define KEEP (-5 * 32768)
 #define REACH 28               /* how far from a candidate its R peak may stand */
 #define EXTREMA 6
+#define WEAK_LEAST_UV 30.0f    /* a wave is weak below this share of the last beats' envelope, at least */
+#define WEAK_MOST_UV 60.0f     /* and at most so many microvolt, */
+#define WEAK_SHARE 0.12f
+#define WEAK_RATIO 96          /* unless it stands 1.5 octaves above the median: half a log2, in 1/128 */
+#define FLAT_UV 40             /* a line is flat that stays within this for three seconds */
+#define FLAT_PART 180          /* half a second at 360 Hz */
+#define NO_SAMPLE_UV 4000000   /* beyond all samples */
 /* Seconds after which the numbers of 200 Hz samples begin anew: whole turns of the levels' ring, and longer than a
  * candidate is looked back at (12 s). */
 #ifndef ECGFED_RENUMBER
@@ -40,6 +47,49 @@ static int32_t lesser(int32_t a, int32_t b)
 static int32_t larger(int32_t a, int32_t b)
 {
     return a > b ? a : b;
+}
+
+void ecgfed_flat_begin(ecgfed_flat_line *line)
+{
+    for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) { /* before a recording the line is not flat */
+        line->low[i] = -NO_SAMPLE_UV;
+        line->high[i] = NO_SAMPLE_UV;
+    }
+    line->lowest = -NO_SAMPLE_UV;
+    line->highest = NO_SAMPLE_UV;
+    line->part_low = NO_SAMPLE_UV;
+    line->part_high = -NO_SAMPLE_UV;
+    line->in_part = 0;
+    line->part = 0;
+}
+
+static void end_flat_part(ecgfed_flat_line *line)
+{
+    line->low[line->part] = line->part_low;
+    line->high[line->part] = line->part_high;
+    line->part = (line->part + 1) % ECGFED_FLAT_PARTS;
+    line->in_part = 0;
+    line->lowest = line->part_low = NO_SAMPLE_UV;
+    line->highest = line->part_high = -NO_SAMPLE_UV;
+    for (int32_t i = 0; i < ECGFED_FLAT_PARTS; i++) {
+        line->lowest = lesser(line->lowest, line->low[i]);
+        line->highest = larger(line->highest, line->high[i]);
+    }
+}
+
+int32_t ecgfed_is_flat(ecgfed_flat_line *line, int32_t uv, int32_t missing)
+{
+    int32_t flat = 0;
+    if (!missing) {
+        line->part_low = lesser(line->part_low, uv);
+        line->part_high = larger(line->part_high, uv);
+        flat = line->highest >= line->lowest &&
+               larger(line->highest, line->part_high) - lesser(line->lowest, line->part_low) <= FLAT_UV;
+    }
+    if (++line->in_part == FLAT_PART) {
+        end_flat_part(line);
+    }
+    return flat;
 }
 
 void ecgfed_qrs_begin(ecgfed_qrs *qrs)
@@ -319,6 +369,27 @@ static void take_beat(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller, const ec
     qrs->open_peak = peak;
 }
 
+/* Say whether a beat is more than noise in a lead whose heart has stopped, or that has come off; remember its size. */
+static int32_t is_strong(ecgfed_qrs *qrs, const ecgfed_candidate *beat, ecgfed_qrs_work *work)
+{
+    const int32_t known = lesser(qrs->sizes, ECGFED_SIZES);
+    if (beat->ratio[1] < WEAK_RATIO) {
+        float least = 0.0f;
+        if (known) {
+            memcpy(work->sorted, qrs->size, (size_t)known * sizeof *qrs->size);
+            sort(work->sorted, known);
+            least = WEAK_SHARE * work->sorted[known / 4];
+        }
+        least = least < WEAK_LEAST_UV ? WEAK_LEAST_UV : least > WEAK_MOST_UV ? WEAK_MOST_UV : least;
+        if (beat->own < least) {
+            return 0;
+        }
+    }
+    qrs->size[qrs->sizes % ECGFED_SIZES] = beat->own;
+    qrs->sizes = qrs->sizes == 2 * ECGFED_SIZES - 1 ? ECGFED_SIZES : qrs->sizes + 1;
+    return 1;
+}
+
 /* Decide about the candidates of a second; those of the two after it are known. */
 static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
 {
@@ -329,7 +400,7 @@ static void decide(ecgfed_qrs *qrs, const ecgfed_qrs_caller *caller)
             continue;
         }
         score = ecgfed_second_look(qrs->candidate, qrs->candidates, i, caller->work);
-        if (score > 0) {
+        if (score > 0 && is_strong(qrs, qrs->candidate + i, caller->work)) {
             take_beat(qrs, caller, qrs->candidate + i, score);
         }
     }

@@ -25,6 +25,9 @@ extern "C" {
 #define ECGFED_ENVELOPE 730      /* envelope around a block: 330 samples before, 400 after its start */
 #define ECGFED_SHAPE 440         /* shape around a block: 120 before, 320 after its start */
 
+#define ECGFED_SIZES 16          /* beats whose size is kept */
+#define ECGFED_FLAT_PARTS 6      /* parts of half a second that a line is flat before it counts as no signal */
+
 /* A candidate that the first network did not rule out. */
 typedef struct {
     int32_t at;    /* 200 Hz sample, counted as signal_start is */
@@ -60,10 +63,20 @@ typedef struct {
     int32_t measured, blocks, decided; /* seconds measured, looked at, decided */
     int32_t candidates;
     ecgfed_candidate candidate[ECGFED_CANDIDATES];
+    float size[ECGFED_SIZES];      /* own envelopes of the last beats, and how many there were, up to twice as many */
+    int32_t sizes;
     int32_t open, open_score, open_at; /* a beat that a surer one may yet replace */
     int64_t open_peak;
     int64_t reported;              /* the last peak, -1 for none */
 } ecgfed_qrs;
+
+/* Where the lead has not moved for seconds: whole microvolts, of whole parts and of the one under way. */
+typedef struct {
+    int32_t low[ECGFED_FLAT_PARTS], high[ECGFED_FLAT_PARTS];
+    int32_t lowest, highest;       /* of the whole parts */
+    int32_t part_low, part_high;
+    int32_t in_part, part;         /* samples of the part under way, and its place */
+} ecgfed_flat_line;
 
 /* Gives R peaks, in samples at 360 Hz since the stretch began. */
 typedef void (*ecgfed_on_peak)(void *user, int64_t peak);
@@ -77,6 +90,11 @@ typedef struct {
     void *user;
     ecgfed_qrs_work *work;
 } ecgfed_qrs_caller;
+
+/* Begin a recording. */
+void ecgfed_flat_begin(ecgfed_flat_line *line);
+/* Take the recording's next sample, missing ones too; say whether it lies on a flat line. */
+int32_t ecgfed_is_flat(ecgfed_flat_line *line, int32_t uv, int32_t missing);
 
 /* Begin a stretch. */
 void ecgfed_qrs_begin(ecgfed_qrs *qrs);

@@ -19,11 +19,12 @@ export const BLOCKS_AHEAD = 2;
  * @property {number} at 200 Hz sample of the segment
  * @property {number} score log odds of the first look
  * @property {Float64Array} mixed the first network's last activations
- * @property {number[]} own envelope of each lead, microvolt
+ * @property {number[]} own envelope of each lead of the view, microvolt
  * @property {boolean[]} counted the leads that were asked
  * @property {Float64Array[]} form of each lead: the shape within 100 ms
  * @property {Float64Array} ratio own envelope over the levels
  * @property {number} lead the lead to put the R peak on
+ * @property {number} size the own envelope on that lead, microvolt
  */
 
 /** @param {Float64Array} one @param {Float64Array} other */

@@ -4,22 +4,21 @@
  */
 
 import { argMax, clip, rint } from "./numbers.js";
-import { REACH, extrema, leadFeatures, levelRatios, ownEnvelope, turnsOf, FORM } from "./qrs-features.js";
-import { LEADS, firstLook, peakScore, secondLook } from "./qrs-net.js";
+import { REACH, extrema, turnsOf } from "./qrs-features.js";
+import { peakScore } from "./qrs-net.js";
 import { Averager } from "./qrs-resample.js";
-import { BLOCKS_AHEAD, MEMORY, rhythmFeatures } from "./qrs-rhythm.js";
+import { BLOCKS_AHEAD } from "./qrs-rhythm.js";
 import {
-  BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, blockStatistics, candidates, leadWeight, levels, traces,
+  BLOCK, FIRST_BLOCKS, LOOK_AHEAD, LOOK_BACK, RATE_HZ, blockStatistics, leadWeight, levels, traces,
 } from "./qrs-signal.js";
+import { APART, LeadVote, viewsOf } from "./qrs-views.js";
 
 /** @typedef {import("./qrs-signal.js").Traces} Traces */
 /** @typedef {import("./qrs-rhythm.js").Likely} Likely */
-/** @typedef {{score: number, at: number, peak: number}} Beat */
+/** @typedef {import("./qrs-views.js").ViewBeat} ViewBeat */
 
 /** Two beats are at least this far apart. */
 export const REFRACTORY_S = 0.13;
-const KEEP = -5;
-const THRESHOLD = 0;
 const LIMIT_MV = 1000;
 const LEVELS_OF = 30;
 
@@ -73,7 +72,6 @@ export class Segment {
    */
   constructor(fsHz, leads, lead, start) {
     this.fsHz = fsHz;
-    this.lead = lead;
     this.start = start;
     this.averager = new Averager(fsHz);
     this.microvolts = Array.from({ length: leads }, () => new Microvolts());
@@ -85,9 +83,12 @@ export class Segment {
     this.statisticsStart = 0;
     this.blocks = 0; // looked at so far
     this.decided = 0;
-    /** @type {Likely[]} */
-    this.likely = [];
-    /** @type {Beat | null} */
+    this.views = viewsOf(leads, lead);
+    this.vote = new LeadVote(this.views);
+    /** Block by block, from `activeStart` on, on which leads anything was to be seen. @type {boolean[][]} */
+    this.active = [];
+    this.activeStart = 0;
+    /** @type {ViewBeat | null} */
     this.open = null;
     this.reported = -1;
   }
@@ -135,16 +136,39 @@ export class Segment {
     const back = first * BLOCK - made.start;
     this.measure(made, ended ? count : (stop + 1) * BLOCK);
     const level = this.levels(first, stop);
-    for (const at of candidates(made.envelope, level, back)) {
-      if (at < count - made.start) this.firstLook(made, at, level, Math.floor((at - back) / BLOCK) + 1);
+    for (let i = 1; i <= stop - first; i += 1) {
+      this.active.push(level.map((one) => leadWeight(one[0][i], one[1][i], one[5][i]) > 0));
     }
-    const beats = this.secondLook(decide);
-    const turns = made.smooth.map(() => /** @type {number[] | null} */ (null));
-    const found = beats.map(({ likely, score }) => ({ score, at: likely.at, peak: this.place(made, turns, likely) }));
+    for (const view of this.views) view.take(made, level, back, count - made.start);
+    this.vote.take(this.beatsOfViews(made, decide));
     this.decided = decide;
-    const oldest = Math.max(decide * BLOCK - MEMORY, 0);
-    this.likely = this.likely.filter((one) => one.at >= oldest);
-    return this.refractory(found, decide * BLOCK);
+    const limit = ended || this.views.length === 1 ? decide * BLOCK : decide * BLOCK - APART;
+    const isActive = (/** @type {number} */ one, /** @type {number} */ at) =>
+      this.active[Math.floor(at / BLOCK) - this.activeStart][one];
+    const chosen = this.vote.decide(ended ? count : limit, limit - 2 * APART, isActive);
+    for (const view of this.views) view.forget(decide);
+    const kept = Math.max(decide - 2, this.activeStart);
+    this.active.splice(0, kept - this.activeStart);
+    this.activeStart = kept;
+    return this.refractory(chosen, limit);
+  }
+
+  /**
+   * Return the beats of each view in the blocks not decided on up to `decide`, with their R peaks.
+   * @param {Traces} made
+   * @param {number} decide
+   */
+  beatsOfViews(made, decide) {
+    const turns = made.smooth.map(() => /** @type {number[] | null} */ (null));
+    const together = [...this.vote.last[0]];
+    return this.views.flatMap((view, number) =>
+      view.secondLook(this.decided, decide).map(({ likely, score }) => {
+        // what all leads together have decided on needs no place from one of them
+        const known = number > 0 && together.some((at) => Math.abs(at - likely.at) <= APART);
+        if (number === 0) together.push(likely.at);
+        return { at: likely.at, view: number, score, peak: known ? 0 : this.place(made, turns, likely) };
+      }),
+    );
   }
 
   /**
@@ -183,46 +207,6 @@ export class Segment {
   }
 
   /**
-   * Keep a candidate that the first network does not rule out.
-   * @param {Traces} made
-   * @param {number} at
-   * @param {Float32Array[][]} level
-   * @param {number} block place of the candidate's block in `level`
-   */
-  firstLook(made, at, level, block) {
-    const mine = level.map((one) => one.map((row) => row[block]));
-    const weight = mine.map((one) => leadWeight(one[0], one[1], one[5]));
-    const rank = weight.map((one, i) => weight.filter((other, k) => other > one || (other === one && k < i)).length);
-    const counted = weight.map((one, i) => one > 0 && rank[i] < LEADS);
-    const own = made.envelope.map((row, lead) => ownEnvelope(row, at, mine[lead][0]));
-    const features = own.map((one, lead) => leadFeatures(made, lead, at, mine[lead], one));
-    const { score, mixed } = firstLook(features, counted);
-    if (!(score > KEEP)) return;
-    this.likely.push({
-      at: at + made.start,
-      score,
-      mixed,
-      own,
-      counted,
-      form: features.map((one) => one.slice(FORM[0], FORM[1])),
-      ratio: levelRatios(features, counted),
-      lead: weight[this.lead] > 0 ? this.lead : argMax(weight),
-    });
-  }
-
-  /** Return the beats of the blocks not decided on up to `stop`, and their scores. @param {number} stop */
-  secondLook(stop) {
-    const which = this.likely.flatMap(({ at }, i) => {
-      const block = Math.floor(at / BLOCK);
-      return block >= this.decided && block < stop ? [i] : [];
-    });
-    const features = rhythmFeatures(this.likely, which);
-    return which
-      .map((number, i) => ({ likely: this.likely[number], score: secondLook(features[i]) }))
-      .filter(({ score }) => score > THRESHOLD);
-  }
-
-  /**
    * Return the R peak of a beat, in samples of the segment.
    * @param {Traces} made
    * @param {(number[] | null)[]} turns of each lead, once they were asked for
@@ -231,7 +215,7 @@ export class Segment {
   place(made, turns, beat) {
     const smooth = made.smooth[beat.lead];
     const mine = (turns[beat.lead] ??= turnsOf(smooth));
-    const found = extrema(made, beat.lead, mine, beat.at - made.start, beat.own[beat.lead]);
+    const found = extrema(made, beat.lead, mine, beat.at - made.start, beat.size);
     const best = argMax(found.map(({ there, features }) => (there ? peakScore(features) : -Infinity)));
     const chosen = found[best].place;
     const up = 2 * smooth[chosen] >= smooth[chosen - 3] + smooth[chosen + 3];
@@ -263,7 +247,7 @@ export class Segment {
 
   /**
    * Of beats within the refractory period keep the surest; return the peaks that nothing can replace.
-   * @param {Beat[]} beats
+   * @param {ViewBeat[]} beats
    * @param {number} stop
    */
   refractory(beats, stop) {

@@ -1,6 +1,7 @@
 /** The QRS detector: one stream, whole recordings included, that answers within 4.7 s (ecgfed/signal/qrs.py). */
 
 import { rint, runs } from "./numbers.js";
+import { FlatLine } from "./qrs-flat.js";
 import { Segment } from "./qrs-segment.js";
 
 /** A peak is reported at the latest when this much signal after it has been seen. */
@@ -29,6 +30,7 @@ export class QrsDetector {
     this.waiting = this.nothing();
     /** @type {Segment | null} */
     this.segment = null;
+    this.flat = new FlatLine(fsHz, leads);
   }
 
   /** @returns {Float64Array[]} */
@@ -58,6 +60,7 @@ export class QrsDetector {
     const found = this.close();
     this.seen = 0;
     this.waiting = this.nothing();
+    this.flat = new FlatLine(this.fsHz, this.leads);
     return found;
   }
 
@@ -69,10 +72,11 @@ export class QrsDetector {
   }
 
   /**
-   * Cut at the gaps; a run of missing samples at the end waits until it is known to be one.
-   * @param {Float64Array[]} part
+   * Cut at gaps and flat lines; a run of missing samples at the end waits until it is known to be one.
+   * @param {Float64Array[]} chunk
    */
-  take(part) {
+  take(chunk) {
+    const part = this.flat.without(chunk);
     const begin = this.seen - this.waiting[0].length;
     this.seen += part[0].length;
     const data = part.map((row, lead) => {

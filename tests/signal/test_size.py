@@ -127,6 +127,6 @@ def test_a_lead_without_any_signal_is_said_to_say_nothing(ecgfed: Command, tmp_p
     flat = written(tmp_path, "flat", 0.0)
     said = ecgfed("predict", BUNDLE, flat, "--force", "--out", tmp_path / "out")
     assert said.code == 0
-    assert "beats have no signal of MLII around them: their class says nothing of them" in said.err
+    assert "beats have no signal of MLII around them: they are unclassified (Q)" in said.err
     good = ecgfed("predict", BUNDLE, written(tmp_path, "good", 1.0), "--force", "--out", tmp_path / "out")
     assert "no signal" not in good.err

@@ -49,7 +49,7 @@ def test_no_beat_of_a_lead_without_signal_has_a_class(
     ecgfed: Callable[..., Said], no_lead: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    said = ecgfed("predict", no_lead, "--lead", "MLII", "--out", out, "--json")
+    said = ecgfed("predict", no_lead, "--leads", "MLII,V1", "--out", out, "--json")
     told, document = json.loads(said.out), json.loads((out / "none.json").read_text())
     marks = wfdb.rdann(str(out / "none"), "ecgfed")
     with (out / "none.csv").open(newline="") as stream:
@@ -67,11 +67,11 @@ def test_no_beat_of_a_lead_without_signal_has_a_class(
 
 def test_a_batch_counts_them_too(ecgfed: Callable[..., Said], no_lead: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    said = ecgfed("predict", no_lead.parent, "--lead", "MLII", "--out", out, "--json")
+    said = ecgfed("predict", no_lead.parent, "--leads", "MLII,V1", "--out", out, "--json")
     told = json.loads(said.out)
     assert told["unclassified_beats"] == told["beats"] == told["done"][0]["beats"] > 40
     assert sum(told["counts"].values()) == 0
-    assert "unclassified" in ecgfed("predict", no_lead.parent, "--lead", "MLII", "--out", out, "--overwrite").out
+    assert "unclassified" in ecgfed("predict", no_lead.parent, "--leads", "MLII,V1", "--out", out, "--overwrite").out
 
 
 def test_only_windows_that_were_not_recorded_are_unclassified(tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ def folder(
         str,
         typer.Option(
             "--format",
-            help="wfdb, edf, csv, numpy, dicom, aecg, muse, scp, ishne: which recordings to take; default: all of them.",
+            help="wfdb, edf, csv, numpy, dicom, aecg, muse, scp, ishne: which recordings to take; "
+            "default: all of them.",
         ),
     ] = "",
     fs: FsOption = None,

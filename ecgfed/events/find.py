@@ -1,7 +1,7 @@
 """Everything that a report counts, found at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ecgfed.events.hours import Stretch, stretches
 from ecgfed.events.kinds import Kind
 from ecgfed.events.rhythm import Pauses, Rates, Variability, heart_rates, pauses, variability
 from ecgfed.events.rules import EventRules
+from ecgfed.events.series import Series
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
     ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
     for kind, found in ectopic.items():
         if found is not None and rules.withholds(found.uncertain or 0, found.total):
-            reasons[kind], to_review[kind] = _low_confidence(found, rules), found
+            reasons[kind], to_review[kind] = _low_confidence(found, rules), _all_to_review(found)
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
     shown = {kind: found for kind, found in ectopic.items() if kind not in reasons}
     return Events(
@@ -81,6 +82,22 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         stretches(beats),
         reasons,
         to_review,
+    )
+
+
+def _all_to_review(found: Ectopy) -> Ectopy:
+    """Return ectopic beats of which no series counts as a finding, because their kind is withheld."""
+
+    def doubtful(series: tuple[Series, ...]) -> tuple[Series, ...]:
+        return tuple(replace(one, review=True) for one in series)
+
+    return replace(
+        found,
+        couplets=doubtful(found.couplets),
+        short=doubtful(found.short),
+        runs=doubtful(found.runs),
+        bigeminy=doubtful(found.bigeminy),
+        trigeminy=doubtful(found.trigeminy),
     )
 
 

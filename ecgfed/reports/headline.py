@@ -60,6 +60,8 @@ def _candidates(found: Ectopy) -> str:
 def pauses_text(pauses: Pauses) -> str:
     """Return how many pauses there are, and how many intervals that may be one were not assessed."""
     number = f"{len(pauses.found):,}" if pauses.found else "none found"
+    if pauses.not_confirmed:
+        number += f"; {count_of(len(pauses.not_confirmed), 'interval')} not confirmed"
     if not pauses.not_assessed:
         return number
     return f"{number}; {count_of(pauses.not_assessed, 'more touches', 'more touch')} an unusable stretch: not assessed"

@@ -28,8 +28,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-#: A wave is inside an interval when it is so far from both its beats (s), and doubtful above these log odds.
-INSIDE_S, INSIDE_ODDS = 0.25, -1.0
+#: A wave is inside an interval when it is so far from both its beats (s), and doubtful above these log odds. It counts
+#: in intervals longer than this share of the median of so many around: in others it is a T wave.
+INSIDE_S, INSIDE_ODDS, LONGER, USUAL_OF = 0.25, -1.0, 1.25, 8
 #: A beat's own waves are so near (s); it is sure when a lead has these log odds, and, where leads disagree, when their
 #: sum, weighted by how clear-cut each lead's answers around it are (to this power), is above that.
 NEAR_S, SURE_ODDS, SUM_ODDS, TRUST_POWER = 0.1, 1.5, 1.0, 4
@@ -39,8 +40,9 @@ TRUST, TRUST_S, TRUST_LIMIT, TRUST_APART_S = 0.7, 10.0, 4.0, 0.35
 #: Log odds where a lead shows nothing.
 NOTHING = -8.0
 #: An interval as long as a pause, from so many seconds on; a lead moves in it when its band-passed signal goes so far
-#: of the way it goes in the beats around, after the T wave and before the next QRS.
-LONG_S, MOVES, AFTER_T_S, BEFORE_QRS_S, QRS_S, NEIGHBOURS = 2.0, 0.6, 0.45, 0.12, 0.1, 10
+#: of the way it goes in the beats around, after the T wave and before the next QRS; where it stirs by less than that
+#: share, no wave in it is a beat, whatever its odds: noise of a stopped heart.
+LONG_S, MOVES, STIRS, AFTER_T_S, BEFORE_QRS_S, QRS_S, NEIGHBOURS = 2.0, 0.6, 0.3, 0.45, 0.12, 0.1, 10
 #: How much of a recording is read at once, and what the band-pass needs on both sides.
 _BLOCK_S, _FILTER_S = 600.0, 2.1
 
@@ -63,11 +65,11 @@ class _Odds:
         return best, where
 
     def trust(self, at: int) -> float:
-        """Return from 0 to 1 how clear-cut the answers around a sample are; 1 where there is none."""
+        """Return from 0 to 1 how clear-cut the answers around a sample are; 0 where the lead shows nothing."""
         low, high = np.searchsorted(self.at, [at - TRUST_S * self.fs_hz, at + TRUST_S * self.fs_hz])
         clear = np.minimum(np.abs(self.odds[low:high]), TRUST_LIMIT)
         clear = clear[np.abs(self.at[low:high] - at) > TRUST_APART_S * self.fs_hz]
-        return float(clear.mean(dtype=np.float64) / TRUST_LIMIT) if len(clear) else 1.0
+        return float(clear.mean(dtype=np.float64) / TRUST_LIMIT) if len(clear) else 0.0
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,8 @@ def second_look(recording: AnyRecording, peaks: Ints) -> SecondLook:
         leads = list(pool.map(lambda row: _odds_of(recording, row), rows))
     sure = _sure(peaks, leads)
     confirmed = ~_waves_inside(peaks, leads) & sure[:-1] & sure[1:]
-    for number in np.flatnonzero(confirmed & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
-        confirmed[number] = not any(_moves(recording, row, peaks, number) for row in rows)
+    for number in np.flatnonzero(sure[:-1] & sure[1:] & (np.diff(peaks) >= LONG_S * recording.fs_hz)).tolist():
+        confirmed[number] = _is_quiet(recording, rows, leads, peaks, number)
     took_part = set(ecg_alone(recording).leads)
     used = [(name, lead) for name, lead in zip(names, leads, strict=True) if name in took_part]
     return SecondLook(np.asarray(confirmed), _segments(used, recording.samples))
@@ -136,12 +138,14 @@ def _odds_of(recording: AnyRecording, row: int) -> _Odds:
 
 
 def _waves_inside(peaks: Ints, leads: list[_Odds]) -> Mask:
-    """Say in which intervals a lead shows a wave that may be a beat; the first lead is the one in use."""
+    """Say in which long intervals a lead shows a wave that may be a beat; the first lead is the one in use."""
     doubtful = np.zeros(len(peaks) - 1, np.bool_)
-    margin = round(INSIDE_S * leads[0].fs_hz)
+    margin, rr = round(INSIDE_S * leads[0].fs_hz), np.diff(peaks)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(rr, USUAL_OF // 2, mode="edge"), USUAL_OF + 1)
+    long = rr > LONGER * np.median(around, axis=1)
     for number, lead in enumerate(leads):
         best, where = lead.highest(peaks[:-1] + margin, peaks[1:] - margin)
-        for interval in np.flatnonzero((best > INSIDE_ODDS) & ~doubtful).tolist():
+        for interval in np.flatnonzero((best > INSIDE_ODDS) & long & ~doubtful).tolist():
             doubtful[interval] = number == 0 or lead.trust(int(where[interval])) > TRUST
     return doubtful
 
@@ -157,23 +161,45 @@ def _sure(peaks: Ints, leads: list[_Odds]) -> Mask:
     return np.asarray(sure)
 
 
-def _moves(recording: AnyRecording, row: int, peaks: Ints, interval: int) -> bool:
-    """Say whether a lead moves within a long interval as it does in the beats around it."""
+def _is_quiet(recording: AnyRecording, rows: list[int], leads: list[_Odds], peaks: Ints, interval: int) -> bool:
+    """Say whether no lead moves within a long interval as in a beat, and none that moves at all shows a likely wave.
+
+    Another lead than the one in use is asked only where it is clear-cut around the interval, noise left out.
+    """
+    start, stop = int(peaks[interval]), int(peaks[interval + 1])
+    margin = round(INSIDE_S * recording.fs_hz)
+    for number, (row, lead) in enumerate(zip(rows, leads, strict=True)):
+        if number and min(lead.trust(start), lead.trust(stop)) <= TRUST:
+            continue
+        share = _movement(recording, row, peaks, interval)
+        odds = lead.highest(np.array([start + margin]), np.array([stop - margin]))[0][0]
+        if share >= MOVES or (share >= STIRS and odds > INSIDE_ODDS):
+            return False
+    return True
+
+
+def _movement(recording: AnyRecording, row: int, peaks: Ints, interval: int) -> float:
+    """Return how far a lead moves within a long interval, beside the beats around it."""
     fs_hz = recording.fs_hz
     around = peaks[max(0, interval - NEIGHBOURS + 1) : interval + NEIGHBOURS + 1]
-    margin = round(_FILTER_S * fs_hz)
-    first = max(int(around[0]) - margin, 0)
-    signal = recording.read(first, int(around[-1]) + margin, [row])[0]
+    half, margin = round(QRS_S * fs_hz), round(_FILTER_S * fs_hz)
+    heights = [_height(_passed(recording, row, at - half, at + half, margin)) for at in around.tolist()]
+    start = int(peaks[interval]) + round(AFTER_T_S * fs_hz)
+    stop = int(peaks[interval + 1]) - round(BEFORE_QRS_S * fs_hz)
+    usual = float(np.median(heights))
+    return _height(_passed(recording, row, start, stop, margin)) / usual if usual > 0 else 0.0
+
+
+def _passed(recording: AnyRecording, row: int, start: int, stop: int, margin: int) -> Floats:
+    """Return a part of a lead through the band-pass, NaN where there is no sample."""
+    first = max(start - margin, 0)
+    signal: Floats = recording.read(first, min(stop + margin, recording.samples), [row])[0]
     missing = ~np.isfinite(signal)
     if missing.all():
-        return False
-    passed = band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)
+        return np.full(0, np.nan)
+    passed = band_pass(fill_gaps(signal, bridge_samples(recording.fs_hz))[0], recording.fs_hz)
     passed[missing] = np.nan
-    half = round(QRS_S * fs_hz)
-    heights = [_height(passed[max(at - half - first, 0) : at + half - first]) for at in around.tolist()]
-    start = int(peaks[interval]) + round(AFTER_T_S * fs_hz) - first
-    stop = int(peaks[interval + 1]) - round(BEFORE_QRS_S * fs_hz) - first
-    return _height(passed[start:stop]) >= MOVES * float(np.median(heights)) > 0
+    return np.asarray(passed[max(start, 0) - first : max(stop - first, 0)])
 
 
 def _height(signal_mv: Floats) -> float:

@@ -9,6 +9,7 @@ from ecgfed.reports.markup import clock
 from ecgfed.signal.findings import Finding, missing_lead, record_findings
 from ecgfed.tasks.records import no_ecg
 from ecgfed.tasks.report_parts import Reading
+from ecgfed.text import count_of
 
 #: From this share on what cannot be used is a warning.
 _MUCH = 0.01
@@ -122,6 +123,15 @@ def _of_the_counts(events: Events, *, provisional: bool) -> Iterator[tuple[str, 
             "no-beat-at-an-end",
             f"No beat is marked from {clock(one.start_s)} to {clock(one.stop_s)} ({one.value:.1f} s): asystole, a lead "
             "that came off, or labels that stop there. Rates and burdens are of the rest.",
+        )
+    long = [one for one in events.pauses.not_confirmed if one.value >= events.rules.pause_s]
+    if long:
+        worst = max(long, key=lambda one: one.value)
+        yield (
+            "pause-not-confirmed",
+            f"{count_of(len(long), 'interval')} as long as a pause could not be confirmed, the longest "
+            f"{worst.value:.1f} s at {clock(worst.start_s)}: asystole, beats that were missed, or noise. Look at it "
+            "first; lowest rate and longest interval are of the rest.",
         )
     fastest = events.rates.highest
     if provisional and fastest is not None and fastest.value >= _FAST_PER_MIN:

@@ -134,19 +134,34 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         probability=found.probability,
         far=found.far,
     )
+    labelled = _with_unclassified(labelled, found.override)
     return _with_paced(labelled, found.pacing) if found.pacing else labelled
+
+
+def _with_unclassified(labelled: Labelled, override: NDArray[np.str_]) -> Labelled:
+    """Give the beats that a symbol overrides, because their lead shows no signal, the class of that symbol."""
+    for symbol in sorted(set(override.tolist()) - {""}):
+        if symbol not in labelled.codes:
+            labelled = _with_class(labelled, symbol)
+        label = np.where(override == symbol, labelled.codes.index(symbol), labelled.label)
+        labelled = replace(labelled, label=label)
+    return labelled
+
+
+def _with_class(labelled: Labelled, symbol: str) -> Labelled:
+    return replace(
+        labelled,
+        classes=(*labelled.classes, symbol),
+        codes=(*labelled.codes, symbol),
+        meanings=(*labelled.meanings, meaning_of(symbol)),
+        kinds=(*labelled.kinds, kind_of([symbol])),
+    )
 
 
 def _with_paced(labelled: Labelled, pacing: Pacing) -> Labelled:
     """Give the beats that are paced their own class ``/``; withhold counts of ectopy where the record is paced."""
     if PACED_SYMBOL not in labelled.codes:
-        labelled = replace(
-            labelled,
-            classes=(*labelled.classes, PACED_SYMBOL),
-            codes=(*labelled.codes, PACED_SYMBOL),
-            meanings=(*labelled.meanings, meaning_of(PACED_SYMBOL)),
-            kinds=(*labelled.kinds, Kind.PACED),
-        )
+        labelled = _with_class(labelled, PACED_SYMBOL)
     rhythms = RhythmEpisodes("paced", tuple((one.start_s, one.stop_s) for one in pacing.episodes))
     return replace(
         labelled,

@@ -15,7 +15,8 @@ from ecgfed.events.rules import EventRules
 from ecgfed.record.recording import AnyRecording
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassRow, Comparison, Drawn, LeadRow
-from ecgfed.signal.quality import LeadQuality
+from ecgfed.signal.filters import bridge_samples
+from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.tasks.report_choice import STRIP_S, Choice, Span, around, busiest_starts, chosen_strips, rate_in
 from ecgfed.tasks.report_labels import Labelled, Second
 from ecgfed.tasks.report_signal import ShownLeads, average_beats, bin_width, moving_leads, strip_bytes
@@ -77,7 +78,9 @@ def reading_of(
         withheld: kind -> why its counts would mislead, in one sentence.
         rhythms: detected in the signal.
     """
-    spans = quality[recording.lead].spans()
+    least = bridge_samples(recording.fs_hz)  # a gap that the filter bridges hides no beat
+    parts = quality[recording.lead].stretches
+    spans = [(part.start, part.stop) for part in parts if part.reason != Reason.GAP or part.stop - part.start > least]
     bad = merged([*spans, *labelled.unmarked])
     beats = Beats(
         labelled.sample,

@@ -179,7 +179,7 @@ const EcgChoose = (() => {
     return { beats: expected, low, high, of };
   }
 
-  /** Logarithm of the gamma function (Lanczos, SIAM J Numer Anal B 1:86-96, 1964; g = 7, nine terms). */
+  /** Logarithm of the gamma function (Lanczos, SIAM Journal on Numerical Analysis B 1:86-96, 1964; g = 7, nine terms). */
   function logGamma(x) {
     if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x);
     const terms = [

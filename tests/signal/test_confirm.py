@@ -110,3 +110,35 @@ def test_the_leads_that_had_a_say() -> None:
     assert {one.leads for one in segments if one.stop_s <= 20} == {("MLII", "V1")}
     alone = replace(both, beat_leads=("MLII",))
     assert second_look(alone, peaks).segments == (LeadSegment(0.0, round(whole, 3), ("MLII",)),)
+
+
+@pytest.mark.parametrize("other", [0.0, 0.3, float("nan"), 5.0])
+def test_a_dead_second_lead_takes_nothing_away(other: float) -> None:
+    lead, _ = two_leads()
+    both = recording(lead, np.full(len(lead), other))
+    assert second_look(both, detect_qrs(both.signals_mv, FS)).confirmed.all()
+
+
+@pytest.mark.parametrize("seconds", [5.0, 15.0, 30.0, 60.0])
+@pytest.mark.parametrize("noise_uv", [2.0, 10.0])
+def test_a_long_asystole_is_a_pause(seconds: float, noise_uv: float) -> None:
+    lead, other = two_leads()
+    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
+    rng = np.random.default_rng(1)
+    calm = [noise_uv / 1000 * rng.standard_normal(round(seconds * FS)) + one[at] for one in (lead, other)]
+    both = recording(*(np.concatenate([one[:at], c, one[at:]]) for one, c in zip((lead, other), calm, strict=True)))
+    peaks = detect_qrs(both.signals_mv, FS)
+    pause = int(np.diff(peaks).argmax())
+    assert np.diff(peaks)[pause] > seconds * FS
+    assert second_look(both, peaks).confirmed[pause]
+
+
+def test_muscle_noise_in_another_lead_does_not_undo_a_pause() -> None:
+    lead, other = two_leads()
+    at = detect_qrs(lead, FS)[30] + round(0.5 * FS)
+    rng = np.random.default_rng(1)
+    calm = [0.005 * rng.standard_normal(round(4 * FS)) + one[at] for one in (lead, other)]
+    leads = [np.concatenate([one[:at], c, one[at:]]) for one, c in zip((lead, other), calm, strict=True)]
+    peaks = detect_qrs(leads[0], FS)
+    leads[1][round(15 * FS) : round(40 * FS)] += 0.4 * rng.standard_normal(round(25 * FS))
+    assert second_look(recording(*leads), peaks).confirmed[int(np.diff(peaks).argmax())]

@@ -76,8 +76,8 @@ class Recording:
     files: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
     stands_for: str = ""
-    beat_leads: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    beat_leads: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz"
@@ -149,8 +149,8 @@ class LongRecording:
     files: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
     stands_for: str = ""
-    beat_leads: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    beat_leads: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         length = f"{self.duration_s:.1f} s at {self.fs_hz:g} Hz, on the disk"

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from ecgfed import __version__
+from ecgfed.events.beats import merged
 from ecgfed.events.find import Events
 from ecgfed.record.recording import Annotation
 from ecgfed.reports.markup import clock
 from ecgfed.signal.findings import Finding, missing_lead, record_findings
 from ecgfed.tasks.records import no_ecg
-from ecgfed.tasks.report_parts import Reading
+from ecgfed.tasks.report_parts import Reading, unusable_parts
 from ecgfed.text import count_of
 
 #: From this share on what cannot be used is a warning.
@@ -105,7 +106,10 @@ def _every_warning(reading: Reading, marks: Annotation | None) -> tuple[tuple[st
 def _left_out(reading: Reading) -> list[tuple[str, str]]:
     """Say how much of the lead cannot be used, and how many beats are in no count for it, where that is much."""
     lead = reading.quality[reading.recording.lead]
-    lost_s, lost = lead.samples / lead.fs_hz - lead.usable_s, reading.events.total - reading.events.counted
+    lost_samples = sum(
+        stop - start for start, stop in merged(unusable_parts(reading.recording, lead, reading.labelled))
+    )
+    lost_s, lost = lost_samples / lead.fs_hz, reading.events.total - reading.events.counted
     share = lost_s * lead.fs_hz / lead.samples
     if share < _MUCH and lost <= _MUCH * reading.events.total:
         return []

@@ -16,7 +16,7 @@ from ecgfed.record.recording import AnyRecording
 from ecgfed.reports.recording_page import LARGE
 from ecgfed.reports.recording_parts import ClassRow, Comparison, Drawn, LeadRow
 from ecgfed.signal.filters import bridge_samples
-from ecgfed.signal.quality import LeadQuality, Reason
+from ecgfed.signal.quality import LeadQuality, Reason, Stretch
 from ecgfed.tasks.report_choice import STRIP_S, Choice, Span, around, busiest_starts, chosen_strips, rate_in
 from ecgfed.tasks.report_labels import Labelled, Second
 from ecgfed.tasks.report_signal import ShownLeads, average_beats, bin_width, moving_leads, strip_bytes
@@ -78,10 +78,7 @@ def reading_of(
         withheld: kind -> why its counts would mislead, in one sentence.
         rhythms: detected in the signal.
     """
-    least = bridge_samples(recording.fs_hz)  # a gap that the filter bridges hides no beat
-    parts = quality[recording.lead].stretches
-    spans = [(part.start, part.stop) for part in parts if part.reason != Reason.GAP or part.stop - part.start > least]
-    bad = merged([*spans, *labelled.unmarked])
+    bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked])
     beats = Beats(
         labelled.sample,
         labelled.label,
@@ -98,6 +95,25 @@ def reading_of(
     )
     events = find_events(beats, rules, withheld={**(withheld or {}), **labelled.withheld})
     return Reading(recording, quality, labelled, beats, events, second, rhythms)
+
+
+def unusable_parts(recording: AnyRecording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:
+    """Return the stretches in which nothing is counted.
+
+    A gap that the filter bridges hides no beat. Noise in which every wave is clearly a beat or none is the waves of a
+    fast rhythm, which leave no rest between them.
+    """
+    fs_hz, least = recording.fs_hz, bridge_samples(recording.fs_hz)
+    clear = [(one.start_s, one.stop_s) for one in labelled.lead_segments if recording.lead in one.leads]
+
+    def counts(part: Stretch) -> bool:
+        if part.reason == Reason.GAP:
+            return part.stop - part.start <= least
+        return part.reason == Reason.NOISE and any(
+            start <= part.start / fs_hz and part.stop / fs_hz <= stop for start, stop in clear
+        )
+
+    return [(part.start, part.stop) for part in quality.stretches if not counts(part)]
 
 
 def class_rows(reading: Reading) -> tuple[ClassRow, ...]:

@@ -53,6 +53,7 @@ RUN_BY = {
 #: Run by nobody, and why.
 NOT_RUN = {
     ("CONTRIBUTING.md", "sh"): "clones from an address that is not there yet; CI runs the same make targets",
+    ("docs/report.md", "json"): "parts of several recordings' reports, put together by hand",
     ("docs/graphs.md", "sh"): "installs TensorFlow and fetches sample pictures; tests/bundles/test_tflite.py converts",
 }
 #: Shown, not run: what a program prints, and formulas.

@@ -1,23 +1,15 @@
 """R peaks of a recording with bad stretches: found on both sides of each, never across it."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.signal.detectors import MIN_DURATION_S, OURS, Detector, detect_r_peaks, detector_by_name
-from ecgfed.signal.quality import FLAT_MV, NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
 
 #: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
 #: need not learn the beats anew after each spike.
 SPLIT_S = 1.0
-#: A step is looked for so near the edge of a flat line or a rail (s), against the levels within so long on both sides;
-#: the two differ by at least this share of its height.
-STEP_NEAR_S, STEP_LEVEL_S, STEP_SHARE = 0.1, 0.3, 0.5
-_STILL = frozenset({Reason.FLAT, Reason.RAIL})
-#: (start, stop) -> (leads, samples) millivolt.
-Read = Callable[[int, int], NDArray[np.float64]]
 
 
 def usable_pieces(quality: LeadQuality) -> tuple[list[tuple[int, int]], NDArray[np.bool_]]:
@@ -58,8 +50,7 @@ def detect_around_gaps(
         name: what to call the signal in an error.
 
     Returns:
-        (peaks,) int64 sample numbers in increasing order; a spike of the lead in use is none, nor a step into or out of
-        a flat line or a rail.
+        (peaks,) int64 sample numbers in increasing order; a spike of the lead in use is none.
 
     Raises:
         OptionError: unknown detector, other mains.
@@ -72,7 +63,7 @@ def detect_around_gaps(
     if chosen.copes_with_gaps or not lost.any():
         try:
             peaks = detect_r_peaks(signals, fs_hz, lead=lead, detector=chosen, mains_hz=mains_hz, name=name)
-            return plausible(lambda start, stop: signals[:, start:stop], peaks, quality, lead=lead)
+            return peaks[~quality.bad([Reason.SPIKE])[peaks]]
         except RecordError:
             if pieces or len(signals) > 1 or not quality.stretches:
                 raise
@@ -93,39 +84,6 @@ def detect_around_gaps(
     if problem is not None:
         raise problem
     raise nothing_usable(quality, name)
-
-
-def plausible(read: Read, peaks: NDArray[np.int64], quality: LeadQuality, *, lead: int) -> NDArray[np.int64]:
-    """Return the peaks that lie in no spike and on no step into or out of a flat line or a rail.
-
-    A beat returns to where it came from; a step ends at another level, and no lead moves behind it.
-
-    Args:
-        read: returns (leads, samples) millivolt from one sample to another.
-        peaks: (peaks,) int64 increasing.
-        quality: of the lead in use.
-        lead: the lead in use.
-    """
-    peaks = peaks[~quality.spans([Reason.SPIKE]).inside(peaks)]
-    still = [part for part in quality.stretches if part.reason in _STILL]
-    keep = np.ones(len(peaks), np.bool_)
-    near, around = round(STEP_NEAR_S * quality.fs_hz), round(STEP_LEVEL_S * quality.fs_hz)
-    for part in still:
-        if part.stop - part.start < around:
-            continue
-        for edge, moving in ((part.start, slice(0, around - near)), (part.stop, slice(around + near, None))):
-            low, high = np.searchsorted(peaks, [edge - near, edge + near + 1])
-            if low == high or not around <= edge <= quality.samples - around:
-                continue
-            signals = read(edge - around, edge + around)
-            quiet = signals[:, around + near :] if edge == part.start else signals[:, : around - near]
-            if (np.nanmax(quiet, axis=1, initial=-np.inf) - np.nanmin(quiet, axis=1, initial=np.inf) > FLAT_MV).any():
-                continue  # another lead goes on
-            rest, level = np.nanmedian(signals[lead, moving]), np.nanmedian(quiet[lead])
-            for number in range(int(low), int(high)):
-                top = signals[lead, int(peaks[number]) - edge + around]
-                keep[number] &= not abs(level - rest) >= STEP_SHARE * abs(top - rest)
-    return peaks[keep]
 
 
 def nothing_usable(quality: LeadQuality, name: str) -> RecordError:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import AnyRecording, LongRecording, spans
-from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, plausible, usable_pieces
+from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
 from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
 from ecgfed.signal.long_quality import quality_of
-from ecgfed.signal.quality import LeadQuality
+from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.signal.two_streams import found_by
 
 #: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
@@ -68,8 +68,8 @@ def find_peaks(
             if len(recording.leads) > 1 or not found.stretches or usable_pieces(found)[0]:
                 raise
             raise nothing_usable(found, name) from None
-        lead = recording.leads.index(recording.lead)
-        return plausible(recording.read, peaks, quality or _result(judged), lead=lead)
+        spikes = (quality or _result(judged)).spans([Reason.SPIKE])
+        return peaks[~spikes.inside(peaks)]
 
 
 def _result(judged: Future[LeadQuality] | None) -> LeadQuality:

@@ -317,7 +317,9 @@ def test_opening_again_reads_no_array_again(cohort_path: Path, tmp_path: Path, m
 
     monkeypatch.setattr(arrays_module.hashlib, "sha256", counted)
     open_cohort(cohort)
-    assert hashed == [8 * 64]  # the fingerprint's own: eight digests
+    assert hashed[0] == 8 * 64  # the fingerprint's own: eight digests
+    assert len(hashed) == 2  # and cohort.json, without its digest and blanks
+    assert hashed[1] < (cohort / "cohort.json").stat().st_size
     (cohort / "label.npy").touch()
     open_cohort(cohort)
     assert hashed == [512, np.load(cohort / "label.npy").nbytes, 512]

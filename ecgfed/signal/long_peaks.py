@@ -11,8 +11,9 @@ from ecgfed.errors import RecordError
 from ecgfed.record.recording import AnyRecording, LongRecording, spans
 from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
 from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.long_quality import quality_of, spikes_of
 from ecgfed.signal.quality import LeadQuality, Reason
+from ecgfed.signal.spans import Spans
 from ecgfed.signal.two_streams import found_by
 
 #: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
@@ -60,21 +61,21 @@ def find_peaks(
         )
     check_mains(mains_hz)
     with ThreadPoolExecutor(1) as pool:
-        judged = pool.submit(quality_of, recording, recording.lead) if quality is None and later is None else later
+
+        def judged() -> LeadQuality:
+            return quality or (later.result() if later else quality_of(recording, recording.lead))
+
+        alone = quality is None and later is None  # nobody needs more of the quality than its spikes
+        spikes = pool.submit(spikes_of, recording, recording.lead) if alone else None
         try:
             peaks = _streamed(recording, chosen, name, told)
         except RecordError:
-            found = quality or _result(judged)
+            found = judged()
             if len(recording.leads) > 1 or not found.stretches or usable_pieces(found)[0]:
                 raise
             raise nothing_usable(found, name) from None
-        spikes = (quality or _result(judged)).spans([Reason.SPIKE])
-        return peaks[~spikes.inside(peaks)]
-
-
-def _result(judged: Future[LeadQuality] | None) -> LeadQuality:
-    assert judged is not None
-    return judged.result()
+        found_spikes = Spans.merged(spikes.result()) if spikes else judged().spans([Reason.SPIKE])
+        return peaks[~found_spikes.inside(peaks)]
 
 
 def _streamed(recording: LongRecording, detector: Detector, name: str, told: Told | None) -> NDArray[np.int64]:

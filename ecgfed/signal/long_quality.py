@@ -25,6 +25,7 @@ from ecgfed.signal.quality import (
     RAIL_FROM_REST_MV,
     RAIL_S,
     RAIL_SAMPLES,
+    SPIKE_MV,
     SPIKE_REACH_S,
     LeadQuality,
     Reason,
@@ -56,7 +57,18 @@ def quality_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) 
     chunk = _chunk(fs_hz, chunk_s)
     if samples <= 2 * chunk:
         return lead_quality(read(0, samples), fs_hz)
-    return _by_chunks(read, samples, fs_hz, chunk)
+    return _by_chunks(read, samples, fs_hz, chunk, tuple(Reason))
+
+
+def spikes_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> tuple[tuple[int, int], ...]:
+    """Return the spikes of one lead alone, start and stop of each, as ``quality_of`` finds them; in less time."""
+    samples, fs_hz, read = recording.samples, recording.fs_hz, _reader(recording, lead)
+    chunk = _chunk(fs_hz, chunk_s)
+    if samples <= 2 * chunk:
+        found = lead_quality(read(0, samples), fs_hz)
+    else:
+        found = _by_chunks(read, samples, fs_hz, chunk, (Reason.SPIKE,))
+    return tuple((part.start, part.stop) for part in found.stretches if part.reason is Reason.SPIKE)
 
 
 def gaps_of(recording: AnyRecording, lead: str, *, chunk_s: float = CHUNK_S) -> Spans:
@@ -93,14 +105,22 @@ def unit_samples(fs_hz: float) -> int:
     return block_samples(fs_hz) * round(HEIGHT_S / BLOCK_S)
 
 
-def _by_chunks(read: ReadLead, samples: int, fs_hz: float, chunk: int) -> LeadQuality:
+def _by_chunks(read: ReadLead, samples: int, fs_hz: float, chunk: int, reasons: tuple[Reason, ...]) -> LeadQuality:
     low, high = _extremes(read, samples, chunk)
+    spikes_alone = reasons == (Reason.SPIKE,)
+    if spikes_alone and not high.max() - low.min() > SPIKE_MV:  # no sample is that far from any baseline
+        return LeadQuality(samples, fs_hz, ())
     found = {reason: _Runs() for reason in Reason}
     at_rail = _rails(read, samples, fs_hz, chunk, low, high)
     pieces = _bridged(_looked_at(read, samples, fs_hz, chunk, at_rail, found), bridge_samples(fs_hz))
-    pieces = _with_spikes(pieces, fs_hz, found)
-    _last_look(_bridged(pieces, bridge_samples(fs_hz)), fs_hz, found)
-    return LeadQuality(samples, fs_hz, in_order((reason, one.edges) for reason, one in found.items()))
+    pieces = _with_spikes(pieces, fs_hz, found, spikes_alone=spikes_alone)
+    if spikes_alone:
+        for _ in pieces:  # they note what is asked for on their way
+            pass
+    else:
+        _last_look(_bridged(pieces, bridge_samples(fs_hz)), fs_hz, found)
+    wanted = ((reason, one.edges) for reason, one in found.items() if reason in reasons)
+    return LeadQuality(samples, fs_hz, in_order(wanted))
 
 
 class _Runs:
@@ -321,11 +341,19 @@ def _joined(before: _Piece | None, here: _Piece, behind: _Piece | None, reach: i
     return _Around(whole, left, slice(left, left + here.samples))
 
 
-def _with_spikes(pieces: Iterable[_Piece], fs_hz: float, found: dict[Reason, _Runs]) -> Iterator[_Piece]:
-    """Yield the chunks with the height of their beats and their spikes, which are noted."""
+def _with_spikes(
+    pieces: Iterable[_Piece], fs_hz: float, found: dict[Reason, _Runs], *, spikes_alone: bool
+) -> Iterator[_Piece]:
+    """Yield the chunks with the height of their beats and their spikes, which are noted.
+
+    Nothing deviates further from a median than the lowest and highest values are apart: where those are too near for a
+    spike, and spikes alone are asked for, there is nothing to find.
+    """
     block, unit = block_samples(fs_hz), unit_samples(fs_hz)
     for around in _with_neighbours(pieces, -(-round(SPIKE_REACH_S * fs_hz) // unit) * unit, block):
         one, inner = around.piece, around.inner
+        if spikes_alone and not np.ptp(one.signal) > SPIKE_MV:
+            continue
         height, spike = spikes(one.signal, one.lost, fs_hz)
         start = one.start + around.before
         found[Reason.SPIKE].add(start, spike[inner])

@@ -349,7 +349,7 @@ def _parts(reading: Reading, bundle: Bundle | None, patient: str | None, marks: 
         gallery,
         averages,
         comparison,
-        reading.all_rhythms,
+        reading.labelled.rhythms or (),
         () if bundle is None else model_facts(bundle, patient, {"bundle": name_of(bundle.path)}),
         _FILTER,
         width,

@@ -10,7 +10,6 @@ from ecgfed.events.beats import Beats, merged
 from ecgfed.events.find import Events, find_events
 from ecgfed.events.hours import stretches
 from ecgfed.events.kinds import Kind
-from ecgfed.events.rhythm import RhythmEpisodes
 from ecgfed.events.rules import EventRules
 from ecgfed.record.recording import AnyRecording
 from ecgfed.reports.recording_page import LARGE
@@ -40,7 +39,6 @@ class Reading:
         beats: the same, as counts are made of them.
         events: the counts.
         second: another reader of the same beats, or None.
-        rhythms: detected in the signal.
     """
 
     recording: AnyRecording
@@ -49,12 +47,6 @@ class Reading:
     beats: Beats
     events: Events
     second: Second | None = None
-    rhythms: tuple[RhythmEpisodes, ...] = ()
-
-    @property
-    def all_rhythms(self) -> tuple[RhythmEpisodes, ...]:
-        """Rhythms detected in the signal, then those marked in a file of labels."""
-        return (*self.rhythms, *(self.labelled.rhythms or ()))
 
 
 def reading_of(
@@ -63,9 +55,6 @@ def reading_of(
     labelled: Labelled,
     rules: EventRules,
     second: Second | None = None,
-    *,
-    withheld: Mapping[Kind, str] | None = None,
-    rhythms: tuple[RhythmEpisodes, ...] = (),
 ) -> Reading:
     """Count what there is to count.
 
@@ -75,8 +64,6 @@ def reading_of(
         labelled: the beats.
         rules: how they are counted.
         second: another reader of the same beats, or None.
-        withheld: kind -> why its counts would mislead, in one sentence.
-        rhythms: detected in the signal.
     """
     bad = merged([*unusable_parts(recording, quality[recording.lead], labelled), *labelled.unmarked])
     beats = Beats(
@@ -93,8 +80,8 @@ def reading_of(
         labelled.far,
         labelled.provisional,
     )
-    events = find_events(beats, rules, withheld={**(withheld or {}), **labelled.withheld})
-    return Reading(recording, quality, labelled, beats, events, second, rhythms)
+    events = find_events(beats, rules, withheld=labelled.withheld)
+    return Reading(recording, quality, labelled, beats, events, second)
 
 
 def unusable_parts(recording: AnyRecording, quality: LeadQuality, labelled: Labelled) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.record.recording import Recording
 from ecgfed.signal.filters import band_pass_taps, convolved, reach_of
-from ecgfed.signal.long_quality import gaps_of, quality_of
+from ecgfed.signal.long_quality import gaps_of, quality_of, spikes_of
 from ecgfed.signal.quality import Reason, Stretch, lead_quality, rails, runs
 from ecgfed.signal.spans import Spans
 
@@ -31,6 +31,8 @@ def check(signal: NDArray[np.float64], fs_hz: float = FS) -> set[Reason]:
     for chunk_s in CHUNKS:
         found = quality_of(lead(signal, fs_hz), "a", chunk_s=chunk_s)
         assert found.stretches == whole.stretches, chunk_s
+        spikes = tuple((part.start, part.stop) for part in whole.stretches if part.reason is Reason.SPIKE)
+        assert spikes_of(lead(signal, fs_hz), "a", chunk_s=chunk_s) == spikes
         gaps = gaps_of(lead(signal, fs_hz), "a", chunk_s=chunk_s)
         assert list(gaps) == list(runs(~np.isfinite(signal)))
     return {part.reason for part in whole.stretches}

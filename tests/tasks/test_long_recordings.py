@@ -42,7 +42,7 @@ def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)
     monkeypatch.setattr(long_windows, "_IN_CONTEXT", 29)
-    for one, seconds in ((long_quality.quality_of, 12.0), (windows_by_blocks, 9.1)):
+    for one, seconds in ((long_quality.quality_of, 12.0), (long_quality.spikes_of, 12.0), (windows_by_blocks, 9.1)):
         monkeypatch.setitem(one.__kwdefaults__, "chunk_s", seconds)
     return monkeypatch
 

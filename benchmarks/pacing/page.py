@@ -141,25 +141,18 @@ def _leads(results: Mapping[str, Any]) -> str:
 
 
 def _synthetic(results: Mapping[str, Any]) -> str:
-    first = next(iter(results.values()))["synthetic"]
-    heights, filters = list(first["by height"]), list(first["by low-pass"])
-    kinds = ("single", "dual", "fusion", "wide", "no capture")
-    head = (
-        "beats of",
-        "number",
-        *kinds,
-        *(f"height {one}" for one in heights),
-        "bipolar",
-        "unipolar",
-        *filters,
-        "intermittent",
-    )
-    rows = []
-    for key, one in results.items():
-        made = one["synthetic"]
-        values = [made["by kind"][kind] for kind in kinds]
-        values += [*made["by height"].values(), made["bipolar"], made["unipolar"], *made["by low-pass"].values()]
-        found = made["intermittent"]
-        told = f"{found['episode found']} of {found['recordings']}" if found["recordings"] else "-"
-        rows.append((_NAMES[key], f"{made['with spike']:,}", *(f"{100 * value:.1f}" for value in values), told))
-    return _table(head, rows)
+    """A row for each property and a column for each database: 17 columns would not fit on paper."""
+    columns = []
+    for entry in results.values():
+        synthetic = entry["synthetic"]
+        intermittent = synthetic["intermittent"]
+        share = (
+            f"{intermittent['episode found']} of {intermittent['recordings']}" if intermittent["recordings"] else "-"
+        )
+        shares = {kind: synthetic["by kind"][kind] for kind in ("single", "dual", "fusion", "wide", "no capture")}
+        shares |= {f"height {heights}": value for heights, value in synthetic["by height"].items()}
+        shares |= {"bipolar": synthetic["bipolar"], "unipolar": synthetic["unipolar"], **synthetic["by low-pass"]}
+        percent = {name: f"{100 * value:.1f}" for name, value in shares.items()}
+        columns.append({"number of beats": f"{synthetic['with spike']:,}", **percent, "intermittent": share})
+    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    return _table(("beats", *(_NAMES[key] for key in results)), rows)

@@ -13,11 +13,13 @@ WARN_SHARE = 0.10
 REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", "choose other classes with --classes"),
     "no_signal": ("whose window shows no signal", "see 'ecgfed inspect', or choose another --lead"),
+    "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
     "poor_quality": ("in stretches of poor quality", "see 'ecgfed inspect', or train without --leave-out"),
     "no_annotation": ("detected where no beat is annotated", "check the annotation, or use --peaks annotated"),
     "no_peak": ("annotated where no beat is detected", "see 'ecgfed inspect', or use --peaks annotated"),
     "beyond_end": ("annotated at or after the recording's end", "check that the annotation is this recording's"),
     "not_read": ("that cannot be read beside the lead", ""),
+    "no_ecg": ("that are no ECG", ""),
     "not_annotated": ("without annotations under test", "check --test and --test-folder"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
     "no_lead": ("without the lead", "choose another --lead"),

@@ -96,14 +96,15 @@ def _cut(
 ) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
     fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
-    cut, unrecorded = _Windows(recording, quality), quality.spans(NOT_RECORDED)
+    cut, unrecorded, rail = _Windows(recording, quality), quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
     for start, stop in spans(recording.samples, max(1, round(chunk_s * fs_hz))):
         first, last = np.searchsorted(r_samples, [start, stop]).tolist()
         if first < last:
             at = r_samples[first:last]
             window_mv, padded = cut.around(at)
             flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
-            yield _Part(first, window_mv, flags, hides, without_signal(window_mv, fs_hz, at, unrecorded))
+            silent = without_signal(window_mv, fs_hz, at, unrecorded, rail=rail)
+            yield _Part(first, window_mv, flags, hides, silent)
 
 
 def _in_context(

@@ -5,7 +5,7 @@ What trains and what predicts walk it alike, so a beat that is predicted is cut 
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,8 +21,9 @@ from ecgfed.beats.extract import (
     assign_labels,
     empty_windows,
     windows_around,
+    without_qrs,
 )
-from ecgfed.beats.intervals import unmarked_spans
+from ecgfed.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.long_windows import one_ahead, windows_by_blocks
 from ecgfed.beats.rr import RR_LATEST, check_rr_version
@@ -31,11 +32,12 @@ from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
+from ecgfed.signal.heartbeats import end_noise
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.pacing import Pacing, detect_pacing
-from ecgfed.signal.quality import LeadQuality
-from ecgfed.signal.size import Size, lead_size
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality
+from ecgfed.signal.size import Size, lead_size, least_qrs_mv
 from ecgfed.text import count_of
 
 #: Says whom to tell how many samples of a recording have been looked at.
@@ -96,6 +98,8 @@ class RecordingBeats:
         r_samples: (beats,) int64 increasing sample numbers of the R peaks.
         detected: whether the R peaks were detected, and not taken from the annotation.
         rr_version: of the RR features (``ecgfed.beats.rr``).
+        every_r_sample: the R peaks of all beats, where these are some of them (``chosen``); else None.
+        end_noise: how many detected peaks are none of these, since they are noise at an end (``heartbeats.end_noise``).
     """
 
     recording: AnyRecording
@@ -104,24 +108,49 @@ class RecordingBeats:
     r_samples: NDArray[np.int64]
     detected: bool
     rr_version: int = RR_LATEST
+    every_r_sample: NDArray[np.int64] | None = None
+    end_noise: int = 0
 
     def __repr__(self) -> str:
         return (
             f"RecordingBeats({self.recording.name!r}: {count_of(len(self.r_samples), 'beat')} on {self.recording.lead})"
         )
 
+    def chosen(self, keep: NDArray[np.int64]) -> "RecordingBeats":
+        """Return some of the beats, by their numbers in order of time, cut as among all of them."""
+        return replace(self, r_samples=self.r_samples[keep], every_r_sample=self._every)
+
     @cached_property
     def windows(self) -> Windows:
         """The windows, RR features and flags of all beats, kept: a kilobyte a beat."""
         recording = self.recording
-        return windows_around(
-            recording.signal_mv,
-            recording.fs_hz,
-            self.r_samples,
-            self.quality,
-            rr_version=self.rr_version,
-            void=self._void,
+        windows = windows_around(
+            recording.signal_mv, recording.fs_hz, self._every, self.quality, rr_version=self.rr_version, void=self._void
         )
+        return self._with_qrs_checked(windows if self.every_r_sample is None else windows.chosen(self._rows()))
+
+    @cached_property
+    def least_qrs_mv(self) -> float:
+        """Below which height a beat has no QRS complex in the lead in use (``size.least_qrs_mv``), in mV."""
+        return least_qrs_mv(self.recording, self.recording.lead, self._every, self.quality.spans())
+
+    @property
+    def intervals_s(self) -> NDArray[np.float64]:
+        """(beats,) float64 the interval before each beat in seconds, NaN where it is void."""
+        lost = self.quality.spans(NO_SIGNAL)
+        return intervals_s(self._every, self.recording.fs_hz, lost)[self._rows()]
+
+    @property
+    def _every(self) -> NDArray[np.int64]:
+        return self.r_samples if self.every_r_sample is None else self.every_r_sample
+
+    def _rows(self, keep: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the numbers of these beats, or of some of them, among all of the recording's."""
+        return np.searchsorted(self._every, self.r_samples if keep is None else self.r_samples[keep])
+
+    def _with_qrs_checked(self, windows: Windows) -> Windows:
+        silent = windows.no_signal | without_qrs(windows.window_mv, self.least_qrs_mv)
+        return replace(windows, no_signal=silent)
 
     @cached_property
     def pacing(self) -> Pacing:
@@ -147,11 +176,11 @@ class RecordingBeats:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
         if isinstance(self.recording, LongRecording):
-            yield from one_ahead(
-                windows_by_blocks(
-                    self.recording, self.quality, self.r_samples, keep, rr_version=self.rr_version, void=self._void
-                )
+            rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
+            blocks = windows_by_blocks(
+                self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
             )
+            yield from one_ahead(map(self._with_qrs_checked, blocks))
         else:
             yield self.windows if keep is None else self.windows.chosen(keep)
 
@@ -186,11 +215,13 @@ class RecordingBeats:
             empty: how many labelled ones were left out because their window holds nothing.
         """
         beyond = 0 if self.annotation is None else sum(mark in BEAT_SYMBOLS for mark in self.annotation.beyond_end)
-        read, (peaks, marks) = len(self.r_samples), found.unmatched
-        excluded = {"other_class": sum(found.left_out.values()), "no_signal": empty}
+        read, (peaks, marks) = len(self.r_samples) + self.end_noise, found.unmatched
+        excluded = {"other_class": sum(found.left_out.values()), "no_signal": empty, "end_noise": self.end_noise}
         if not self.detected:
             return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, found.left_out)]
-        annotated = Exclusions("annotation", read - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond})
+        annotated = Exclusions(
+            "annotation", len(self.r_samples) - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond}
+        )
         return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, found.left_out), annotated]
 
 
@@ -217,7 +248,7 @@ def cut_beats(
     recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, told: Told | None = None
 ) -> RecordingBeats:
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
-    from_marks = options.peaks == "annotated"
+    from_marks, noise = options.peaks == "annotated", 0
     annotation = read_annotation(recording, options.annotator) if annotated or from_marks else None
     with ThreadPoolExecutor(1) as pool:  # while the peaks of a long recording are found
         quality = pool.submit(quality_of, recording, recording.lead)
@@ -233,8 +264,16 @@ def cut_beats(
                 told=told,
                 later=quality,
             )
+            at_an_end = end_noise(recording, r_samples)
+            r_samples, noise = r_samples[~at_an_end], int(at_an_end.sum())
         return RecordingBeats(
-            recording, quality.result(), annotation, r_samples, detected=not from_marks, rr_version=options.rr_version
+            recording,
+            quality.result(),
+            annotation,
+            r_samples,
+            detected=not from_marks,
+            rr_version=options.rr_version,
+            end_noise=noise,
         )
 
 

@@ -213,7 +213,8 @@ class BeatStream:
         at, lost = np.array([peak]), self._quality.spans(NO_SIGNAL)
         usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
         flags = int(beat_flags(padded, self.fs_hz, at, self._quality.spans(Reason))[0])
-        silent = bool(without_signal(window_mv, self.fs_hz, at, self._quality.spans(NOT_RECORDED))[0])
+        unrecorded, rail = self._quality.spans(NOT_RECORDED), self._quality.spans([Reason.RAIL])
+        silent = bool(without_signal(window_mv, self.fs_hz, at, unrecorded, rail=rail)[0])
         return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags, silent)
 
     def _interval(self, previous: int | None, peak: int, lost: Spans) -> float:

@@ -6,6 +6,7 @@ that PhysioNet's databases use, and where this is doubtful: docs/formats.md; the
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -37,7 +38,13 @@ class LeadGroup(tuple[str, ...]):
 
 
 class NoLeadError(RecordError):
-    """None of the leads that are asked for is in a recording: for who would then take another one."""
+    """None of the leads that are asked for is in a recording: for who would then take another one.
+
+    Attributes:
+        ecg: the names of its channels that are an ECG.
+    """
+
+    ecg: tuple[str, ...] = ()
 
 
 class Found(NamedTuple):
@@ -155,9 +162,7 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
     if leads:
         found = find_lead(present, leads)
         if found is None:
-            raise NoLeadError(
-                where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead"
-            )
+            raise _no_lead(present, where, leads, units)
         if len(found.at) > 1:
             said = f"has {len(found.at)} leads {found.asked}: {listed}"
             raise RecordError(where, said, "one", f"choose by its place: --lead '#{found.at[0] + 1}'")
@@ -167,6 +172,14 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
         raise RecordError(where, f"has no channel that is an ECG; it has {listed}", action="name one with --lead")
     voltages = are_ecg(present, units)  # without any, the reader says what is wrong with the first one's unit
     return (voltages if any(voltages) else named).index(True)
+
+
+def _no_lead(present: Sequence[str], where: object, leads: Sequence[str], units: Sequence[str]) -> NoLeadError:
+    ecg = tuple(name for name, is_ecg in zip(present, are_ecg(present, units), strict=True) if is_ecg)
+    action = f"name one with --lead, say --lead {shlex.quote(ecg[0])}" if ecg else "name one with --lead"
+    error = NoLeadError(where, f"has no lead {' or '.join(leads)}; it has {', '.join(present)}", action=action)
+    error.ecg = ecg
+    return error
 
 
 def are_ecg(names: Sequence[str], units: Sequence[str] = ()) -> list[bool]:

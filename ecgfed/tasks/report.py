@@ -19,8 +19,7 @@ from ecgfed.events.kinds import KIND_WORDS, Kind
 from ecgfed.events.rhythm import Pauses
 from ecgfed.events.rules import EventRules
 from ecgfed.files import check_free
-from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_every_lead, open_recording
+from ecgfed.record.opening import open_every_lead
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
@@ -34,7 +33,7 @@ from ecgfed.tasks.labels_checked import other_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
-from ecgfed.tasks.records import looked_at, with_lead
+from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_about import about_recording, warnings_and_notes
 from ecgfed.tasks.report_labels import (
     Labelled,
@@ -258,10 +257,7 @@ def _open(
     """Return the recording with every lead; the one in use is chosen as ``predict`` does."""
     if bundle is None and leads is None:
         return recording if isinstance(recording, AnyRecording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
-    wanted = lead_list(leads) if leads is not None else bundle.leads if bundle is not None else ()
-    if isinstance(recording, AnyRecording):
-        return looked_at(with_lead(recording, wanted), leads)
-    return looked_at(open_recording(recording, wanted, every_lead=True, how=how), leads)
+    return open_for_model(recording, () if bundle is None else bundle.leads, leads, how=how)
 
 
 def _by_model(

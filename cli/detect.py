@@ -8,7 +8,7 @@ import typer
 
 from ecgfed.text import count_of
 
-from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
+from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds, warn
 from .reading import (
     ColumnsOption,
     DetectorOption,
@@ -61,7 +61,14 @@ def detect_command(
         )
     if json_output:
         print_json(found.to_dict())
-        return
-    for one in found.records:
-        note(f"{one.record}: {count_of(len(one.sample), 'beat')} on {one.lead}, {one.file}", quiet=quiet)
-    note(f"{count_of(len(found.records), 'record')} in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+    else:
+        for one in found.records:
+            note(f"{one.record}: {count_of(len(one.sample), 'beat')} on {one.lead}, {one.file}", quiet=quiet)
+    for failure in found.failed:
+        warn(f"failed: {failure['problem']}")
+    if not json_output:
+        failed = f", {len(found.failed)} failed" if found.failed else ""
+        elapsed = seconds(time.perf_counter() - started)
+        note(f"{count_of(len(found.records), 'record')}{failed} in {elapsed}.", quiet=quiet)
+    if found.failed:
+        raise typer.Exit(1)

@@ -14,6 +14,7 @@ REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", "choose other classes with --classes"),
     "no_signal": ("whose window shows no signal", "see 'ecgfed inspect', or choose another --lead"),
     "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
+    "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
     "poor_quality": ("in stretches of poor quality", "see 'ecgfed inspect', or train without --leave-out"),
     "no_annotation": ("detected where no beat is annotated", "check the annotation, or use --peaks annotated"),
     "no_peak": ("annotated where no beat is detected", "see 'ecgfed inspect', or use --peaks annotated"),

@@ -2,6 +2,8 @@
 off. The detector, which reads a recording as a stream, cannot know at its beginning how high the QRS complexes will be.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,18 +27,13 @@ def end_noise(recording: AnyRecording, peaks: NDArray[np.int64]) -> NDArray[np.b
         recording: with the leads that beats were looked for in; those that are no ECG are not asked.
         peaks: (peaks,) int64 increasing sample numbers of R peaks.
     """
-    noise = np.zeros(len(peaks), np.bool_)
-    if len(peaks) < MIN_BEATS:
+    noise, is_low = np.zeros(len(peaks), np.bool_), _judge(recording, peaks)
+    if is_low is None:
         return noise
-    rows = [recording.leads.index(name) for name in ecg_alone(recording).leads]
-    some = np.unique(np.linspace(0, len(peaks) - 1, min(len(peaks), LOOKED_AT)).round().astype(np.int64))
-    heights = np.array([_heights(recording, rows, at) for at in peaks[some].tolist()])
-    least = np.minimum(END_SHARE * np.quantile(heights, 0.75, axis=0), MOST_MV)
 
     def run(at: list[int]) -> int:
         """Return how many of the peaks are noise before the first that is none."""
-        low = (bool((_heights(recording, rows, one) < least).all()) for one in at)
-        return next((number for number, one in enumerate(low) if not one), len(at))
+        return next((number for number, one in enumerate(at) if not is_low(one)), len(at))
 
     first, last = run(peaks.tolist()), run(peaks[::-1].tolist())
     if first >= LEAST_RUN:
@@ -44,6 +41,29 @@ def end_noise(recording: AnyRecording, peaks: NDArray[np.int64]) -> NDArray[np.b
     if last >= LEAST_RUN:
         noise[len(peaks) - last :] = True
     return noise
+
+
+def without_heartbeat(recording: AnyRecording, peaks: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say at which samples no lead shows a wave as high as its QRS complexes, (samples,) bool, as ``end_noise`` does.
+
+    Args:
+        recording: as of ``end_noise``.
+        peaks: see there: where the QRS complexes are.
+        at: (samples,) int64 the samples to look at.
+    """
+    is_low = _judge(recording, peaks)
+    return np.array([is_low is not None and is_low(one) for one in at.tolist()], np.bool_)
+
+
+def _judge(recording: AnyRecording, peaks: NDArray[np.int64]) -> Callable[[int], bool] | None:
+    """Return what says that every lead is low at a sample; None where there are too few QRS complexes to compare."""
+    if len(peaks) < MIN_BEATS:
+        return None
+    rows = [recording.leads.index(name) for name in ecg_alone(recording).leads]
+    some = np.unique(np.linspace(0, len(peaks) - 1, min(len(peaks), LOOKED_AT)).round().astype(np.int64))
+    heights = np.array([_heights(recording, rows, at) for at in peaks[some].tolist()])
+    least = np.minimum(END_SHARE * np.quantile(heights, 0.75, axis=0), MOST_MV)
+    return lambda at: bool((_heights(recording, rows, at) < least).all())
 
 
 def _heights(recording: AnyRecording, rows: list[int], at: int) -> NDArray[np.float64]:

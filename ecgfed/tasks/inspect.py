@@ -23,6 +23,7 @@ from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, wors
 from ecgfed.reports.strip import clock
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
+from ecgfed.signal.heartbeats import end_noise
 from ecgfed.signal.long_peaks import Told, find_peaks
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality, Stretch
@@ -241,7 +242,8 @@ def _peaks(
     """Return the R peaks of the chosen lead, none where there are none."""
     known = None if isinstance(recording, LongRecording) else quality.result()
     with contextlib.suppress(RecordError):  # no beats: a finding, said later
-        return find_peaks(ecg_alone(recording), known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
+        peaks = find_peaks(ecg_alone(recording), known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
+        return peaks[~end_noise(recording, peaks)]
     return np.empty(0, np.int64)
 
 

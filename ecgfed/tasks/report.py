@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.path import RecordingBeats
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
@@ -28,13 +29,15 @@ from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
+from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
-from ecgfed.tasks.labels_checked import other_recording
+from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
 from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_about import about_recording, warnings_and_notes
+from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import (
     Labelled,
     OnThePage,
@@ -64,11 +67,13 @@ class RecordingReport:
         recording: it.
         parts: what the report holds, ``parts.events`` every count.
         files: what was written.
+        excluded: the beats, annotations and channels that were read, used and excluded, by reason.
     """
 
     recording: AnyRecording
     parts: RecordingParts
     files: tuple[Path, ...] = ()
+    excluded: tuple[Exclusions, ...] = ()
 
     def __repr__(self) -> str:
         events = self.parts.events
@@ -98,6 +103,7 @@ class RecordingReport:
             "notes": [{"code": code, "text": text} for code, text in parts.notes],
             "beats": events.total,
             "counted": events.counted,
+            "excluded": excluded_as_json(self.excluded),
             "by_class": events.by_class,
             "uncertain_by_class": {one.name: one.uncertain for one in parts.classes},
             "rates": asdict(events.rates),
@@ -229,7 +235,11 @@ def report(
     quality = {name: judged[name] for name in recording.leads}
     reading = reading_of(recording, quality, labelled, rules, second)
     parts = _parts(reading, opened, patient, marks)
-    found = RecordingReport(recording, parts, tuple(targets))
+    excluded = tuple(report_exclusions_of(reading, marks))
+    for one in excluded:
+        if one.line:
+            watch.note(f"{one.line}.")
+    found = RecordingReport(recording, parts, tuple(targets), excluded)
     if targets:
         write_page(targets, found.html, browser)
     return found
@@ -313,8 +323,10 @@ def _by_file(
 ) -> tuple[Labelled, Second | None]:
     """Return a file's labels, and what a bundle's model says of the same beats."""
     labelled = by_file(path, marks, recording)
-    apart = tuple(other_recording(path, labelled.sample, recording, quality))
-    labelled = replace(labelled, warnings=(*apart, *labelled.warnings))
+    peaks = detected_peaks(recording, quality)
+    apart = tuple(other_recording(path, labelled.sample, peaks, recording, quality))
+    confirmed, unlike = confirmed_labels(path, labelled.sample, peaks, recording)
+    labelled = replace(labelled, confirmed=confirmed, warnings=(*apart, *unlike, *labelled.warnings))
     if bundle is None:
         return labelled, None
     cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=bundle.rr_version or 1)

@@ -60,6 +60,8 @@ class Labelled:
         lead_segments: which leads had a say in what is a beat; none where nobody looked.
         probability: (beats, classes) a model's; None for a file's labels.
         far: (beats,) bool, unlike the beats of training; None where that was not assessed.
+        no_signal: (beats,) bool, those without class, since their lead shows no signal; None for a file's labels.
+        end_noise: detected peaks that are noise at an end of the recording and none of these beats.
     """
 
     by: str
@@ -81,6 +83,8 @@ class Labelled:
     lead_segments: tuple[LeadSegment, ...] = ()
     probability: NDArray[np.floating] | None = None
     far: NDArray[np.bool_] | None = None
+    no_signal: NDArray[np.bool_] | None = None
+    end_noise: int = 0
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -133,6 +137,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         tuple((one.code, one.text) for one in found.warnings),
         probability=found.probability,
         far=found.far,
+        no_signal=~found.classified,
+        end_noise=found.cut.end_noise,
     )
     labelled = _with_unclassified(labelled, found.override)
     return _with_paced(labelled, found.pacing) if found.pacing else labelled

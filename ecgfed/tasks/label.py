@@ -28,7 +28,7 @@ from ecgfed.tasks.label_parts import label_page_of
 from ecgfed.tasks.label_server import Served, kept_beside, serve
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import open_for_model
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of, shortened
 
 DEFAULT_COUNT, MOST_LABELS = 20, 1000
@@ -217,6 +217,8 @@ def label(
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
     found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
+    if found.all_beats.end_noise:  # of beats without signal there is a notice
+        report_exclusions([found.excluded], watch)
     doubts = doubts_of(opened, found.all_beats, found.all_answers, None)
     page = label_page_of(
         found,

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,11 @@ from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.tables import read_text
 from ecgfed.reports.markup import clock
-from ecgfed.signal.confirm import INSIDE_S, LONGER, USUAL_OF
+from ecgfed.signal.confirm import INSIDE_S
 from ecgfed.signal.heartbeats import end_noise, without_heartbeat
 from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.signal.quality import LeadQuality
+from ecgfed.signal.spans import Spans
 from ecgfed.tasks.own_files import COLUMNS, SOURCES
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
 from ecgfed.text import count_of, shortened
@@ -125,18 +126,26 @@ def other_recording(
 
 
 def confirmed_labels(
-    path: Path, sample: NDArray[np.int64], peaks: NDArray[np.int64], recording: AnyRecording
+    path: Path,
+    sample: NDArray[np.int64],
+    peaks: NDArray[np.int64],
+    recording: AnyRecording,
+    *,
+    pause_s: float,
+    unmarked: Sequence[tuple[int, int]] = (),
 ) -> tuple[NDArray[np.bool_], Warned]:
     """Compare the intervals between labels with the signal.
 
-    An interval is not confirmed when it is longer than those around it and our detector finds a QRS complex inside it,
-    or when no lead shows one at one of its two labels.
+    An interval is not confirmed when it is as long as a pause and our detector finds a QRS complex inside it, or when
+    no lead shows one at one of its two labels.
 
     Args:
         path: the labels' file.
         sample: (beats,) int64 increasing, where it marks beats.
         peaks: (peaks,) int64 increasing, of ``detected_peaks``.
         recording: the recording.
+        pause_s: how long a pause is, in seconds.
+        unmarked: stretches in samples in which whoever labelled the beats marked none: no pause is there.
 
     Returns:
         (beats - 1,) bool, the intervals that are confirmed; warnings (code, sentence).
@@ -146,16 +155,15 @@ def confirmed_labels(
     if not len(rr) or not len(peaks):
         return confirmed, ()
     margin = round(INSIDE_S * fs_hz)
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(rr, USUAL_OF // 2, mode="edge"), USUAL_OF + 1)
     first, last = np.searchsorted(peaks, sample[:-1] + margin), np.searchsorted(peaks, sample[1:] - margin)
-    hidden = (last > first) & (rr > LONGER * np.median(around, axis=1))
+    hidden = (last > first) & (rr >= pause_s * fs_hz) & ~Spans.merged(unmarked).overlap(sample[:-1], sample[1:])
     if hidden.any():
         at = clock(float(sample[:-1][hidden][0] / fs_hz))
         warnings.append(
             (
                 "labels-miss-beats",
-                f"In {count_of(int(hidden.sum()), 'interval')} between labels of {path.name} the detector finds a QRS "
-                f"complex without a label, the first at {at}: such an interval is not confirmed, and no pause.",
+                f"In {count_of(int(hidden.sum()), 'pause')} between labels of {path.name} the detector finds a QRS "
+                f"complex without a label, the first at {at}: such a pause is not confirmed.",
             )
         )
     alone = ~_near(sample, peaks, round(_MATCH_S * fs_hz))

@@ -90,8 +90,9 @@ def _refuse_left_out(recording: AnyRecording, name: str) -> None:
     if match is None:
         return
     channel = tuple(channels)[match.at[0]]
-    what = "is not an ECG channel" if channels[channel] in NOT_ECG else "cannot be read beside it"
-    found = f"channel {channel} {what} ({channels[channel]})"
+    reason = channels[channel]
+    what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
+    found = f"channel {channel} {what}"
     raise RecordError(recording.path, found, f"leads among {', '.join(recording.leads)}", "leave it out of --leads")
 
 

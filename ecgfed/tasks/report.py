@@ -212,7 +212,7 @@ def report(
         if labels is not None:
             marks = read_labels(Path(labels), recording)
             own = quality_of(recording, recording.lead)
-            labelled, second = _by_file(Path(labels), marks, recording, own, opened, patient)
+            labelled, second = _by_file(Path(labels), marks, recording, own, opened, patient, rules)
         else:
             marks = None
             assert opened is not None
@@ -320,12 +320,15 @@ def _by_file(
     quality: LeadQuality,
     bundle: Bundle | None,
     patient: str | None,
+    rules: EventRules,
 ) -> tuple[Labelled, Second | None]:
     """Return a file's labels, and what a bundle's model says of the same beats."""
     labelled = by_file(path, marks, recording)
     peaks = detected_peaks(recording, quality)
     apart = tuple(other_recording(path, labelled.sample, peaks, recording, quality))
-    confirmed, unlike = confirmed_labels(path, labelled.sample, peaks, recording)
+    confirmed, unlike = confirmed_labels(
+        path, labelled.sample, peaks, recording, pause_s=rules.pause_s, unmarked=labelled.unmarked
+    )
     labelled = replace(labelled, confirmed=confirmed, warnings=(*apart, *unlike, *labelled.warnings))
     if bundle is None:
         return labelled, None

@@ -264,7 +264,7 @@ def cut_beats(
                 told=told,
                 later=quality,
             )
-            at_an_end = end_noise(recording, r_samples)
+            at_an_end = end_noise(recording, r_samples, options.found_by)
             r_samples, noise = r_samples[~at_an_end], int(at_an_end.sum())
         return RecordingBeats(
             recording,

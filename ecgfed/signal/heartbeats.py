@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import AnyRecording
+from ecgfed.signal.detectors import OURS, Detector
 
 #: A beat at an end is noise when in every lead it is lower than this share of the upper quartile of the lead's QRS
 #: complexes, and than so many mV; not one or two of them, which may be small beats. Of the leads of MIT-BIH, SVDB and
@@ -20,15 +21,18 @@ QRS_S, SMOOTH_S = 0.06, 0.02
 LOOKED_AT, MIN_BEATS = 200, 10
 
 
-def end_noise(recording: AnyRecording, peaks: NDArray[np.int64]) -> NDArray[np.bool_]:
+def end_noise(recording: AnyRecording, peaks: NDArray[np.int64], detector: Detector | None = None) -> NDArray[np.bool_]:
     """Say which peaks at both ends of a recording are noise, (peaks,) bool.
 
     Args:
         recording: with the leads that beats were looked for in; those that are no ECG are not asked.
         peaks: (peaks,) int64 increasing sample numbers of R peaks.
+        detector: who found them, None for ours: what another one finds is left as it is.
     """
-    noise, is_low = np.zeros(len(peaks), np.bool_), _judge(recording, peaks)
-    if is_low is None:
+    noise = np.zeros(len(peaks), np.bool_)
+    if detector is not None and detector.name != OURS:
+        return noise
+    if (is_low := _judge(recording, peaks)) is None:
         return noise
 
     def run(at: list[int]) -> int:

@@ -208,7 +208,7 @@ def _peaks_of(
     for note in recording.notes:
         watch.warn(f"{recording.name}: {note}")
     at = find_peaks(recording, detector=detector, mains_hz=mains_hz, told=told)
-    noise = end_noise(recording, at)
+    noise = end_noise(recording, at, detector)
     peaks = RecordPeaks(
         recording.name, recording.lead, at[~noise], recording.fs_hz, recording.duration_s, notes=recording.notes
     )

@@ -243,7 +243,7 @@ def _peaks(
     known = None if isinstance(recording, LongRecording) else quality.result()
     with contextlib.suppress(RecordError):  # no beats: a finding, said later
         peaks = find_peaks(ecg_alone(recording), known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
-        return peaks[~end_noise(recording, peaks)]
+        return peaks[~end_noise(recording, peaks, detector)]
     return np.empty(0, np.int64)
 
 

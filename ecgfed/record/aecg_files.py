@@ -65,7 +65,7 @@ def _groups(root: Element, path: Path) -> list[Group]:
     groups = []
     for series in root.all("component/series"):
         if series.first("code", "code") != "REPRESENTATIVE_BEAT":
-            groups += [_group(one, path) for one in series.all("component/sequenceSet")]
+            groups += [_group(sequence_set, path) for sequence_set in series.all("component/sequenceSet")]
     if not groups:
         raise RecordError(
             path, "holds no series of rhythm", "one at least", "choose another file, or leave this one out"
@@ -76,15 +76,15 @@ def _groups(root: Element, path: Path) -> list[Group]:
 def _group(sequences: Element, path: Path) -> Group:
     """Return one set of sequences: its time, and its leads; raises RecordError."""
     times, channels, lengths = [], [], []
-    held = sequences.all("component/sequence")
-    if len(held) > MAX_CHANNELS:
+    sequences_of_set = sequences.all("component/sequence")
+    if len(sequences_of_set) > MAX_CHANNELS:
         raise RecordError(
             path,
-            f"a set of {count_of(len(held), 'sequence')}",
+            f"a set of {count_of(len(sequences_of_set), 'sequence')}",
             f"at most {MAX_CHANNELS}",
             "check that it is the right file",
         )
-    for sequence in held:
+    for sequence in sequences_of_set:
         code, value = sequence.first("code", "code"), next(iter(sequence.all("value")), None)
         if value is None:
             raise RecordError(path, f"sequence {code!r:.60} has no value", "numbers", "fetch or export it again")
@@ -95,8 +95,8 @@ def _group(sequences: Element, path: Path) -> Group:
         channels.append(_channel(code, value, digits, path))
         lengths.append(len(digits))
     if len(times) != 1 or not channels:
-        found = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
-        raise RecordError(path, found, "one of time and at least one of a lead", "fetch or export it again")
+        problem = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
+        raise RecordError(path, problem, "one of time and at least one of a lead", "fetch or export it again")
     if len(set(lengths)) != 1:
         raise RecordError(
             path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "fetch or export it again"

@@ -41,16 +41,16 @@ class _Extra(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """How the steps of a lead become millivolt: a line from (``low``, ``least``), ``step`` units a step."""
+    """How the steps of a lead become millivolt: a line from (``low``, ``digital_min``), ``step`` units a step."""
 
     step: float
     low: float
-    least: float
+    digital_min: float
     per_mv: float
 
     def to_mv(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Return steps in millivolt."""
-        physical: NDArray[np.float64] = ((rows.astype(np.float64) - self.low) * self.step + self.least) * self.per_mv
+        physical: NDArray[np.float64] = ((rows.astype(np.float64) - self.low) * self.step + self.digital_min) * self.per_mv
         return physical
 
 
@@ -98,7 +98,7 @@ class EdfLeads:
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``; NaN between data records that do not follow one another."""
-        starts, many = self.starts, self.per_record
+        starts, per_record = self.starts, self.per_record
         out = np.full((len(rows), stop - start), np.nan)
         first = max(int(np.searchsorted(starts, start, side="right")) - 1, 0)
         last = int(np.searchsorted(starts, stop, side="left"))
@@ -110,7 +110,7 @@ class EdfLeads:
             data = self._stored(begin, end)
             for line, row in zip(out, rows, strict=True):
                 column = self.columns[row]
-                _lay(line, self.scales[row].to_mv(data[:, column : column + many]), starts[begin:end] - start)
+                _lay(line, self.scales[row].to_mv(data[:, column : column + per_record]), starts[begin:end] - start)
         return out
 
     def _stored(self, first: int, last: int) -> NDArray[Any]:
@@ -129,11 +129,11 @@ class EdfLeads:
 
 def _lay(line: NDArray[np.float64], records: NDArray[np.float64], starts: NDArray[np.int64]) -> None:
     """Lay data records into a line, each from its start on, which may lie before the line's."""
-    many = records.shape[1]
-    if len(starts) == 1 or (np.diff(starts) == many).all():
-        records, starts, many = records.reshape(1, -1), starts[:1], records.size
+    per_record = records.shape[1]
+    if len(starts) == 1 or (np.diff(starts) == per_record).all():
+        records, starts, per_record = records.reshape(1, -1), starts[:1], records.size
     for start, samples in zip(starts.tolist(), records, strict=True):
-        low, high = max(start, 0), min(start + many, len(line))
+        low, high = max(start, 0), min(start + per_record, len(line))
         if low < high:
             line[low:high] = samples[low - start : high - start]
 
@@ -202,13 +202,13 @@ def _rows(
 
 def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions) -> Scale:
     """Return how the steps of a lead become millivolt; raises RecordError where its ranges or unit do not say it."""
-    least, most, low, high = (
+    digital_min, digital_max, low, high = (
         number_of(text, path, f"{field} of lead {name}", -math.inf, whole=field.startswith("digital"))
         for field, text in zip(_RANGES, layout.ranges[channel], strict=True)
     )
-    if not (low < high and math.isfinite(most - least) and least != most):
-        found = f"lead {name} maps {low:g}..{high:g} to {least:g}..{most:g}"
-        raise RecordError(path, found, "two ranges, neither of them empty", RESTORE)
+    if not (low < high and math.isfinite(digital_max - digital_min) and digital_min != digital_max):
+        problem = f"lead {name} maps {low:g}..{high:g} to {digital_min:g}..{digital_max:g}"
+        raise RecordError(path, problem, "two ranges, neither of them empty", RESTORE)
     unit = layout.units[channel]
     if unit in MILLIVOLT:
         per_mv = MILLIVOLT[unit]
@@ -217,7 +217,7 @@ def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions
     else:
         action = "correct the header's units" if unit else "say them with --units mV, uV or V"
         raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
-    return Scale((most - least) / (high - low), low, least, per_mv)
+    return Scale((digital_max - digital_min) / (high - low), low, digital_min, per_mv)
 
 
 def read_edf(
@@ -254,15 +254,15 @@ def read_edf(
 
 
 def open_long_edf(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, digital_min: int
 ) -> LongRecording | None:
-    """Open a file of at least ``least`` samples a lead; None for a shorter one, which is read whole.
+    """Open a file of at least ``digital_min`` samples a lead; None for a shorter one, which is read whole.
 
     Raises:
         RecordError: as ``read_edf``.
     """
     edf = open_edf(path, leads, every_lead=every_lead, how=how)
-    if edf.samples < least:
+    if edf.samples < digital_min:
         return None
     return LongRecording(
         name_without_suffix(path),
@@ -285,8 +285,8 @@ def edf_comments(path: Path) -> tuple[str, ...]:
     layout_of(path, repair=True)
     with path.open("rb") as stream:
         main = stream.read(256)
-    said = {"patient": text_of(main[8:88]), "recording": text_of(main[88:168])}
-    return tuple(f"{name}: {' '.join(text.split())}" for name, text in said.items() if text)
+    fields = {"patient": text_of(main[8:88]), "recording": text_of(main[88:168])}
+    return tuple(f"{name}: {' '.join(text.split())}" for name, text in fields.items() if text)
 
 
 def _annotations(path: Path) -> list[Any]:
@@ -301,9 +301,9 @@ def _annotations(path: Path) -> list[Any]:
             warnings.simplefilter("ignore" if layout.notes else "error")
             read = edfio.read_bdf if layout.sample_bytes == 3 else edfio.read_edf
             return list(read(path, header_encoding="latin-1").annotations)
-    except Exception as problem:  # what edfio and Python's decoders raise
-        found = f"its annotations cannot be read ({problem!s:.160})"
-        raise RecordError(path, found, "EDF+ annotations", FETCH) from problem
+    except Exception as error:  # what edfio and Python's decoders raise
+        problem = f"its annotations cannot be read ({error!s:.160})"
+        raise RecordError(path, problem, "EDF+ annotations", FETCH) from error
 
 
 def has_edf_annotations(path: Path) -> bool:
@@ -329,8 +329,8 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
         raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
     for annotation in annotations:
         if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
-            found = f"has an annotation at {annotation.onset:.3g} s"
-            raise RecordError(path, found, "a time in the recording", "check that it is the right file")
+            problem = f"has an annotation at {annotation.onset:.3g} s"
+            raise RecordError(path, problem, "a time in the recording", "check that it is the right file")
     marks = [(round(annotation.onset * fs_hz), annotation.text.strip()) for annotation in annotations]
     symbols = [text if text in BEAT_SYMBOLS | OTHER_SYMBOLS else '"' for _, text in marks]
     notes = ["" if symbol == text else text for symbol, (_, text) in zip(symbols, marks, strict=True)]

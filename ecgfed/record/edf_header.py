@@ -68,7 +68,7 @@ def text_of(raw: bytes) -> str:
         return raw.decode("latin-1").strip(" \0")
 
 
-def number_of(text: str, path: Path, field: str, low: float, *, whole: bool = False) -> float:
+def number_of(text: str, path: Path, field: str, low: float, *, integer: bool = False) -> float:
     """Return the number in a field of the header.
 
     Args:
@@ -76,7 +76,7 @@ def number_of(text: str, path: Path, field: str, low: float, *, whole: bool = Fa
         path: the file, for the error.
         field: what it is called.
         low: the least that it may be.
-        whole: it is a whole number.
+        integer: it is a whole number.
 
     Raises:
         RecordError: it is no number, or below ``low``; a decimal comma is named as such.
@@ -85,13 +85,13 @@ def number_of(text: str, path: Path, field: str, low: float, *, whole: bool = Fa
         value = float(text) if re.fullmatch(r"[0-9eE.+-]+", text) else math.nan
     except ValueError:
         value = math.nan
-    if low <= value < math.inf and (not whole or value == int(value)):
+    if low <= value < math.inf and (not integer or value == int(value)):
         return value
     if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text):
         point = text.replace(",", ".")
-        found = f"{field} {text!r} has a decimal comma"
-        raise RecordError(path, found, "a decimal point", f"write {point} into the header in its place")
-    raise RecordError(path, f"{field} {text!r}", "a whole number" if whole else "a valid number", RESTORE)
+        problem = f"{field} {text!r} has a decimal comma"
+        raise RecordError(path, problem, "a decimal point", f"write {point} into the header in its place")
+    raise RecordError(path, f"{field} {text!r}", "a whole number" if integer else "a valid number", RESTORE)
 
 
 def layout_of(path: Path, *, repair: bool = False) -> Layout:
@@ -149,33 +149,33 @@ def layout_of(path: Path, *, repair: bool = False) -> Layout:
 
 def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool) -> tuple[int, tuple[str, ...]]:
     """Return how many data records are read, and what was repaired; raises RecordError where sizes disagree."""
-    whole, left = divmod(size, record_bytes)
+    integer, remainder = divmod(size, record_bytes)
     unclosed = stated == "-1"
     if unclosed and not repair:
         action = f"finish it with the recorder's own software, {_REPAIR}"
         raise RecordError(path, "was never closed (-1 data records)", "their number", action)
-    records = whole if unclosed else int(number_of(stated, path, "number of data records", 0, whole=True))
-    if not records or not (whole or (repair is False and not unclosed)):
+    records = integer if unclosed else int(number_of(stated, path, "number of data records", 0, whole=True))
+    if not records or not (integer or (repair is False and not unclosed)):
         raise RecordError(path, "holds no samples", action="choose another file, or leave this one out")
     if unclosed:
-        note = f"repaired: the file was never closed; its {count_of(whole, 'whole data record')} were read"
-    elif whole < records:
+        note = f"repaired: the file was never closed; its {count_of(integer, 'integer data record')} were read"
+    elif integer < records:
         if not repair:
-            found = f"is cut short at {whole} of {count_of(records, 'data record')}"
-            raise RecordError(path, found, action=f"{FETCH}, {_REPAIR}")
-        missing = f"the last {records - whole:,} are missing"
-        note = f"repaired: {whole:,} of {count_of(records, 'data record')} were read; {missing}"
-    elif (whole, left) == (records, 0):
+            problem = f"is cut short at {integer} of {count_of(records, 'data record')}"
+            raise RecordError(path, problem, action=f"{FETCH}, {_REPAIR}")
+        missing = f"the last {records - integer:,} are missing"
+        note = f"repaired: {integer:,} of {count_of(records, 'data record')} were read; {missing}"
+    elif (integer, remainder) == (records, 0):
         return records, ()
     elif not repair:
-        found = f"holds {count_of(whole, 'data record')} and {left} bytes"
-        raise RecordError(path, found, f"{records} as its header says", f"{RESTORE}, {_REPAIR}")
+        problem = f"holds {count_of(integer, 'data record')} and {remainder} bytes"
+        raise RecordError(path, problem, f"{records} as its header says", f"{RESTORE}, {_REPAIR}")
     else:
         over = size - records * record_bytes
         return records, (
             f"repaired: {over:,} bytes after the {records:,} data records that the header states were not read",
         )
-    return min(records, whole), (note + (f"; {left:,} bytes of an incomplete one were left out" if left else ""),)
+    return min(records, integer), (note + (f"; {remainder:,} bytes of an incomplete one were left out" if remainder else ""),)
 
 
 def onsets_s(path: Path, layout: Layout) -> NDArray[np.float64]:

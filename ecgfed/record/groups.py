@@ -97,15 +97,15 @@ def recording_of(path: Path, groups: Sequence[Group], wanted: Wanted, comments: 
     group, lead = rows[at][0], names[at]
     check_fs(group.fs_hz, path, f"{group.fs_hz:g}", "check the file")
     check_samples(group.samples, path)
-    kept, left_out = [], []
-    for row, ((own, channel), ecg) in enumerate(zip(rows, are_ecg(names), strict=True)):
-        reason = _reason(own, group, channel, ecg or wanted.others)
+    channels, left_out = [], []
+    for row, ((own_group, channel), ecg) in enumerate(zip(rows, are_ecg(names), strict=True)):
+        reason = _reason(own_group, group, channel, ecg or wanted.others)
         if row == at or (wanted.every_lead and not reason):
-            kept.append(channel)
+            channels.append(channel)
         elif wanted.every_lead:
             left_out.append(f"{channel.name}: {reason}")
-    signals = np.stack([_millivolt(channel, group.samples, path) for channel in kept])
-    read = tuple(channel.name for channel in kept)
+    signals = np.stack([_millivolt(channel, group.samples, path) for channel in channels])
+    read = tuple(channel.name for channel in channels)
     check_size(signals, read, path)
     return Recording(
         name_without_suffix(path),
@@ -125,28 +125,28 @@ def _rows(groups: Sequence[Group]) -> tuple[list[tuple[Group, Channel]], tuple[s
     """Return the channels in the file's order, each name once, and what is said of those that are there again."""
     order = sorted(range(len(groups)), key=lambda number: -groups[number].samples / groups[number].fs_hz)
     taken: set[str] = set()
-    found: dict[int, list[tuple[Group, Channel]]] = {}
+    by_group: dict[int, list[tuple[Group, Channel]]] = {}
     again = []
     for number in order:
         group = groups[number]
         names = distinct([channel.name for channel in group.channels])
         channels = [replace(channel, name=name) for channel, name in zip(group.channels, names, strict=True)]
-        found[number] = [(group, channel) for channel in channels if channel.name not in taken]
+        by_group[number] = [(group, channel) for channel in channels if channel.name not in taken]
         again += [f"{channel.name}: there again, {_length(group)}" for channel in channels if channel.name in taken]
         taken.update(names)
-    return [row for number in sorted(found) for row in found[number]], tuple(again)
+    return [row for number in sorted(by_group) for row in by_group[number]], tuple(again)
 
 
 def _length(group: Group) -> str:
     return f"{group.samples / group.fs_hz:g} s"
 
 
-def _reason(own: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
+def _reason(group: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
     """Say why a channel is not read beside the chosen lead, or ``""``."""
-    if own.fs_hz != chosen.fs_hz:
-        return f"{own.fs_hz:g} Hz"
-    if own.clock != chosen.clock:
-        return f"another part of {_length(own)}"
+    if group.fs_hz != chosen.fs_hz:
+        return f"{group.fs_hz:g} Hz"
+    if group.clock != chosen.clock:
+        return f"another part of {_length(group)}"
     if channel.unit not in MILLIVOLT:
         return "no voltage"
     return "" if welcome else "no ECG"
@@ -154,21 +154,21 @@ def _reason(own: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
 
 def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64]:
     if channel.unit not in MILLIVOLT:
-        found = f"lead {channel.name} is in {channel.unit!r:.40}"
-        raise RecordError(path, found, "one of mV, uV, µV, V, nV", "choose another with --lead")
+        problem = f"lead {channel.name} is in {channel.unit!r:.40}"
+        raise RecordError(path, problem, "one of mV, uV, µV, V, nV", "choose another with --lead")
     with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
         values = channel.read()
     if values.shape != (samples,):
-        found = f"lead {channel.name} holds {count_of(len(values), 'sample')}"
-        raise RecordError(path, found, f"{samples}, as the others hold", "fetch or export it again")
+        problem = f"lead {channel.name} holds {count_of(len(values), 'sample')}"
+        raise RecordError(path, problem, f"{samples}, as the others hold", "fetch or export it again")
     values *= MILLIVOLT[channel.unit]
     return values
 
 
 def said(fields: dict[str, str]) -> tuple[str, ...]:
     """Return comment lines of the fields of a header that say something: ``patient name: Doe``."""
-    told = {name: " ".join(text.split()) for name, text in fields.items()}
-    return tuple(f"{name}: {text}" for name, text in told.items() if text)
+    texts = {name: " ".join(text.split()) for name, text in fields.items()}
+    return tuple(f"{name}: {text}" for name, text in texts.items() if text)
 
 
 def age(born: date | None, began: date | None) -> str:

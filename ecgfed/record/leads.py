@@ -93,10 +93,10 @@ def alike(asked: str, present: str) -> Alike:
     numbers = {int(match[1]) for name in (asked, present) if (match := _NUMBERED.search(name))}
     if len(numbers) > 1:
         return Alike.OTHER
-    one, other = (folded(_NUMBERED.sub("", name)) for name in (asked, present))
-    if one == other and one:
+    requested_name, present_name = (folded(_NUMBERED.sub("", name)) for name in (asked, present))
+    if requested_name == present_name and requested_name:
         return Alike.NAME
-    first, second = known_lead(one), known_lead(other)
+    first, second = known_lead(requested_name), known_lead(present_name)
     if first is None or second is None or first.lead != second.lead:
         return Alike.OTHER
     return Alike.LEAD if first.electrodes == second.electrodes else Alike.MODIFIED
@@ -104,8 +104,8 @@ def alike(asked: str, present: str) -> Alike:
 
 def most_alike(asked: Sequence[str], present: str) -> tuple[str, Alike]:
     """Return which of several names a lead answers for best, the first among equals, and how well."""
-    found = [(alike(name, present), -number, name) for number, name in enumerate(asked)]
-    best = max(found, default=(Alike.OTHER, 0, ""))
+    candidates = [(alike(name, present), -number, name) for number, name in enumerate(asked)]
+    best = max(candidates, default=(Alike.OTHER, 0, ""))
     return best[2], best[0]
 
 
@@ -127,14 +127,14 @@ def find_lead(present: Sequence[str], leads: Sequence[str]) -> Found | None:
         present: the names of a recording's leads, in order.
         leads: names in order of preference, or places, ``#2``.
     """
-    for least in (Alike.EXACT, Alike.NAME, Alike.LEAD, Alike.MODIFIED):
+    for level in (Alike.EXACT, Alike.NAME, Alike.LEAD, Alike.MODIFIED):
         for lead in leads:
-            place = by_place(lead)
-            if place is not None and least == Alike.EXACT and 1 <= place <= len(present):
-                return Found((place - 1,), lead, Alike.EXACT)
-            at = tuple(number for number, name in enumerate(present) if alike(lead, name) == least)
+            position = by_place(lead)
+            if position is not None and level == Alike.EXACT and 1 <= position <= len(present):
+                return Found((position - 1,), lead, Alike.EXACT)
+            at = tuple(number for number, name in enumerate(present) if alike(lead, name) == level)
             if at:
-                return Found(at, lead, least)
+                return Found(at, lead, level)
     return None
 
 
@@ -153,15 +153,15 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
     """
     listed = ", ".join(present)
     if leads:
-        found = find_lead(present, leads)
-        if found is None:
+        match = find_lead(present, leads)
+        if match is None:
             raise NoLeadError(
                 where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead"
             )
-        if len(found.at) > 1:
-            said = f"has {len(found.at)} leads {found.asked}: {listed}"
-            raise RecordError(where, said, "one", f"choose by its place: --lead '#{found.at[0] + 1}'")
-        return found.at[0]
+        if len(match.at) > 1:
+            problem = f"has {len(match.at)} leads {match.asked}: {listed}"
+            raise RecordError(where, problem, "one", f"choose by its place: --lead '#{match.at[0] + 1}'")
+        return match.at[0]
     named = are_ecg(present)
     if not any(named):
         raise RecordError(where, f"has no channel that is an ECG; it has {listed}", action="name one with --lead")
@@ -200,16 +200,16 @@ def _is_voltage(unit: str) -> bool:
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of which no two are the same: the second ECG is ``ECG (2)``, and the first then ``ECG (1)``."""
-    count, taken, made = Counter(names), set(names), []
-    seen: dict[str, int] = {}
+    count, taken, unique = Counter(names), set(names), []
+    count_so_far: dict[str, int] = {}
     for name in names:
         new = name
         while count[name] > 1 and new in taken:
-            seen[name] = seen.get(name, 0) + 1
-            new = f"{name} ({seen[name]})"
+            count_so_far[name] = count_so_far.get(name, 0) + 1
+            new = f"{name} ({count_so_far[name]})"
         taken.add(new)
-        made.append(new)
-    return tuple(made)
+        unique.append(new)
+    return tuple(unique)
 
 
 def other_name(asked: Sequence[str], chosen: str) -> str:

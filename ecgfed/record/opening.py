@@ -55,7 +55,7 @@ def open_recording(
             if kind == "wfdb":
                 long = open_wfdb(path, wanted, every_lead=every_lead, how=how, least=1)
                 if long is not None and long.samples < least:  # as short as it is, faster than by the wfdb package
-                    return _held(long)
+                    return _in_memory(long)
             elif kind == "edf":
                 long = open_long_edf(path, wanted, every_lead=every_lead, how=how, least=least)
             elif kind == "numpy" and path.is_file() and not is_npz(path):

@@ -184,13 +184,13 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     possible = [usual, base.with_name(f"{base.name}.{annotator}.csv")]
     if path != base and format_of(path) != "wfdb":
         possible.append(path.with_name(f"{path.name}.{annotator}"))
-    found = [file for file in possible if file.is_file() and file != path]
-    if len(found) > 1:
-        names = " and ".join(file.name for file in found)
+    files = [file for file in possible if file.is_file() and file != path]
+    if len(files) > 1:
+        names = " and ".join(file.name for file in files)
         raise RecordError(usual, f"{names} are both there", "one annotation", "move the other away")
-    if not found and inside and path.is_file() and _is_edf_plus(path):
+    if not files and inside and path.is_file() and _is_edf_plus(path):
         return path
-    return found[0] if found else usual
+    return files[0] if files else usual
 
 
 def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:

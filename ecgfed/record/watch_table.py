@@ -34,7 +34,7 @@ class Facts(NamedTuple):
     rows: int
 
 
-def facts_above(rows: Sequence[Sequence[str]]) -> Facts | None:
+def facts_above(rows: Sequence[Sequence[str]]) -> WatchMetadata | None:
     """Return the facts above a column of numbers, None where the rows are no such table.
 
     Args:
@@ -44,7 +44,7 @@ def facts_above(rows: Sequence[Sequence[str]]) -> Facts | None:
     comments: list[str] = []
     for number, cells in enumerate(rows[: MAX_FACTS + 1]):
         if len(cells) == 1:  # the samples begin
-            return Facts(fs_hz, unit, lead or "ECG", tuple(comments), number) if fs_hz else None
+            return WatchMetadata(fs_hz, unit, lead or "ECG", tuple(comments), number) if fs_hz else None
         name, value = cells[0].strip(), ",".join(cells[1:]).strip()
         comments.append(f"{name}: {value}")
         if rate := _RATE.fullmatch(value):

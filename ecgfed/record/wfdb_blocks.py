@@ -99,8 +99,8 @@ class _Channels:
 
     def digital(self, start: int, stop: int, rows: Sequence[int]) -> list[NDArray[Any]]:
         """Return frames ``start`` to ``stop`` of some channels as they are stored; raises RecordError."""
-        held = {number: self.files[number].frames(start, stop) for number in {self.file[row] for row in rows}}
-        return [held[self.file[row]][:, self.columns[row]].ravel() for row in rows]
+        frames = {number: self.files[number].frames(start, stop) for number in {self.file[row] for row in rows}}
+        return [frames[self.file[row]][:, self.columns[row]].ravel() for row in rows]
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``; samples are a lead's own, several in each frame."""
@@ -126,15 +126,15 @@ class _Channels:
 
 def _channels(header: Any, base: Path, channels: list[int]) -> _Channels | None:
     """Say where some channels lie; None where one of them cannot be read from anywhere but the beginning."""
-    places = [signal_file(header, base, channel) for channel in channels]
-    if any(place is None or place[0].fmt == "8" for place in places):
+    signal_files = [signal_file(header, base, channel) for channel in channels]
+    if any(place is None or place[0].fmt == "8" for place in signal_files):
         return None
-    held = [place for place in places if place is not None]
-    files = tuple(dict.fromkeys(file for file, _ in held))
+    present = [place for place in signal_files if place is not None]
+    files = tuple(dict.fromkeys(file for file, _ in present))
     return _Channels(
         files,
-        tuple(files.index(file) for file, _ in held),
-        tuple(columns for _, columns in held),
+        tuple(files.index(file) for file, _ in present),
+        tuple(columns for _, columns in present),
         tuple(Steps.of(header, base, channel) for channel in channels),
         int(header.sig_len),
     )

@@ -123,32 +123,32 @@ class _Wanted(NamedTuple):
     frame: int
 
 
-def _segment(header: Any, base: Path, number: int, wanted: _Wanted, how: ReadOptions) -> _Leads:
+def _segment(header: Any, base: Path, number: int, selection: _Selection, how: ReadOptions) -> _Leads:
     """Read the wanted leads of one segment, as far as it has them."""
     name, samples = header.seg_name[number], header.seg_len[number]
     path = base.parent / name
-    own = read_header(path)
-    if is_multi_segment(own):
+    segment = read_header(path)
+    if is_multi_segment(segment):
         raise RecordError(
             header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
         )
-    if own.fs != header.fs or own.sig_len not in (None, 0, samples):
+    if segment.fs != header.fs or segment.sig_len not in (None, 0, samples):
         raise RecordError(
             header_path(path),
-            f"{count_of(own.sig_len or 0, 'sample')} at {own.fs:g} Hz",
+            f"{count_of(segment.sig_len or 0, 'sample')} at {segment.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
-    present, volts = signal_names(own), voltages(own, path)
-    there = [present.index(lead) for lead in wanted.leads if lead in present]
-    channels = [at for at in there if at in volts or present[at] == wanted.chosen]
+    present, volts = signal_names(segment), voltages(segment, path)
+    present_rows = [present.index(lead) for lead in selection.leads if lead in present]
+    channels = [at for at in present_rows if at in volts or present[at] == selection.chosen]
     for at in channels:
-        if frame_of(own, at) != wanted.frame:
-            found = f"lead {present[at]} has {count_of(frame_of(own, at), 'sample')} in a frame"
-            expected = f"{wanted.frame}, as in the first segment"
-            raise RecordError(header_path(path), found, expected, "restore the header from its source")
-    if header.seg_len[0] and len(there) < len(wanted.leads):  # a fixed layout: every segment has every lead
-        missing = next(lead for lead in wanted.leads if lead not in present)
+        if frame_of(segment, at) != selection.frame:
+            problem = f"lead {present[at]} has {count_of(frame_of(segment, at), 'sample')} in a frame"
+            expected = f"{selection.frame}, as in the first segment"
+            raise RecordError(header_path(path), problem, expected, "restore the header from its source")
+    if header.seg_len[0] and len(present_rows) < len(selection.leads):  # a fixed layout: every segment has every lead
+        missing = next(lead for lead in selection.leads if lead not in present)
         raise RecordError(
             header_path(path),
             f"has no lead {missing}",
@@ -156,9 +156,9 @@ def _segment(header: Any, base: Path, number: int, wanted: _Wanted, how: ReadOpt
             "restore the header from its source",
         )
     if not channels:
-        return _Leads([], np.empty((0, samples * wanted.frame)), (header_path(path),), wanted.frame)
-    own.sig_len = own.sig_len or samples
-    return _read_channels(own, path, channels, how)
+        return _Leads([], np.empty((0, samples * selection.frame)), (header_path(path),), selection.frame)
+    segment.sig_len = segment.sig_len or samples
+    return _read_channels(segment, path, channels, how)
 
 
 def _bytes_beside(base: Path, segments: list[str]) -> int:
@@ -188,36 +188,36 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     frame = frames[chosen]
     lead_fs(header, base, frame)
     check_samples(total * frame, header_path(base))
-    wanted = [names[chosen]]
+    requested = [names[chosen]]
     left_out: tuple[str, ...] = ()
     if extra.every_lead:
         ecg = are_ecg(names)
         rows = [at for at in range(len(names)) if at == chosen or ((ecg[at] or extra.others) and frames[at] == frame)]
-        wanted = [names[at] for at in rows]
+        requested = [names[at] for at in rows]
         left_out = tuple(
             f"{names[at]}: {'no ECG' if frames[at] == frame else f'{header.fs * frames[at]:g} Hz'}"
             for at in range(len(names))
             if at not in rows
         )
-    check_expansion(len(wanted) * total * frame, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
-    signals_mv = np.full((len(wanted), total * frame), np.nan)
-    files, start, found = [header_path(base)], 0, set()
+    check_expansion(len(requested) * total * frame, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
+    signals_mv = np.full((len(requested), total * frame), np.nan)
+    files, start, leads_present = [header_path(base)], 0, set()
     notes: list[str] = []
     for number, (name, length) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
         if name != "~" and length:
-            read = _segment(header, base, number, _Wanted(wanted, names[chosen], frame), extra.how)
-            found.update(read.names)
+            read = _segment(header, base, number, _Selection(requested, names[chosen], frame), extra.how)
+            leads_present.update(read.names)
             notes += read.notes
             for lead, signal in zip(read.names, read.signals_mv, strict=True):
-                signals_mv[wanted.index(lead), start : start + len(signal)] = signal  # shorter where it was repaired
+                signals_mv[requested.index(lead), start : start + len(signal)] = signal  # shorter where it was repaired
             files += read.files
         start += length * frame
-    if names[chosen] not in found:
+    if names[chosen] not in leads_present:
         raise RecordError(base, f"no segment has lead {names[chosen]}", action="name another with --lead")
-    keep = [row for row, lead in enumerate(wanted) if lead in found]
-    left_out = (*(f"{lead}: in no segment" for lead in wanted if lead not in found), *left_out)
-    held = tuple(dict.fromkeys(files))
-    return _Leads([wanted[row] for row in keep], signals_mv[keep], held, frame, left_out, tuple(dict.fromkeys(notes)))
+    keep = [row for row, lead in enumerate(requested) if lead in leads_present]
+    left_out = (*(f"{lead}: in no segment" for lead in requested if lead not in leads_present), *left_out)
+    unique_files = tuple(dict.fromkeys(files))
+    return _Leads([requested[row] for row in keep], signals_mv[keep], unique_files, frame, left_out, tuple(dict.fromkeys(notes)))
 
 
 def read_recording(
@@ -249,7 +249,7 @@ def read_recording(
     names = signal_names(header)
     chosen = choose_lead(names, base, leads, units_of(header, base))
     extra = _Extra(every_lead, others, how or ReadOptions())
-    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, extra)
+    read = (_read_segments if is_multi_segment(header) else _read_single_segment)(header, base, chosen, extra)
     return Recording(
         name=base.name,
         path=base,

@@ -115,8 +115,8 @@ def content(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _refuse(path: Path, line: int, what: str, value: str, expected: str) -> RecordError:
-    found = f"line {line}: {what} {shortened(value, 60)!r}"
-    return RecordError(path, found, expected, "restore the header from its source")
+    problem = f"line {line}: {what} {shortened(value, 60)!r}"
+    return RecordError(path, problem, expected, "restore the header from its source")
 
 
 def read_lines(path: Path) -> HeaderLines:

@@ -41,8 +41,8 @@ def beside(folder: Path, name: str) -> Path:
     path = folder / name
     if path.exists():
         return path
-    others = (path.with_suffix(path.suffix.upper()), path.with_suffix(path.suffix.lower()))
-    return next((other for other in others if other != path and other.exists()), path)
+    candidates = (path.with_suffix(path.suffix.upper()), path.with_suffix(path.suffix.lower()))
+    return next((candidate for candidate in candidates if candidate != path and candidate.exists()), path)
 
 
 def header_fields(path: Path) -> list[list[str]]:
@@ -132,7 +132,7 @@ def _parse(path: Path) -> Any:
     import wfdb
 
     try:
-        return _as_said(wfdb.rdheader(str(path.with_suffix(""))), said)
+        return _as_parsed(wfdb.rdheader(str(path.with_suffix(""))), said)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
@@ -151,8 +151,8 @@ def _no_header(path: Path) -> RecordError:
         return RecordError(named, "is a folder", "one recording", "name a recording in it")
     if named.is_file():
         if (header := header_path(named.with_suffix(""))).is_file():
-            found = f"is a file of the WFDB record {header.stem}"
-            return RecordError(named, found, "the record", f"name {named.with_suffix('')}")
+            problem = f"is a file of the WFDB record {header.stem}"
+            return RecordError(named, problem, "the record", f"name {named.with_suffix('')}")
         kinds = ".hea, .edf, .bdf, .csv, .npy, .dcm, .xml, .scp or .ecg"
         return RecordError(
             named, "is no kind of recording that is read", f"a WFDB record or {kinds}", "convert it to one of them"
@@ -202,16 +202,16 @@ def _segment_leads(header: Any, path: Path) -> tuple[list[str], list[int]]:
     The first segment names them, which in a variable layout holds no samples of its own (header(5)).
     """
     names = header.seg_name or []
-    held = [name for name in names if name != "~"]
-    if not held:
+    segments = [name for name in names if name != "~"]
+    if not segments:
         raise RecordError(path, "holds gaps only", "at least one segment", "choose another file, or leave this one out")
-    if path.stem in held:
+    if path.stem in segments:
         raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
-    first = _parse(beside(path.parent, f"{held[0]}.hea"))
+    first = _parse(beside(path.parent, f"{segments[0]}.hea"))
     if getattr(first, "n_seg", None):
         raise RecordError(
             path,
-            f"segment {held[0]} has segments itself",
+            f"segment {segments[0]} has segments itself",
             "records of one segment",
             "restore the header from its source",
         )

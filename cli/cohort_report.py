@@ -69,9 +69,9 @@ def _print_classes(cohort: "Cohort") -> None:
 
 def _print_other_names(cohort: "Cohort") -> None:
     """Say where a recording's lead has another name than the one that was asked for."""
-    from ecgfed.record.leads import other_name
+    from ecgfed.record.leads import requested_alias
 
-    pairs = [(record["lead"], other_name(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
+    pairs = [(record["lead"], requested_alias(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
     counts = Counter(f"{lead} for {asked}" for lead, asked in pairs if asked)
     if counts:
         told = listed([f"{name} ({number})" for name, number in counts.most_common()], NAMED)

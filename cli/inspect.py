@@ -88,8 +88,8 @@ def _print(found: "Inspection", elapsed: float) -> None:
         f"leads {', '.join(found.quality)}; {recording.lead}: {beating}.",
         quiet=False,
     )
-    if recording.left_out:  # who counts channels for --lead '#2' counts these too
-        note(f"Left out: {', '.join(recording.left_out)}.", quiet=False)
+    if recording.skipped:  # who counts channels for --lead '#2' counts these too
+        note(f"Left out: {', '.join(recording.skipped)}.", quiet=False)
     usable = [(lead, f"{one.usable_s:.1f} s", f"{usable_percent(one):.2f}%") for lead, one in found.quality.items()]
     console.print(table(("lead", "usable", ""), usable))
     reasons = [row for lead in found.quality for row in _reasons(found, lead)]

@@ -25,10 +25,10 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.gate import check_labels, check_name
-from ecgfed.record.annotations import said_of_end
+from ecgfed.record.annotations import end_note
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
-from ecgfed.record.recording import LongRecording, is_made_up, spans
+from ecgfed.record.recording import LongRecording, is_synthetic, spans
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.signal.size import too_large
@@ -145,11 +145,11 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
         # a file's name may be a person's, and its digest finds it again
         "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
     }
-    if is_made_up(recording):
+    if is_synthetic(recording):
         about["synthetic"] = True
     notes = [] if options.anonymous else [*recording.notes]  # they name leads and files
     if cut.annotation is not None and cut.annotation.beyond_end:
-        notes.append(said_of_end(cut.annotation))
+        notes.append(end_note(cut.annotation))
     if notes:
         about["notes"] = notes
     for large in too_large([cut.size]):  # said only where it is amiss

@@ -10,7 +10,7 @@ from ecgfed.cohort.build import Source
 from ecgfed.cohort.problems import Problems
 from ecgfed.errors import CohortError, OptionError, RecordError
 from ecgfed.gate import read_bounded
-from ecgfed.record.kinds import FORMATS, is_of_kind, may_hold_one
+from ecgfed.record.kinds import FORMATS, is_of_kind, may_be_recording
 from ecgfed.record.reader import format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
@@ -63,7 +63,7 @@ def _others(folder: Path, kinds: Sequence[str], annotator: str) -> list[Path]:
     for path in folder.rglob("*"):
         suffix = path.suffix.casefold()
         # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
-        if suffix in (".txt", ".hea") or not may_hold_one(path) or path.name.endswith(marks) or not path.is_file():
+        if suffix in (".txt", ".hea") or not may_be_recording(path) or path.name.endswith(marks) or not path.is_file():
             continue
         if suffix == ".csv" and path.with_suffix(PREDICTED).exists():
             continue

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MILLIVOLT
-from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import (
+    MAX_CHANNELS,
+    Channel,
+    Group,
+    LeadSelection,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
 from ecgfed.text import count_of
@@ -107,7 +117,7 @@ def _group(sequences: Element, path: Path) -> Group:
         raise RecordError(
             path, f"time increment {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "fetch or export it again"
         )
-    return Group(whole_hz(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
+    return Group(rounded_fs(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
 
 
 def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
@@ -159,7 +169,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     born = root.first(f"{person}/birthTime", "value")
     name = next(iter(root.all(f"{person}/name")), None)
     sex = root.first(f"{person}/administrativeGenderCode", "code")
-    return said(
+    return comment_lines(
         {
             "patient name": "" if name is None else " ".join([name.text, *(part.text for part in name.children)]),
             "patient id": root.first(f"{_PERSON}/id", "extension"),
@@ -175,7 +185,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     )
 
 
-def read_aecg(path: Path, wanted: Wanted) -> Recording:
+def read_aecg(path: Path, selection: LeadSelection) -> Recording:
     """Read an annotated ECG.
 
     Raises:
@@ -183,7 +193,7 @@ def read_aecg(path: Path, wanted: Wanted) -> Recording:
             what is no number, units that are no voltage, a missing lead.
     """
     root = _document(path)
-    return recording_of(path, _groups(root, path), wanted, _comments(root))
+    return recording_of(path, _groups(root, path), selection, _comments(root))
 
 
 def aecg_comments(path: Path) -> tuple[str, ...]:

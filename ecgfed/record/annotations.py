@@ -71,7 +71,7 @@ def make_annotation(
     return Annotation(at[:last], of[:last], notes, kinds, tuple(of[last:].tolist()))
 
 
-def said_of_end(annotation: Annotation) -> str:
+def end_note(annotation: Annotation) -> str:
     """Return what was left out of an annotation at the recording's end, as a sentence without full stop, or ``""``."""
     if not annotation.beyond_end:
         return ""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.errors import OptionError
-from ecgfed.record.lead_names import names_nobody
+from ecgfed.record.lead_names import is_impersonal
 from ecgfed.record.reader import format_of
 from ecgfed.record.recording import Annotation, AnyRecording, Recording
 from ecgfed.record.wfdb_header import header_fields, header_path
@@ -92,7 +92,7 @@ def anonymised(
         lead=names[recording.leads.index(recording.lead)],
         leads=names,
         comments=tuple(f"{field}: {value}" for field, value in retained.items()),
-        left_out=tuple(_channel(channel, leads) for channel in recording.left_out),
+        skipped=tuple(_channel(channel, leads) for channel in recording.skipped),
         notes=(),  # they name leads and files
     )
     return Anonymised(clean, marks, tuple(removed))
@@ -107,7 +107,9 @@ def anonymous_annotation(annotation: Annotation) -> tuple[Annotation, int]:
         return annotation, 0
     free = np.array([_CODES.fullmatch(note.strip()) is None for note in annotation.note], dtype=bool)
     stay = ~(free & (annotation.symbol == '"'))
-    notes = tuple("" if text else note for note, text, retain in zip(annotation.note, free, stay, strict=True) if retain)
+    notes = tuple(
+        "" if text else note for note, text, retain in zip(annotation.note, free, stay, strict=True) if retain
+    )
     kind = None if annotation.subtype is None else annotation.subtype[stay]
     cleaned = Annotation(annotation.sample[stay], annotation.symbol[stay], notes if any(notes) else (), kind)
     return cleaned, int(free.sum())
@@ -156,7 +158,7 @@ def _edf_fields(path: Path) -> list[str]:
     return fields + [f"{name} ({count})" for name, count in texts.items() if count]
 
 
-def _said(parts: Sequence[str], names: Sequence[str], more: str) -> list[str]:
+def _filled_subfields(parts: Sequence[str], names: Sequence[str], more: str) -> list[str]:
     """Return the names of the EDF+ subfields that hold more than the X of an unknown one."""
     filled = [name for name, part in zip(names, parts, strict=False) if part not in ("X", "")]
     return filled + [more] * any(part != "X" for part in parts[len(names) :])
@@ -176,9 +178,11 @@ def _edf_header(path: Path) -> tuple[str, dict[str, int]]:
     return main, {"texts of sensors": texts(16, 80), "texts of filters": texts(136, 80)}
 
 
-def _kept(recording: Recording, keep: Sequence[str]) -> dict[str, str]:
+def _retained_fields(recording: Recording, keep: Sequence[str]) -> dict[str, str]:
     """Return what is kept of age and sex, as far as the header says them."""
-    age_sex = _edf_age_sex(recording.path) if format_of(recording.path) == "edf" else _comment_age_sex(recording.comments)
+    age_sex = (
+        _edf_age_sex(recording.path) if format_of(recording.path) == "edf" else _comment_age_sex(recording.comments)
+    )
     return {name: age_sex[name] for name in KEEPABLE if name in keep and name in age_sex}
 
 
@@ -218,7 +222,7 @@ def _age(years: int) -> str:
 
 def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
     """Return leads' names, those that are not known as a lead's by number, and how many those are."""
-    known = [name in typed or names_nobody(name) for name in names]
+    known = [name in typed or is_impersonal(name) for name in names]
     taken = {name for name, is_known in zip(names, known, strict=True) if is_known}
     new_names = []
     for number, (name, is_known) in enumerate(zip(names, known, strict=True), 1):
@@ -232,4 +236,4 @@ def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, 
 def _channel(description: str, typed: Sequence[str]) -> str:
     """Return what is said of a channel that was left out, without its name where that is no lead's."""
     name, colon, reason = description.rpartition(": ")
-    return description if name in typed or names_nobody(name) else f"a channel{colon}{reason}"
+    return description if name in typed or is_impersonal(name) else f"a channel{colon}{reason}"

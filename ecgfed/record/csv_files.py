@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, parse_units
 from ecgfed.record.kinds import name_without_suffix
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import ReadOptions, Recording
 from ecgfed.record.tables import Table, clock_s, read_table
 from ecgfed.text import count_of
@@ -199,7 +199,7 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
 
 
 def read_csv(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
     """Read a recording from a text table, a row for each sample.
 
@@ -207,7 +207,7 @@ def read_csv(
         path: a file with comma, semicolon, tab or blanks between columns; comment lines begin with ``#`` or ``%``.
         leads: lead names in order of preference; the columns' names are the leads'.
         every_lead: read all columns that are an ECG's and whose units are voltages.
-        others: with every lead: also what is no ECG, as far as it is a voltage.
+        include_non_ecg: with every lead: also what is no ECG, as far as it is a voltage.
         how: what the file leaves open: fs where it has no column of times, units where no header states them, names
             where it has no header.
 
@@ -226,14 +226,14 @@ def read_csv(
     check_samples(len(table.rows), path)
     fs_hz = _sampling_frequency(table, columns, how)
     scales = {chosen.number: _scale(chosen, how, path)}
-    left_out = []
+    skipped = []
     for column, heart in zip(present, ecg, strict=True) if every_lead else ():
         if column is chosen:
             continue
         if column.unit and column.unit not in MILLIVOLT:
-            left_out.append(f"{column.name}: no voltage")
-        elif not heart and not others:
-            left_out.append(f"{column.name}: no ECG")
+            skipped.append(f"{column.name}: no voltage")
+        elif not heart and not include_non_ecg:
+            skipped.append(f"{column.name}: no ECG")
         else:
             scales[column.number] = _scale(column, how, path)
     read = [column for column in present if column.number in scales]
@@ -241,17 +241,17 @@ def read_csv(
     for row, column in zip(signals, read, strict=True):
         row -= scales[column.number].zero
         row *= scales[column.number].mv
-    kept = tuple(column.name for column in read)
-    check_size(signals, kept, path)
+    lead_names = tuple(column.name for column in read)
+    check_size(signals, lead_names, path)
     return Recording(
         name_without_suffix(path),
         path,
         chosen.name,
-        kept,
+        lead_names,
         fs_hz,
         signals,
         table.comments,
         files=(path,),
-        left_out=tuple(left_out),
-        stands_for=other_name(leads, chosen.name),
+        skipped=tuple(skipped),
+        requested_as=requested_alias(leads, chosen.name),
     )

@@ -25,7 +25,17 @@ from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
-from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import (
+    MAX_CHANNELS,
+    Channel,
+    Group,
+    LeadSelection,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
@@ -59,7 +69,7 @@ _COMMENT_ATTRIBUTES = {
 }  # fmt: skip
 
 
-def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
+def _contents(path: Path) -> tuple[list[Group], tuple[str, ...]]:
     """Return a file's groups of channels and its comments, once it has passed the gate; raises RecordError."""
     try:
         stream = open_regular(path)
@@ -195,8 +205,10 @@ def _group(group: Any, path: Path) -> Group:
         raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "fetch or export it again")
     frames = np.frombuffer(data, form, channels * samples).reshape(samples, channels)
     gap = _padding(group.get("WaveformPaddingValue"), form, path)
-    made = tuple(_channel(definition, frames[:, row], gap, fs_hz, path) for row, definition in enumerate(defined))
-    return Group(whole_hz(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), made)
+    lead_channels = tuple(
+        _channel(definition, frames[:, row], gap, fs_hz, path) for row, definition in enumerate(defined)
+    )
+    return Group(rounded_fs(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), lead_channels)
 
 
 def _padding(value: Any, form: np.dtype[Any], path: Path) -> Any:
@@ -266,14 +278,20 @@ def _day(text: str) -> date | None:
 
 def _comments(read: Any) -> tuple[str, ...]:
     """Return what a file says of patient and recording: a list of its attributes, and no other."""
-    fields = {name: str(read.get(attribute, "") or "").replace("^", " ") for name, attribute in _COMMENT_ATTRIBUTES.items()}
+    fields = {
+        name: str(read.get(attribute, "") or "").replace("^", " ") for name, attribute in _COMMENT_ATTRIBUTES.items()
+    }
     stated = re.fullmatch(r"([0-9]{3})Y", str(read.get("PatientAge", "") or "").strip())
-    years = str(int(stated[1])) if stated else age(_day(fields["birth date"]), _day(fields["start"] or fields["study date"]))
+    years = (
+        str(int(stated[1]))
+        if stated
+        else age(_day(fields["birth date"]), _day(fields["start"] or fields["study date"]))
+    )
     sex = str(read.get("PatientSex", "") or "")
-    return said({**fields, "age": years, "sex": sex if sex in ("M", "F") else ""})
+    return comment_lines({**fields, "age": years, "sex": sex if sex in ("M", "F") else ""})
 
 
-def read_dicom(path: Path, wanted: Wanted) -> Recording:
+def read_dicom(path: Path, selection: LeadSelection) -> Recording:
     """Read an ECG waveform; samples that are padding as NaN.
 
     Raises:
@@ -282,7 +300,7 @@ def read_dicom(path: Path, wanted: Wanted) -> Recording:
         MissingExtraError: pydicom is not installed.
     """
     groups, comments = _contents(path)
-    return recording_of(path, groups, wanted, comments)
+    return recording_of(path, groups, selection, comments)
 
 
 def dicom_comments(path: Path) -> tuple[str, ...]:

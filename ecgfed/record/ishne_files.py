@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
-from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said
+from ecgfed.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of
 from ecgfed.record.kinds import ISHNE_MAGIC
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
@@ -97,7 +97,9 @@ def _check_crc(fixed: bytes, text: bytes, path: Path) -> None:
     stated_crc = int.from_bytes(fixed[8:10], "little")
     counted = binascii.crc_hqx(fixed[10:] + text, 0xFFFF)
     if stated_crc and stated_crc not in (counted, _swapped(counted)):
-        raise RecordError(path, f"checksum {stated_crc:#06x} of the header", f"{counted:#06x}", "fetch or copy it again")
+        raise RecordError(
+            path, f"checksum {stated_crc:#06x} of the header", f"{counted:#06x}", "fetch or copy it again"
+        )
 
 
 def _swapped(number: int) -> int:
@@ -127,7 +129,9 @@ def _samples(claimed: int, size: int, leads: int, path: Path) -> int:
     frames, remainder = divmod(size, 2 * leads)
     if remainder == 0 and frames <= MAX_SAMPLES and claimed in (frames, frames * leads):
         return frames
-    problem = f"holds {count_of(frames, 'sample')} of {count_of(leads, 'lead')}" + (f" and {remainder} bytes" if remainder else "")
+    problem = f"holds {count_of(frames, 'sample')} of {count_of(leads, 'lead')}" + (
+        f" and {remainder} bytes" if remainder else ""
+    )
     raise RecordError(path, problem, f"{claimed} as its header says", "fetch or copy it again")
 
 
@@ -136,7 +140,7 @@ def _comments(fixed: bytes, text: bytes) -> tuple[str, ...]:
     born, began, hours = (_shorts(fixed, at, 3) for at in (132, 138, 150))
     birthday, first = day(*born[::-1]), day(*began[::-1])
     pacemaker = _shorts(fixed, 230)[0]
-    return said(
+    return comment_lines(
         {
             "patient name": f"{_text(fixed[28:68])} {_text(fixed[68:108])}",
             "patient id": _text(fixed[108:128]),
@@ -154,7 +158,7 @@ def _comments(fixed: bytes, text: bytes) -> tuple[str, ...]:
     )
 
 
-def read_ishne(path: Path, wanted: Wanted) -> Recording:
+def read_ishne(path: Path, selection: LeadSelection) -> Recording:
     """Read a Holter recording; -32768, which marks a fault of a lead, as NaN.
 
     Raises:
@@ -176,7 +180,7 @@ def read_ishne(path: Path, wanted: Wanted) -> Recording:
         return steps * float(header.resolutions_nv[lead])
 
     channels = tuple(Channel(name, "nV", lambda lead=lead: signal(lead)) for lead, name in enumerate(header.names))  # type: ignore[misc]
-    return recording_of(path, [Group(header.fs_hz, header.samples, 0, channels)], wanted, header.comments)
+    return recording_of(path, [Group(header.fs_hz, header.samples, 0, channels)], selection, header.comments)
 
 
 def ishne_comments(path: Path) -> tuple[str, ...]:

@@ -41,8 +41,24 @@ def _table() -> dict[str, KnownLead]:
     for axis in "xyz":
         names[axis] = names[f"v{axis}"] = KnownLead(axis.upper())
     # EASI, inverted, and those whose place a name does not tell
-    others_of_table = ("aVR", "aVL", "aVF", "-aVR", "ES", "AS", "AI", "V", "MCL", "NASA", "D4", "D5", "ML4", "ML5", "ML6")
-    return names | {name.casefold(): KnownLead(name) for name in others_of_table}
+    unlimited_names = (
+        "aVR",
+        "aVL",
+        "aVF",
+        "-aVR",
+        "ES",
+        "AS",
+        "AI",
+        "V",
+        "MCL",
+        "NASA",
+        "D4",
+        "D5",
+        "ML4",
+        "ML5",
+        "ML6",
+    )
+    return names | {name.casefold(): KnownLead(name) for name in unlimited_names}
 
 
 _LEADS = _table()
@@ -100,7 +116,7 @@ def electrode_of_eeg(name: str) -> bool:
     return text.startswith("eeg") or (_EEG.fullmatch(text) is not None and known_lead(text) is None)
 
 
-def says_ecg(name: str) -> bool:
+def is_named_ecg(name: str) -> bool:
     """Say whether a name holds the word ECG or EKG."""
     return _SAYS_ECG.search(folded(name)) is not None
 
@@ -124,7 +140,7 @@ def is_another_signal(name: str, *, brain: bool = False) -> bool:
     return _OTHER.search(words) is not None or electrode_of_eeg(name)
 
 
-def names_nobody(name: str) -> bool:
+def is_impersonal(name: str) -> bool:
     """Say whether a name is a lead's, a numbered channel's or another signal's usual one: no text, and no person's."""
     text = folded(name)
     plain = re.sub(r"\([0-9]{1,4}\)$", "", text)
@@ -142,7 +158,11 @@ def _scp_leads() -> dict[int, str]:
     codes_from_61 += [f"A{number}" for number in range(1, 5)]
     # between them the calibrations of the first ones, behind them those of the later ones
     calibrations = {number + 30: f"{name}-cal" for number, name in enumerate(first) if number}
-    return {number: name for number, name in enumerate(first) if number} | calibrations | dict(enumerate(codes_from_61, 61))
+    return (
+        {number: name for number, name in enumerate(first) if number}
+        | calibrations
+        | dict(enumerate(codes_from_61, 61))
+    )
 
 
 SCP_LEADS = _scp_leads()

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
-from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import (
+    MAX_CHANNELS,
+    Channel,
+    Group,
+    LeadSelection,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.record.lead_names import folded, known_lead
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
@@ -83,12 +93,12 @@ def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
             raise RecordError(path, f"a waveform of {count_of(len(leads), 'lead')}", f"1 to {MAX_CHANNELS}", _AGAIN)
         together: dict[tuple[float, int], list[Channel]] = {}
         for lead in leads:
-            channel, samples, amiss = _channel(lead, path)
-            notes += amiss
+            channel, samples, lead_notes = _channel(lead, path)
+            notes += lead_notes
             start = _number(lead, "LeadTimeOffset", path, "0") + _number(lead, "LeadOffsetFirstSample", path, "0")
             together.setdefault((start, samples), []).append(channel)
         for (start, samples), channels in together.items():
-            groups.append(Group(whole_hz(fs_hz), samples, start, (*channels, *_derived(channels))))
+            groups.append(Group(rounded_fs(fs_hz), samples, start, (*channels, *_derived(channels))))
     return groups, notes
 
 
@@ -146,7 +156,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     stated, unit = root.first(f"{_PERSON}/PatientAge").strip(), root.first(f"{_PERSON}/AgeUnits").strip().upper()
     years = str(int(int(stated) * _AGE_YEARS[unit or "YEARS"])) if stated.isdigit() and len(stated) < 6 and (
         unit or "YEARS") in _AGE_YEARS else age(_day(born), _day(began))  # fmt: skip
-    return said(
+    return comment_lines(
         {
             "patient name": f"{root.first(f'{_PERSON}/PatientFirstName')} {root.first(f'{_PERSON}/PatientLastName')}",
             "patient id": root.first(f"{_PERSON}/PatientID"),
@@ -162,7 +172,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     )
 
 
-def read_muse(path: Path, wanted: Wanted) -> Recording:
+def read_muse(path: Path, selection: LeadSelection) -> Recording:
     """Read a resting ECG that MUSE exported; limb leads that it does not store are derived, and that is noted.
 
     Raises:
@@ -171,7 +181,7 @@ def read_muse(path: Path, wanted: Wanted) -> Recording:
     """
     root = _document(path)
     groups, notes = _groups(root, path)
-    recording = recording_of(path, groups, wanted, _comments(root))
+    recording = recording_of(path, groups, selection, _comments(root))
     stored = {" ".join(lead.first("LeadID").split()) for lead in root.all("Waveform/LeadData")}
     derived = [name for name in recording.leads if name in _DERIVED and name not in stored]
     if derived:

@@ -25,7 +25,7 @@ from ecgfed.record.checks import (
     parse_units,
 )
 from ecgfed.record.kinds import name_without_suffix
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
 from ecgfed.text import count_of
 
@@ -40,7 +40,7 @@ _NAMED = ("signal", "fs", "units", "leads")
 _EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
 
 
-class _Held(NamedTuple):
+class _Contents(NamedTuple):
     """What a file holds: (leads, samples) numbers, and what it says of them."""
 
     signals: NDArray[Any]
@@ -204,7 +204,7 @@ def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
     return fs_hz
 
 
-class _AskedFor(NamedTuple):
+class _Selection(NamedTuple):
     """Which leads of a file are wanted, and how their numbers become millivolt."""
 
     names: dict[int, str]
@@ -212,48 +212,54 @@ class _AskedFor(NamedTuple):
     scale: Scale
     chosen: int
     rows: list[int]
-    left_out: tuple[str, ...]
-    stands_for: str
+    skipped: tuple[str, ...]
+    requested_as: str
 
 
-def _asked_for(
-    held: _Contents, path: Path, leads: tuple[str, ...], *, every_lead: bool, others: bool, how: ReadOptions
+def _select(
+    contents: _Contents,
+    path: Path,
+    leads: tuple[str, ...],
+    *,
+    every_lead: bool,
+    include_non_ecg: bool,
+    how: ReadOptions,
 ) -> _Selection:
     """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
-    names = how.columns or held.leads
+    names = how.columns or contents.leads
     if not names:
         raise RecordError(
             path,
-            f"does not name its {count_of(len(held.signals), 'lead')}",
+            f"does not name its {count_of(len(contents.signals), 'lead')}",
             action="name them in order with --columns MLII,V1",
         )
-    if len(names) != len(held.signals):
-        said = "as --columns names" if how.columns else "as it names"
+    if len(names) != len(contents.signals):
+        source = "as --columns names" if how.columns else "as it names"
         action = "correct --columns" if how.columns else "name them in order with --columns MLII,V1"
-        raise RecordError(path, f"holds {count_of(len(held.signals), 'lead')}", f"{len(names)}, {said}", action)
-    fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
+        raise RecordError(path, f"holds {count_of(len(contents.signals), 'lead')}", f"{len(names)}, {source}", action)
+    fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
         raise RecordError(path, "has no lead with a name", action="name one with --columns MLII,V1")
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]
-    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or others or row == chosen]
+    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or include_non_ecg or row == chosen]
     return _Selection(
         called,
         fs_hz,
         scale,
         chosen,
         ecg if every_lead else [chosen],
-        left_out=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
-        stands_for=other_name(leads, called[chosen]),
+        skipped=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
+        requested_as=requested_alias(leads, called[chosen]),
     )
 
 
 def open_npy(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
 ) -> LongRecording | None:
-    """Open a ``.npy`` file of at least ``least`` samples a lead, to be read by blocks.
+    """Open a ``.npy`` file of at least ``min_samples`` samples a lead, to be read by blocks.
 
     Returns:
         None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
@@ -264,11 +270,11 @@ def open_npy(
     with open_regular(path) as stream:
         shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
         offset = stream.tell()
-    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < least:
+    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < min_samples:
         return None
     # nothing is read of it: it stands for the array's shape and type
     contents = _Contents(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
-    selection = _select(contents, path, leads, every_lead=every_lead, others=False, how=how)
+    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
     by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
     width, samples = (contents.signals.shape[0] if by_sample else 1), contents.signals.shape[1]
     block = _Numbers(path, offset, dtype, samples, width, tuple(selection.rows), selection.scale)
@@ -285,8 +291,8 @@ def open_npy(
         block,
         (),
         files=(path,),
-        left_out=selection.left_out,
-        stands_for=selection.stands_for,
+        skipped=selection.skipped,
+        requested_as=selection.requested_as,
     )
 
 
@@ -346,7 +352,7 @@ def _plausible(block: _Numbers, leads: int) -> bool:
 
 
 def read_numpy(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
     """Read a recording from ``.npy`` or ``.npz``.
 
@@ -355,7 +361,7 @@ def read_numpy(
             ``signal`` so and ``leads``, or one array (samples,) under each lead's name, and perhaps ``fs``, ``units``.
         leads: lead names in order of preference.
         every_lead: read all of them that are an ECG's.
-        others: with every lead: also what is no ECG.
+        include_non_ecg: with every lead: also what is no ECG.
         how: names (``--columns``), fs and units, where the file does not say them.
 
     Raises:
@@ -365,7 +371,7 @@ def read_numpy(
     if not path.is_file():
         raise RecordError(path, "does not exist", "a NumPy array", "check the path")
     contents = _read_npz(path) if is_npz(path) else _read_npy(path)
-    selection = _select(contents, path, leads, every_lead=every_lead, others=others, how=how)
+    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
     scale = selection.scale
     with np.errstate(over="ignore", invalid="ignore"):
         signals = (contents.signals[selection.rows].astype(np.float64) - scale.zero) * scale.mv
@@ -380,6 +386,6 @@ def read_numpy(
         signals,
         (),
         files=(path,),
-        left_out=selection.left_out,
-        stands_for=selection.stands_for,
+        skipped=selection.skipped,
+        requested_as=selection.requested_as,
     )

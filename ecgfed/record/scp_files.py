@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MAX_SAMPLES
-from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of, rounded_fs
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.record.scp_huffman import Code, decode, table_of
@@ -127,7 +127,7 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
     for number, (lead, beat) in enumerate(zip(leads, beats, strict=True)):
         part = _Part(rhythm, number, lead, beat)
         together.setdefault((lead.start, lead.samples), []).append(Channel(lead.name, "nV", part.read))
-    fs_hz = whole_hz(1e6 / rhythm.step_us)
+    fs_hz = rounded_fs(1e6 / rhythm.step_us)
     return [Group(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
 
 
@@ -154,9 +154,7 @@ class _Coded(NamedTuple):
             try:
                 values = decode(data, samples, self.codes)
             except ValueError as error:
-                raise RecordError(
-                    self.path, f"lead {name}: {error}", "its signal", "fetch or copy it again"
-                ) from None
+                raise RecordError(self.path, f"lead {name}: {error}", "its signal", "fetch or copy it again") from None
         return summed(values, self.differences)
 
 
@@ -303,7 +301,7 @@ def _comments(body: bytes) -> tuple[str, ...]:
         "start date": began.isoformat() if began else "",
         "start time": "{:02d}:{:02d}:{:02d}".format(*hours[:3]) if len(hours) >= 3 else "",
     }
-    return said(fields)
+    return comment_lines(fields)
 
 
 def _day(raw: bytes) -> date | None:
@@ -320,7 +318,7 @@ def _text(raw: bytes) -> str:
     return "".join(mark for mark in decoded if mark.isprintable())
 
 
-def read_scp(path: Path, wanted: Wanted) -> Recording:
+def read_scp(path: Path, selection: LeadSelection) -> Recording:
     """Read the rhythm data of an SCP-ECG record.
 
     Raises:
@@ -328,7 +326,7 @@ def read_scp(path: Path, wanted: Wanted) -> Recording:
             reference beat that cannot be added back, codes that change the table, a missing lead.
     """
     sections = _sections(path)
-    return recording_of(path, _groups(sections, path), wanted, _comments(sections.get(1, b"")))
+    return recording_of(path, _groups(sections, path), selection, _comments(sections.get(1, b"")))
 
 
 def scp_comments(path: Path) -> tuple[str, ...]:

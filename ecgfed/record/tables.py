@@ -248,7 +248,9 @@ def read_table(path: Path) -> Table:
     width = _width(path, rows, lines, separator)
     if width == 1 and blanks_inside:
         raise RecordError(path, f"line {blanks_inside[0]} is blank", "a number, or NaN for a gap", "delete or fill it")
-    head: list[tuple[str, ...]] = [(f"{metadata.lead} ({metadata.unit})" if metadata.unit else metadata.lead,)] if metadata else []
+    head: list[tuple[str, ...]] = (
+        [(f"{metadata.lead} ({metadata.unit})" if metadata.unit else metadata.lead,)] if metadata else []
+    )
     while rows and len(head) < 2 and not metadata:
         cells = [cell.strip() for cell in rows[0].split(separator)]
         if not _is_names(cells):

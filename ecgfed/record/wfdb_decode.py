@@ -28,7 +28,9 @@ def samples_in(fmt: str, size: int) -> int:
         return size // np.dtype(_TYPES[fmt]).itemsize
     count, width = _PACKED[fmt]
     groups, remainder = divmod(size, width)
-    return groups * count + (remainder // 2 if count > 1 else 0)  # the first sample of a group lies in its first two bytes
+    return groups * count + (
+        remainder // 2 if count > 1 else 0
+    )  # the first sample of a group lies in its first two bytes
 
 
 @dataclass(frozen=True)

@@ -110,29 +110,29 @@ def lead_fs(header: Any, base: Path, frame: int) -> float:
     return fs_hz
 
 
-def _check_rates(said: HeaderLines) -> None:
+def _check_rates(header: HeaderLines) -> None:
     """Refuse a header none of whose signals has a sampling frequency that an ECG is recorded at; raises RecordError."""
-    frames = {line.samples_per_frame for line in said.lines} or {1}
-    rates = [said.fs_hz * frame for frame in frames]
-    if said.segments is not None and 0 < said.fs_hz <= MAX_FS_HZ:
+    frames = {line.samples_per_frame for line in header.lines} or {1}
+    rates = [header.fs_hz * frame for frame in frames]
+    if header.segments is not None and 0 < header.fs_hz <= MAX_FS_HZ:
         return  # only the segments' headers say how many samples a frame has
     if not any(MIN_FS_HZ <= rate <= MAX_FS_HZ for rate in rates):
-        check_fs(max(rates), said.path, said.fs_written, "correct the header")
+        check_fs(max(rates), header.path, header.fs_written, "correct the header")
 
 
 def _parse(path: Path) -> Any:
     """Return what wfdb reads of a header, or would of a plain one; raises RecordError where it cannot."""
     if not path.is_file():
         raise _no_header(path)
-    said = read_lines(path)
-    _check_rates(said)
+    parsed = read_lines(path)
+    _check_rates(parsed)
     require("wfdb", "reading a WFDB record")
-    if plain := plain_header(said):
+    if plain := plain_header(parsed):
         return plain
     import wfdb
 
     try:
-        return _as_parsed(wfdb.rdheader(str(path.with_suffix(""))), said)
+        return _as_parsed(wfdb.rdheader(str(path.with_suffix(""))), parsed)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
@@ -160,15 +160,18 @@ def _no_header(path: Path) -> RecordError:
     return RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
 
 
-def _as_said(header: Any, said: HeaderLines) -> Any:
+def _as_parsed(header: Any, parsed: HeaderLines) -> Any:
     """Return wfdb's header with numbers as the grammar reads them; raises RecordError where wfdb read other samples."""
     read: dict[str, Any] = {"n_sig": header.n_sig, "sig_len": header.sig_len}
-    meant: dict[str, Any] = {"n_sig": said.signals, "sig_len": said.samples}
-    if said.segments is not None:
+    meant: dict[str, Any] = {"n_sig": parsed.signals, "sig_len": parsed.samples}
+    if parsed.segments is not None:
         read |= {"seg_name": list(header.seg_name or []), "seg_len": list(header.seg_len or [])}
-        meant |= {"seg_name": [name for name, _ in said.segments], "seg_len": [length for _, length in said.segments]}
+        meant |= {
+            "seg_name": [name for name, _ in parsed.segments],
+            "seg_len": [length for _, length in parsed.segments],
+        }
     else:
-        lines = said.lines
+        lines = parsed.lines
         read |= {"file_name": header.file_name, "fmt": [int(fmt) for fmt in header.fmt]}
         meant |= {"file_name": [line.file for line in lines], "fmt": [line.fmt for line in lines]}
         for name, values in (
@@ -187,12 +190,12 @@ def _as_said(header: Any, said: HeaderLines) -> Any:
     for name, value in meant.items():
         if read[name] != value:
             raise RecordError(
-                said.path,
+                parsed.path,
                 f"says {name} {value!r:.80}, which the wfdb package reads as {read[name]!r:.80}",
                 "a header that can be read in one way",
                 "write the names in ASCII, numbers without exponents",
             )
-    header.fs = int(said.fs_hz) if said.fs_hz == int(said.fs_hz) else said.fs_hz
+    header.fs = int(parsed.fs_hz) if parsed.fs_hz == int(parsed.fs_hz) else parsed.fs_hz
     return header
 
 

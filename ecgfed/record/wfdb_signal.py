@@ -93,18 +93,18 @@ def settle(header: Any, base: Path, channels: Sequence[int], how: ReadOptions) -
     stated, frame = header.sig_len or None, max(frame_of(header, c) for c in channels)
     check_samples((stated or 1) * frame, header_path(base))
     files = {signal_path(header, base, c): signal_file(header, base, c) for c in channels}
-    held = {path: file[0].frame_count for path, file in files.items() if file is not None}
+    frames_of_file = {path: file[0].frame_count for path, file in files.items() if file is not None}
     notes: list[str] = []
     if stated is None:
         header.checksum = [None] * header.n_sig
-        header.sig_len = min(held.values(), default=0)
-        if not held:
+        header.sig_len = min(frames_of_file.values(), default=0)
+        if not frames_of_file:
             problem = "does not say how many samples a compressed signal file holds"
             raise RecordError(header_path(base), problem, "their number", "write it into the record line")
-        if len(set(held.values())) > 1:
-            ends = ", ".join(f"{path.name} {count_of(frames, 'sample')}" for path, frames in held.items())
+        if len(set(frames_of_file.values())) > 1:
+            ends = ", ".join(f"{path.name} {count_of(frames, 'sample')}" for path, frames in frames_of_file.items())
             notes.append(f"the header states no length and the signal files differ ({ends}): the shortest counts")
-    for path, frames in held.items() if stated else ():
+    for path, frames in frames_of_file.items() if stated else ():
         notes += _against(path, frames, header, base, how)
     check_samples(header.sig_len * frame, base)
     for path in (path for path, file in files.items() if file is None):
@@ -253,9 +253,7 @@ def _read_flac(header: Any, base: Path, channel: int) -> Any:
         # The samples as they are stored, because the header's checksum is the sum of those.
         read = wfdb.rdrecord(str(base), channels=[channel], physical=False, smooth_frames=False, ignore_skew=True)
     except Exception as error:  # wfdb raises ValueError, IndexError and others for broken files
-        problem = (
-            f"cannot be read as FLAC of format {header.fmt[channel]} ({str(error) or type(error).__name__:.160})"
-        )
+        problem = f"cannot be read as FLAC of format {header.fmt[channel]} ({str(error) or type(error).__name__:.160})"
         raise RecordError(path, problem, "a compressed signal file", "fetch or copy it again") from error
     digital = read.e_d_signal[0]
     if len(digital) != header.sig_len * frame_of(header, channel):

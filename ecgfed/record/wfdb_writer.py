@@ -74,9 +74,9 @@ def choose_gain(signal_mv: NDArray[np.float64]) -> tuple[float, int]:
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     middle = (low + high) / 2 if low > 0 or high < 0 else 0.0
     reach = max(high - middle, middle - low)
-    most = min(_FULL_SCALE / reach if reach else math.inf, _MAX_GAIN)
-    power = 10.0 ** math.floor(math.log10(most))
-    gain = max(step * power for step in (1, 2, 5) if step * power <= most * (1 + 1e-12))
+    highest = min(_FULL_SCALE / reach if reach else math.inf, _MAX_GAIN)
+    power = 10.0 ** math.floor(math.log10(highest))
+    gain = max(step * power for step in (1, 2, 5) if step * power <= highest * (1 + 1e-12))
     # A middle that is itself rounded may push the outermost sample over: one size smaller then.
     zero = -round(middle * gain)
     if len(values) and max(abs(round(low * gain) + zero), abs(round(high * gain) + zero)) > _FULL_SCALE:
@@ -128,7 +128,7 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
         write_dir=str(folder),
     )
     try:
-        back = read_recording(folder / name, (names[0],), every_lead=True, others=True)
+        back = read_recording(folder / name, (names[0],), every_lead=True, include_non_ecg=True)
     except RecordError as problem:  # a full disk cuts wfdb's files short without a word
         raise OSError(str(problem)) from problem
     written = []

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.record.leads import by_place, most_alike, usual_name
+from ecgfed.record.leads import best_match, position_in, usual_name
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, spans
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
@@ -192,7 +192,7 @@ def _with_avr(signals: _Signals) -> _Signals:
 
 def missing_lead(recording: AnyRecording, wanted: tuple[str, ...]) -> list[Finding]:
     """Say that none of ``wanted`` is among the leads, where so."""
-    if recording.lead in wanted or most_alike(wanted, recording.lead)[1] or any(by_place(name) for name in wanted):
+    if recording.lead in wanted or best_match(wanted, recording.lead)[1] or any(position_in(name) for name in wanted):
         return []
     has = ", ".join(recording.leads)
     text = f"There is no lead {' or '.join(wanted)}; the recording has {has}; {recording.lead} was looked at."

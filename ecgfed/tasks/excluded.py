@@ -8,7 +8,7 @@ from ecgfed.record.recording import Annotation, AnyRecording
 
 def channels_excluded(recordings: Iterable[AnyRecording]) -> Exclusions:
     """Count the channels of recordings that could not be read beside the chosen lead."""
-    read = [(len(one.leads), len(one.left_out)) for one in recordings]
+    read = [(len(one.leads), len(one.skipped)) for one in recordings]
     left_out = sum(count for _, count in read)
     return Exclusions("channel", sum(count for count, _ in read) + left_out, {"not_read": left_out})
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.exclusions import Counted
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
-from ecgfed.record.annotations import said_of_end
+from ecgfed.record.annotations import end_note
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
@@ -78,7 +78,7 @@ class Inspection:
             "detector": self.detector,
             "heart_rate_per_min": None if rate is None else round(rate, 1),
             "leads": [_about_lead(name, found) for name, found in self.quality.items()],
-            "left_out": list(recording.left_out),
+            "left_out": list(recording.skipped),
             "notes": list(recording.notes),
             "findings": [asdict(finding) for finding in self.findings],
             "picture": None if self.picture is None else str(self.picture),
@@ -300,7 +300,7 @@ def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | N
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
     try:
         annotation = read_annotation(recording, annotator)
-        beyond = said_of_end(annotation)
+        beyond = end_note(annotation)
         return annotation, [Finding("annotation", None, f"{beyond[0].upper()}{beyond[1:]}.")] if beyond else []
     except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem.line}.")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.files import sha256
-from ecgfed.record.leads import LeadGroup, are_ecg, by_place, choose_lead, other_name
+from ecgfed.record.leads import LeadGroup, are_ecg, choose_lead, position_in, requested_alias
 from ecgfed.record.recording import AnyRecording
 from ecgfed.record.wfdb_header import record_base, segment_names
 
@@ -50,13 +50,13 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
             were read.
         RecordError: none of the leads is there, or two are that nothing tells apart.
     """
-    places = [one for one in leads if by_place(one) is not None]
-    if places and recording.files and (recording.left_out or len(recording.leads) == 1):
+    places = [one for one in leads if position_in(one) is not None]
+    if places and recording.files and (recording.skipped or len(recording.leads) == 1):
         read = f"{places[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
         raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
-    return replace(recording, lead=lead, stands_for=other_name(leads, lead))
+    return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 
 
 def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:

@@ -205,7 +205,7 @@ class LabelledBeats:
         windows: the beats' windows, RR features and flags.
         label: (beats,) int16 class numbers.
         sample: (beats,) int64 R positions in the recording as recorded.
-        left_out: beats per symbol that no class claims.
+        unclassified: beats per symbol that no class claims.
         unmatched: detected peaks without an annotated beat, and annotated beats without a peak; 0, 0 when annotated
             peaks were used.
         empty: labelled beats that were left out because their window holds nothing (``empty_windows``).
@@ -214,7 +214,7 @@ class LabelledBeats:
     windows: Windows
     label: NDArray[np.int16]
     sample: NDArray[np.int64]
-    left_out: dict[str, int]
+    unclassified: dict[str, int]
     unmatched: tuple[int, int] = (0, 0)
     empty: int = 0
 
@@ -267,9 +267,11 @@ def label_beats(
         detected: whether the peaks were detected: each takes the label of the beat it matches, see ``labelled_beats``.
             Otherwise they are the annotated beats themselves.
     """
-    found = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
-    keep = found.keep
-    return LabelledBeats(windows.chosen(keep), found.label, r_samples[keep], found.left_out, found.unmatched)
+    labelled = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
+    keep = labelled.keep
+    return LabelledBeats(
+        windows.chosen(keep), labelled.label, r_samples[keep], labelled.unclassified, labelled.unmatched
+    )
 
 
 @dataclass(frozen=True)
@@ -279,13 +281,13 @@ class Labels:
     Attributes:
         keep: (labelled,) int64 numbers among all its beats, in order of time.
         label: (labelled,) int16 class numbers.
-        left_out: as of ``LabelledBeats``.
+        unclassified: as of ``LabelledBeats``.
         unmatched: see there.
     """
 
     keep: NDArray[np.int64]
     label: NDArray[np.int16]
-    left_out: dict[str, int]
+    unclassified: dict[str, int]
     unmatched: tuple[int, int]
 
 
@@ -302,8 +304,8 @@ def assign_labels(
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)
-    left_out = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
-    return Labels(use[known], label[known], left_out, unmatched)
+    unclassified = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
+    return Labels(use[known], label[known], unclassified, unmatched)
 
 
 def match_peaks(

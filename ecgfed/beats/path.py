@@ -24,7 +24,7 @@ from ecgfed.beats.extract import (
 )
 from ecgfed.beats.intervals import unmarked_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.long_windows import one_ahead, windows_by_blocks
+from ecgfed.beats.long_windows import prefetched, windows_by_blocks
 from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
@@ -75,14 +75,14 @@ class BeatOptions:
         detector_by_name(self.detector)
 
     @property
-    def found_by(self) -> Detector:
+    def qrs_detector(self) -> Detector:
         """The detector, for detected peaks."""
         return detector_by_name(self.detector)
 
     @property
     def every_lead(self) -> bool:
         """Whether all leads of a recording are read, for a detector that looks at them."""
-        return self.peaks == "detected" and self.found_by.every_lead
+        return self.peaks == "detected" and self.qrs_detector.every_lead
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -147,7 +147,7 @@ class RecordingBeats:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
         if isinstance(self.recording, LongRecording):
-            yield from one_ahead(
+            yield from prefetched(
                 windows_by_blocks(
                     self.recording, self.quality, self.r_samples, keep, rr_version=self.rr_version, void=self._void
                 )
@@ -167,31 +167,31 @@ class RecordingBeats:
 
         Those that no class claims, that no mark matches, or whose window holds nothing are left out (``exclusions``).
         """
-        found = self.labels(labels)
-        windows, at = self.windows.chosen(found.keep), self.r_samples[found.keep]
+        labelled = self.labels(labels)
+        windows, at = self.windows.chosen(labelled.keep), self.r_samples[labelled.keep]
         holds = ~self.empty(windows.window_mv, at)
         some = windows.chosen(np.flatnonzero(holds))
         empty = int((~holds).sum())
-        return LabelledBeats(some, found.label[holds], at[holds], found.left_out, found.unmatched, empty)
+        return LabelledBeats(some, labelled.label[holds], at[holds], labelled.unclassified, labelled.unmatched, empty)
 
     def empty(self, window_mv: NDArray[np.float32], r_samples: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which windows hold nothing (``empty_windows``), for some R peaks of the recording; (beats,) bool."""
         return empty_windows(window_mv, self.recording.fs_hz, r_samples, self.quality.spans(NOT_RECORDED))
 
-    def exclusions(self, found: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
+    def exclusions(self, labelled: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
         """Count what was read, used and excluded of the beats; of detected ones, of the annotated beats too.
 
         Args:
-            found: how the beats were labelled.
+            labelled: how the beats were labelled.
             empty: how many labelled ones were left out because their window holds nothing.
         """
         beyond = 0 if self.annotation is None else sum(mark in BEAT_SYMBOLS for mark in self.annotation.beyond_end)
-        read, (peaks, marks) = len(self.r_samples), found.unmatched
-        excluded = {"other_class": sum(found.left_out.values()), "no_signal": empty}
+        read, (peaks, marks) = len(self.r_samples), labelled.unmatched
+        excluded = {"other_class": sum(labelled.unclassified.values()), "no_signal": empty}
         if not self.detected:
-            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, found.left_out)]
+            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, labelled.unclassified)]
         annotated = Exclusions("annotation", read - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond})
-        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, found.left_out), annotated]
+        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, labelled.unclassified), annotated]
 
 
 def read_beats(

@@ -14,7 +14,7 @@ from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_f
 from ecgfed.signal.long_quality import quality_of, spikes_of
 from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.signal.spans import Spans
-from ecgfed.signal.two_streams import found_by
+from ecgfed.signal.two_streams import peaks_of_stream
 
 #: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
 #: they wait for each other for a third of the time; with twice as much memory grows and little is won.
@@ -93,7 +93,7 @@ def _streamed(recording: LongRecording, detector: Detector, name: str, told: Tol
         return block
 
     blocks = list(spans(recording.samples, round(PUSH_S * recording.fs_hz)))
-    found = found_by(stream, read, blocks, recording.fs_hz, told or (lambda done: None))
+    found = peaks_of_stream(stream, read, blocks, recording.fs_hz, told or (lambda done: None))
     return check_found(detector, np.concatenate(found), recording.samples, name, changes=changing.found)
 
 

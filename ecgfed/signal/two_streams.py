@@ -70,7 +70,7 @@ class _Ahead:
         return one
 
 
-def found_by(
+def peaks_of_stream(
     begin: Callable[[], Stream], read: Read, blocks: list[tuple[int, int]], fs_hz: float, told: Callable[[int], None]
 ) -> list[Peaks]:
     """Return the peaks that a stream finds, in parts in order of time; by two threads where it can and it pays.

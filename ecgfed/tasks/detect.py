@@ -150,7 +150,7 @@ def detect(
         >>> [one.file.name for one in found.records]
         ['demo01.qrs', 'demo02.qrs', 'demo03.qrs']
     """
-    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
     wanted = None if leads is None else lead_list(leads)
@@ -172,7 +172,7 @@ def detect(
             watch.warn(f"{recording.name}: {note}")
         before_s = sum(other.duration_s for other in found)
         told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
-        at = find_peaks(recording, detector=found_by, mains_hz=mains_hz, told=told)
+        at = find_peaks(recording, detector=qrs_detector, mains_hz=mains_hz, told=told)
         peaks = RecordPeaks(
             recording.name, recording.lead, at, recording.fs_hz, recording.duration_s, notes=recording.notes
         )
@@ -185,7 +185,7 @@ def detect(
         write_together(dict(zip(targets, files, strict=True)))
     excluded = [Exclusions.summed(channels, "channel")]
     report_exclusions(excluded, watch)
-    return Detections(tuple(found), found_by.name, mains_hz, excluded_as_json(excluded))
+    return Detections(tuple(found), qrs_detector.name, mains_hz, excluded_as_json(excluded))
 
 
 def _asked(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:

@@ -176,20 +176,20 @@ def inspect_recording(
     """
     target = None if picture is None else Path(picture)
     form = FORMATS[0] if target is None else _form(target, overwrite=overwrite)
-    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     recording, wanted = _read(recording, leads, read_options(how))
     if at is not None:
         _moment(at, recording)  # refused before the work
     with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # while the peaks are found
         judging = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
         told = minutes_told(watch, "minutes read", recording)
-        peaks = _peaks(recording, judging[recording.lead], found_by, mains_hz, told)
+        peaks = _peaks(recording, judging[recording.lead], qrs_detector, mains_hz, told)
         quality = {name: found.result() for name, found in judging.items()}
     rate, findings, annotation = _judge(recording, wanted, quality, annotator, peaks)
     excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
     report_exclusions(excluded, watch)
     found = Inspection(
-        recording, quality, found_by.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
+        recording, quality, qrs_detector.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
     )
     if target is not None:
         write_bytes(target, found.draw(at, form=form))

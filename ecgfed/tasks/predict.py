@@ -365,7 +365,7 @@ def _about(
         "patient": patient,
         **({"precision": "int8"} if int8 else {}),
         "peaks": options.peaks,
-        "detector": options.found_by.name if options.peaks == "detected" else None,
+        "detector": options.qrs_detector.name if options.peaks == "detected" else None,
         "bundle": name_of(bundle.path),  # its path is of this machine, and may hold a person's name
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "method": bundle.manifest["method"],

@@ -12,8 +12,9 @@ from ecgfed.beats.rr import RR_LATEST, beats_in_time
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason
 from ecgfed.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording

@@ -30,9 +30,9 @@ from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.long_peaks import Told, find_peaks
-from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.size import Size, lead_size

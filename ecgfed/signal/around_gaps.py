@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.detectors import MIN_DURATION_S, OURS, Detector, detect_r_peaks, detector_by_name
-from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, runs
 
 #: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
 #: need not learn the beats anew after each spike.

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ecgfed.record.leads import best_match, position_in, usual_name
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, spans
+from ecgfed.signal.block_quality import gaps_of
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import runs
 from ecgfed.signal.size import lead_size, said_of, too_large

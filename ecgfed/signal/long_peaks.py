@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import AnyRecording, LongRecording, spans
 from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
+from ecgfed.signal.block_quality import quality_of, spikes_of
 from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
-from ecgfed.signal.long_quality import quality_of, spikes_of
 from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.signal.spans import Spans
 from ecgfed.signal.two_streams import peaks_of_stream

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.signal import fir
-from ecgfed.signal.filters import bridge_samples, convolved, fill_gaps
+from ecgfed.signal.filters import convolved, fill_gaps
 from ecgfed.signal.medians import running_median
 from ecgfed.signal.spans import Spans
 
@@ -138,32 +138,6 @@ def runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
-def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float) -> LeadQuality:
-    """Find the bad stretches of one lead.
-
-    Args:
-        signal_mv: (samples,) millivolt as recorded, not filtered; NaN or infinite where there is no sample.
-        fs_hz: sampling frequency in Hz, above 80.
-    """
-    recorded = np.asarray(signal_mv, dtype=np.float64)
-    held = recorded[np.isfinite(recorded)]
-    first = first_look(recorded, fs_hz, rails(np.clip(held, -LIMIT_MV, LIMIT_MV)))
-    masks = first.masks
-    if not first.lost.all():
-        signal, _ = fill_gaps(np.where(first.lost, np.nan, first.signal), bridge_samples(fs_hz))
-        height, spike = spikes(signal, first.lost, fs_hz)
-        signal, _ = fill_gaps(np.where(first.lost | spike, np.nan, signal), bridge_samples(fs_hz))
-        masks |= {Reason.SPIKE: spike, **noise_and_jumps(signal, first.lost, spike, height, fs_hz)}
-    found = ((reason, list(runs(mask))) for reason, mask in masks.items())
-    return LeadQuality(len(recorded), fs_hz, in_order(found))
-
-
-def in_order(found: Iterable[tuple[Reason, Iterable[tuple[int, int]]]]) -> tuple[Stretch, ...]:
-    """Return the stretches of every reason in order of time."""
-    stretches = [Stretch(start, stop, reason) for reason, edges in found for start, stop in edges]
-    return tuple(sorted(stretches, key=lambda part: (part.start, part.stop)))
-
-
 @dataclass(frozen=True)
 class FirstLook:
     """What is lost of a lead, whatever its beats.
@@ -213,20 +187,6 @@ def _closed(mask: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
     return closed
 
 
-def rails(held: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return which of a lead's lowest and highest values, of all its valid samples, lie far from the rest."""
-    if not len(held):
-        return ()
-    low, high = float(held.min()), float(held.max())
-    if high - low < RAIL_FROM_REST_MV:
-        return ()
-    rest = held[(held > low) & (held < high)]
-    if not len(rest):
-        return ()
-    middle = np.median(rest)
-    return tuple(extreme for extreme in (low, high) if abs(extreme - middle) >= RAIL_FROM_REST_MV)
-
-
 def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float) -> NDArray[np.bool_]:
     """Mark every sample of every second that changes by no more than ``FLAT_MV``."""
     width = int(np.ceil(FLAT_S * fs_hz))
@@ -248,6 +208,11 @@ def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float)
 def block_samples(fs_hz: float) -> int:
     """Return how many samples a block has."""
     return max(1, round(BLOCK_S * fs_hz))
+
+
+def unit_samples(fs_hz: float) -> int:
+    """Return the samples of one of the stretches in which the height of the beats is measured."""
+    return block_samples(fs_hz) * round(HEIGHT_S / BLOCK_S)
 
 
 def spikes(
@@ -281,7 +246,7 @@ def noise_and_jumps(
     spike: NDArray[np.bool_],
     height: NDArray[np.float64],
     fs_hz: float,
-    first: int | None = None,
+    first: int,
 ) -> dict[Reason, NDArray[np.bool_]]:
     """Find noise and jumps of the baseline.
 
@@ -291,7 +256,7 @@ def noise_and_jumps(
         spike: (samples,) bool.
         height: of the beats, from ``spikes``.
         fs_hz: sampling frequency in Hz.
-        first: the lead's sample at which ``signal`` begins, of a part; None for all of it.
+        first: the lead's sample at which ``signal`` begins.
     """
     blocks = _Blocks(len(signal), block_samples(fs_hz))
     noise = blocks.spread(_noise(blocks, signal, fs_hz, height, first)) & ~lost & ~spike
@@ -347,7 +312,7 @@ def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[
 
 
 def _noise(
-    blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64], first: int | None
+    blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64], first: int
 ) -> NDArray[np.bool_]:
     band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.signal.filters import bridge_samples, bridged
-from ecgfed.signal.long_quality import unit_samples
 from ecgfed.signal.quality import (
     BASELINE_WINDOW_S,
     BLOCK_S,
@@ -28,6 +27,7 @@ from ecgfed.signal.quality import (
     noise_and_jumps,
     runs,
     spikes,
+    unit_samples,
 )
 from ecgfed.signal.spans import Spans
 

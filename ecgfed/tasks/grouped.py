@@ -22,7 +22,7 @@ from ecgfed.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.record.leads import are_ecg
 from ecgfed.record.recording import AnyRecording, spans
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.tasks.predict import opened_bundle
 from ecgfed.tasks.records import recording_digests

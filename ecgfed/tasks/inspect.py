@@ -21,10 +21,10 @@ from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, Rea
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
 from ecgfed.signal.long_peaks import Told, find_peaks
-from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead

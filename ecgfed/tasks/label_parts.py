@@ -8,7 +8,7 @@ from ecgfed.beats.intervals import intervals_s
 from ecgfed.labels.choose import Rule, shipped_rule
 from ecgfed.labels.page import LabelPage
 from ecgfed.labels.pictures import group_pictures
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.tasks.grouped import GroupedBeats, shown_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips

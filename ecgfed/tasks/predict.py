@@ -23,10 +23,10 @@ from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.strip import Stretches
+from ecgfed.signal.block_quality import gaps_of
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.pacing import Pacing
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded

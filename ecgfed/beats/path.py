@@ -32,14 +32,14 @@ from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, re
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
 from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.long_peaks import Told, find_peaks
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.signal.size import Size, lead_size
 from ecgfed.text import count_of
 
 #: Says whom to tell how many samples of a recording have been looked at.
-Watching = Callable[[AnyRecording], Told | None] | None
+Watching = Callable[[AnyRecording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -209,12 +209,12 @@ def read_beats(
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
     recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    told = watching(recording) if watching else None
-    return cut_beats(recording, options, annotated=annotated, told=told)
+    on_samples = watching(recording) if watching else None
+    return cut_beats(recording, options, annotated=annotated, on_samples=on_samples)
 
 
 def cut_beats(
-    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, told: Told | None = None
+    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
 ) -> RecordingBeats:
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
     from_marks = options.peaks == "annotated"
@@ -230,8 +230,8 @@ def cut_beats(
                 known,
                 detector=options.detector,
                 mains_hz=options.mains_hz,
-                told=told,
-                later=quality,
+                on_samples=on_samples,
+                pending_quality=quality,
             )
         return RecordingBeats(
             recording, quality.result(), annotation, r_samples, detected=not from_marks, rr_version=options.rr_version

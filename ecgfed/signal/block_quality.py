@@ -120,7 +120,7 @@ def _judge(read: ReadLead, samples: int, fs_hz: float, block_s: float, *, spikes
         first, last = max(start - margin, 0), min(stop + margin, samples)
         for reason, mask in _masks(read(first, last), fs_hz, at_rail, first, spikes_alone=spikes_alone).items():
             by_reason[reason].add(start, mask[start - first : stop - first])
-    stretches = [Stretch(*edge, reason) for reason, found in by_reason.items() for edge in found.edges]
+    stretches = [Stretch(*edge, reason) for reason, spans_of in by_reason.items() for edge in spans_of.edges]
     return LeadQuality(samples, fs_hz, tuple(sorted(stretches, key=lambda part: (part.start, part.stop))))
 
 

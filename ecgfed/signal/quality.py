@@ -102,16 +102,16 @@ class LeadQuality:
 
     def bad(self, reasons: Iterable[Reason] = tuple(Reason)) -> NDArray[np.bool_]:
         """Return (samples,) bool, true where the lead is bad for one of ``reasons``."""
-        mask, wanted = np.zeros(self.samples, dtype=bool), set(reasons)
+        mask, selected = np.zeros(self.samples, dtype=bool), set(reasons)
         for stretch in self.stretches:
-            if stretch.reason in wanted:
+            if stretch.reason in selected:
                 mask[stretch.start : stretch.stop] = True
         return mask
 
     def spans(self, reasons: Iterable[Reason] = tuple(Reason)) -> Spans:
         """Return where the lead is bad for one of ``reasons``, as ``bad`` does, without a value for each sample."""
-        wanted = set(reasons)
-        return Spans.merged((part.start, part.stop) for part in self.stretches if part.reason in wanted)
+        selected = set(reasons)
+        return Spans.merged((part.start, part.stop) for part in self.stretches if part.reason in selected)
 
     @property
     def usable_s(self) -> float:
@@ -121,13 +121,13 @@ class LeadQuality:
     def seconds(self) -> dict[str, float]:
         """Return seconds for each reason found; reasons overlap, so they may add up to more than is bad."""
         known = {stretch.reason for stretch in self.stretches}
-        found = [reason for reason in Reason if reason in known]
-        return {str(reason): round(self.spans([reason]).total / self.fs_hz, 3) for reason in found}
+        present = [reason for reason in Reason if reason in known]
+        return {str(reason): round(self.spans([reason]).total / self.fs_hz, 3) for reason in present}
 
     def reasons_in(self, start: int, stop: int) -> tuple[Reason, ...]:
         """Return the reasons of the stretches that overlap samples ``start`` to ``stop``."""
-        found = {part.reason for part in self.stretches if part.start < stop and part.stop > start}
-        return tuple(reason for reason in Reason if reason in found)
+        present = {part.reason for part in self.stretches if part.start < stop and part.stop > start}
+        return tuple(reason for reason in Reason if reason in present)
 
 
 def runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
@@ -172,10 +172,10 @@ def stays_at(signal: NDArray[np.float64], extreme: float, fs_hz: float) -> NDArr
 
 
 def _long_enough(mask: NDArray[np.bool_], samples: float) -> NDArray[np.bool_]:
-    kept = np.zeros_like(mask)
+    long_runs = np.zeros_like(mask)
     for start, stop in runs(mask):
-        kept[start:stop] = stop - start >= samples
-    return kept
+        long_runs[start:stop] = stop - start >= samples
+    return long_runs
 
 
 def _closed(mask: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
@@ -281,7 +281,7 @@ class _Blocks:
         """Return one value for each sample from one for each block."""
         return np.repeat(values, self.block)[: self.samples]
 
-    def many(self, seconds: float) -> int:
+    def count_in(self, seconds: float) -> int:
         """Return how many blocks last so long."""
         return max(1, round(seconds / BLOCK_S))
 
@@ -290,16 +290,16 @@ def _baseline(blocks: _Blocks, cut: NDArray[np.float64]) -> NDArray[np.float64]:
     """Baseline in mV, (blocks,), of a signal in blocks: the median over a second, which no beat fills."""
     ordered, half = np.sort(cut, axis=1), blocks.block // 2  # of a few numbers faster than ``np.median``
     medians = ordered[:, half] if blocks.block % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
-    return running_median(medians, blocks.many(BASELINE_WINDOW_S))
+    return running_median(medians, blocks.count_in(BASELINE_WINDOW_S))
 
 
 def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Height of the beats in mV, (blocks,); NaN where the signal is lost for ten seconds."""
-    many = blocks.many(HEIGHT_S)
+    width = blocks.count_in(HEIGHT_S)
     tallest = np.where(lost, -1.0, deviation) if lost.any() else deviation
     tallest = blocks.cut(tallest).T.copy().max(axis=0)  # a lost block is -1; along long rows it is faster
     count = len(tallest)
-    tallest = np.pad(tallest, (0, -count % many), constant_values=-1.0).reshape(-1, many).max(axis=1)
+    tallest = np.pad(tallest, (0, -count % width), constant_values=-1.0).reshape(-1, width).max(axis=1)
     tallest[tallest < 0] = np.nan
     around = np.lib.stride_tricks.sliding_window_view(
         np.pad(tallest, HEIGHT_STRETCHES // 2, constant_values=np.nan), HEIGHT_STRETCHES
@@ -308,7 +308,7 @@ def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[
     known = np.isfinite(ordered).sum(axis=1)
     row = np.arange(len(ordered))
     height: NDArray[np.float64] = (ordered[row, np.maximum(known - 1, 0) // 2] + ordered[row, known // 2]) / 2
-    return np.repeat(height, many)[:count]
+    return np.repeat(height, width)[:count]
 
 
 def _noise(
@@ -316,7 +316,7 @@ def _noise(
 ) -> NDArray[np.bool_]:
     band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))
-    between_beats = running_median(power, blocks.many(NOISE_WINDOW_S))
+    between_beats = running_median(power, blocks.count_in(NOISE_WINDOW_S))
     noisy: NDArray[np.bool_] = between_beats > np.maximum(NOISE_MV, NOISE_SHARE * height)
     return noisy
 
@@ -333,9 +333,9 @@ def _jumps(baseline: NDArray[np.float64], height: NDArray[np.float64]) -> NDArra
     step = round(JUMP_S / BLOCK_S)
     moved = np.pad(baseline, step, mode="edge")
     moved = moved[step:] - moved[:-step]  # moved[i]: from block i - step to block i
-    here, around = moved[step:-step], (moved[: -2 * step] + moved[2 * step :]) / 2
+    current, around = moved[step:-step], (moved[: -2 * step] + moved[2 * step :]) / 2
     jumped = np.zeros(len(baseline), dtype=bool)
-    for at in np.flatnonzero(np.abs(here - around) > np.maximum(JUMP_MV, height[step:])):
+    for at in np.flatnonzero(np.abs(current - around) > np.maximum(JUMP_MV, height[step:])):
         jumped[at : at + step + 1] = True
     return jumped
 

@@ -75,8 +75,8 @@ class Samples:
         part = self.part(start, stop)
         if np.isfinite(part).all():
             return part
-        whole = bridged(self.values.copy(), ~np.isfinite(self.values), longest, first=self.start, before=self.before)
-        return whole[start - self.start : stop - self.start]
+        filled = bridged(self.values.copy(), ~np.isfinite(self.values), longest, first=self.start, before=self.before)
+        return filled[start - self.start : stop - self.start]
 
     def forget(self, before: int) -> None:
         """Drop the samples before a number."""

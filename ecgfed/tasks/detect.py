@@ -172,7 +172,7 @@ def detect(
             watch.warn(f"{recording.name}: {note}")
         before_s = sum(other.duration_s for other in found)
         told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
-        at = find_peaks(recording, detector=qrs_detector, mains_hz=mains_hz, told=told)
+        at = find_peaks(recording, detector=qrs_detector, mains_hz=mains_hz, on_samples=told)
         peaks = RecordPeaks(
             recording.name, recording.lead, at, recording.fs_hz, recording.duration_s, notes=recording.notes
         )

@@ -16,7 +16,7 @@ from ecgfed.record.leads import NameMatch, best_match, position_in
 from ecgfed.record.reader import has_annotation, read_annotation
 from ecgfed.record.recording import AnyRecording, is_synthetic
 from ecgfed.signal.findings import paced_rhythm
-from ecgfed.signal.size import said_of, too_large
+from ecgfed.signal.size import size_text, too_large
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
 from ecgfed.text import count_of, listed
@@ -112,7 +112,7 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
     """Doubt units, pacing, windows that show nothing, bad stretches, and another sampling frequency."""
     recording, count, quality = beats.recording, len(beats.r_samples), beats.quality
     if large := too_large([beats.size]):
-        said = said_of(large)
+        said = size_text(large)
         yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
     if paced := _paced(bundle, beats):
         yield Doubt("paced", paced, grave=True)

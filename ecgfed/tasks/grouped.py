@@ -107,7 +107,7 @@ def grouped_beats(
     """
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
-    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     first = _first(beats, minutes)
     answers = opened.classifier(None).classify_blocks(beats.blocks())

@@ -24,7 +24,7 @@ from ecgfed.reports.strip import clock
 from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
-from ecgfed.signal.long_peaks import Told, find_peaks
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
@@ -236,12 +236,23 @@ def _moment(at: float | str, recording: AnyRecording) -> float:
 
 
 def _peaks(
-    recording: AnyRecording, quality: Future[LeadQuality], detector: Detector, mains_hz: float | None, told: Told | None
+    recording: AnyRecording,
+    quality: Future[LeadQuality],
+    detector: Detector,
+    mains_hz: float | None,
+    on_samples: OnSamples | None,
 ) -> NDArray[np.int64]:
     """Return the R peaks of the chosen lead, none where there are none."""
     known = None if isinstance(recording, LongRecording) else quality.result()
     with contextlib.suppress(RecordError):  # no beats: a finding, said later
-        return find_peaks(ecg_alone(recording), known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
+        return find_peaks(
+            ecg_alone(recording),
+            known,
+            detector=detector,
+            mains_hz=mains_hz,
+            on_samples=on_samples,
+            pending_quality=quality,
+        )
     return np.empty(0, np.int64)
 
 

@@ -275,7 +275,7 @@ def predict(
         recording = open_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
         recording = looked_at(recording, leads)
     refuse_synthetic(opened, recording, force=force)
-    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     found = classifier.classify_blocks(_told(beats, watch))
     found = _with_paced(replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing)

@@ -129,7 +129,7 @@ def test_the_first_stream_goes_on_where_they_never_agree(monkeypatch: pytest.Mon
     signals = leads_of(260, 250.0)
     monkeypatch.setattr(Counted, "state", lambda self: str(id(self)).encode())
     told: list[int] = []
-    peaks, (first, _) = by_two(signals, 250.0, told=told.append)
+    peaks, (first, _) = by_two(signals, 250.0, on_samples=told.append)
     np.testing.assert_array_equal(peaks, by_one(signals, 250.0))
     assert first.pushed == 16
     assert told == sorted(told)
@@ -197,6 +197,6 @@ def test_an_interruption_ends_both() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        by_two(signals, 250.0, told=stop)
+        by_two(signals, 250.0, on_samples=stop)
     assert len(made) == 1
     assert threading.active_count() == before

@@ -50,7 +50,7 @@ def by_two(
     signals: np.ndarray,
     fs_hz: float,
     begin: Callable[[], QrsDetector] | None = None,
-    told: Callable[[int], None] = lambda done: None,
+    on_samples: Callable[[int], None] = lambda done: None,
     read: Callable[[int, int], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, list[Counted]]:
     """Return the peaks and the two streams."""
@@ -61,7 +61,7 @@ def by_two(
         return made[-1]
 
     blocks = list(spans(signals.shape[1], round(BLOCK_S * fs_hz)))
-    found = two_streams.found_by(begin or counted, read or (lambda a, b: signals[:, a:b]), blocks, fs_hz, told)
+    found = two_streams.peaks_of_stream(begin or counted, read or (lambda a, b: signals[:, a:b]), blocks, fs_hz, on_samples)
     return np.concatenate(found), made
 
 

@@ -61,7 +61,9 @@ def by_two(
         return made[-1]
 
     blocks = list(spans(signals.shape[1], round(BLOCK_S * fs_hz)))
-    found = two_streams.peaks_of_stream(begin or counted, read or (lambda a, b: signals[:, a:b]), blocks, fs_hz, on_samples)
+    found = two_streams.peaks_of_stream(
+        begin or counted, read or (lambda a, b: signals[:, a:b]), blocks, fs_hz, on_samples
+    )
     return np.concatenate(found), made
 
 

@@ -72,7 +72,7 @@ class Exclusions:
         share = sum(count for _, count in counted) / max(1, self.read)
         if share <= WARN_SHARE:
             return ""
-        reason = max(counted, key=lambda one: one[1])[0]
+        reason = max(counted, key=lambda item: item[1])[0]
         return f"{share:.0%} of the {self.what}s are not used ({self.line}); {REASONS[reason][1]}"
 
     def as_json(self) -> Counted:
@@ -95,5 +95,5 @@ class Exclusions:
     def _of(self, reason: str) -> str:
         if reason != "other_class" or not self.symbols:
             return ""
-        by_count = sorted(self.symbols.items(), key=lambda one: (-one[1], one[0]))
+        by_count = sorted(self.symbols.items(), key=lambda item: (-item[1], item[0]))
         return f" ({', '.join(f'{count:,} {symbol}' for symbol, count in by_count)})"

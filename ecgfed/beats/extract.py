@@ -12,8 +12,9 @@ from ecgfed.beats.rr import RR_LATEST, beats_in_time
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason
 from ecgfed.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
@@ -228,7 +229,7 @@ class LabelledBeats:
         windows: the beats' windows, RR features and flags.
         label: (beats,) int16 class numbers.
         sample: (beats,) int64 R positions in the recording as recorded.
-        left_out: beats per symbol that no class claims.
+        unclassified: beats per symbol that no class claims.
         unmatched: detected peaks without an annotated beat, and annotated beats without a peak; 0, 0 when annotated
             peaks were used.
         empty: labelled beats that were left out because their window holds nothing (``empty_windows``).
@@ -237,7 +238,7 @@ class LabelledBeats:
     windows: Windows
     label: NDArray[np.int16]
     sample: NDArray[np.int64]
-    left_out: dict[str, int]
+    unclassified: dict[str, int]
     unmatched: tuple[int, int] = (0, 0)
     empty: int = 0
 
@@ -290,9 +291,11 @@ def label_beats(
         detected: whether the peaks were detected: each takes the label of the beat it matches, see ``labelled_beats``.
             Otherwise they are the annotated beats themselves.
     """
-    found = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
-    keep = found.keep
-    return LabelledBeats(windows.chosen(keep), found.label, r_samples[keep], found.left_out, found.unmatched)
+    labelled = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
+    keep = labelled.keep
+    return LabelledBeats(
+        windows.chosen(keep), labelled.label, r_samples[keep], labelled.unclassified, labelled.unmatched
+    )
 
 
 @dataclass(frozen=True)
@@ -302,13 +305,13 @@ class Labels:
     Attributes:
         keep: (labelled,) int64 numbers among all its beats, in order of time.
         label: (labelled,) int16 class numbers.
-        left_out: as of ``LabelledBeats``.
+        unclassified: as of ``LabelledBeats``.
         unmatched: see there.
     """
 
     keep: NDArray[np.int64]
     label: NDArray[np.int16]
-    left_out: dict[str, int]
+    unclassified: dict[str, int]
     unmatched: tuple[int, int]
 
 
@@ -325,8 +328,8 @@ def assign_labels(
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)
-    left_out = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
-    return Labels(use[known], label[known], left_out, unmatched)
+    unclassified = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
+    return Labels(use[known], label[known], unclassified, unmatched)
 
 
 def match_peaks(

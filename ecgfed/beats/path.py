@@ -25,23 +25,23 @@ from ecgfed.beats.extract import (
 )
 from ecgfed.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.long_windows import one_ahead, windows_by_blocks
+from ecgfed.beats.long_windows import prefetched, windows_by_blocks
 from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.heartbeats import end_noise
-from ecgfed.signal.long_peaks import Told, find_peaks
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import NO_SIGNAL, LeadQuality
 from ecgfed.signal.size import Size, lead_size, least_qrs_mv
 from ecgfed.text import count_of
 
 #: Says whom to tell how many samples of a recording have been looked at.
-Watching = Callable[[AnyRecording], Told | None] | None
+Watching = Callable[[AnyRecording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -77,14 +77,14 @@ class BeatOptions:
         detector_by_name(self.detector)
 
     @property
-    def found_by(self) -> Detector:
+    def qrs_detector(self) -> Detector:
         """The detector, for detected peaks."""
         return detector_by_name(self.detector)
 
     @property
     def every_lead(self) -> bool:
         """Whether all leads of a recording are read, for a detector that looks at them."""
-        return self.peaks == "detected" and self.found_by.every_lead
+        return self.peaks == "detected" and self.qrs_detector.every_lead
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -180,7 +180,7 @@ class RecordingBeats:
             blocks = windows_by_blocks(
                 self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
             )
-            yield from one_ahead(map(self._with_qrs_checked, blocks))
+            yield from prefetched(map(self._with_qrs_checked, blocks))
         else:
             yield self.windows if keep is None else self.windows.chosen(keep)
 
@@ -196,33 +196,33 @@ class RecordingBeats:
 
         Those that no class claims, that no mark matches, or whose window holds nothing are left out (``exclusions``).
         """
-        found = self.labels(labels)
-        windows, at = self.windows.chosen(found.keep), self.r_samples[found.keep]
+        labelled = self.labels(labels)
+        windows, at = self.windows.chosen(labelled.keep), self.r_samples[labelled.keep]
         holds = ~self.empty(windows.window_mv, at)
         some = windows.chosen(np.flatnonzero(holds))
         empty = int((~holds).sum())
-        return LabelledBeats(some, found.label[holds], at[holds], found.left_out, found.unmatched, empty)
+        return LabelledBeats(some, labelled.label[holds], at[holds], labelled.unclassified, labelled.unmatched, empty)
 
     def empty(self, window_mv: NDArray[np.float32], r_samples: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which windows hold nothing (``empty_windows``), for some R peaks of the recording; (beats,) bool."""
         return empty_windows(window_mv, self.recording.fs_hz, r_samples, self.quality.spans(NOT_RECORDED))
 
-    def exclusions(self, found: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
+    def exclusions(self, labelled: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
         """Count what was read, used and excluded of the beats; of detected ones, of the annotated beats too.
 
         Args:
-            found: how the beats were labelled.
+            labelled: how the beats were labelled.
             empty: how many labelled ones were left out because their window holds nothing.
         """
         beyond = 0 if self.annotation is None else sum(mark in BEAT_SYMBOLS for mark in self.annotation.beyond_end)
-        read, (peaks, marks) = len(self.r_samples) + self.end_noise, found.unmatched
-        excluded = {"other_class": sum(found.left_out.values()), "no_signal": empty, "end_noise": self.end_noise}
+        read, (peaks, marks) = len(self.r_samples) + self.end_noise, labelled.unmatched
+        excluded = {"other_class": sum(labelled.unclassified.values()), "no_signal": empty, "end_noise": self.end_noise}
         if not self.detected:
-            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, found.left_out)]
+            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, labelled.unclassified)]
         annotated = Exclusions(
             "annotation", len(self.r_samples) - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond}
         )
-        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, found.left_out), annotated]
+        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, labelled.unclassified), annotated]
 
 
 def read_beats(
@@ -240,12 +240,12 @@ def read_beats(
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
     recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    told = watching(recording) if watching else None
-    return cut_beats(recording, options, annotated=annotated, told=told)
+    on_samples = watching(recording) if watching else None
+    return cut_beats(recording, options, annotated=annotated, on_samples=on_samples)
 
 
 def cut_beats(
-    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, told: Told | None = None
+    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
 ) -> RecordingBeats:
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
     from_marks, noise = options.peaks == "annotated", 0
@@ -261,10 +261,10 @@ def cut_beats(
                 known,
                 detector=options.detector,
                 mains_hz=options.mains_hz,
-                told=told,
-                later=quality,
+                on_samples=on_samples,
+                pending_quality=quality,
             )
-            at_an_end = end_noise(recording, r_samples, options.found_by)
+            at_an_end = end_noise(recording, r_samples, options.qrs_detector)
             r_samples, noise = r_samples[~at_an_end], int(at_an_end.sum())
         return RecordingBeats(
             recording,

@@ -82,24 +82,24 @@ def _heights(recording: AnyRecording, lead: str, at: NDArray[np.int64], half_s: 
     """Return how far a lead goes within so many seconds of some samples, ``LOOKED_AT`` at most, spread evenly."""
     row, half = recording.leads.index(lead), max(1, round(half_s * recording.fs_hz))
     some = np.unique(np.linspace(0, len(at) - 1, min(len(at), LOOKED_AT)).round().astype(np.int64))
-    found = []
+    heights = []
     for middle in at[some].tolist():
         signal = recording.read(max(middle - half, 0), min(middle + half + 1, recording.samples), [row])[0]
-        held = signal[np.isfinite(signal)]
-        if len(held):
-            found.append(float(np.ptp(held)))
-    return found
+        valid = signal[np.isfinite(signal)]
+        if len(valid):
+            heights.append(float(np.ptp(valid)))
+    return heights
 
 
 def too_large(sizes: list[Size | None]) -> list[Size]:
     """Return the leads that are larger than any electrode's, the largest first."""
-    return sorted((one for one in sizes if one is not None and one.mv > LARGEST_MV), key=lambda one: -one.mv)
+    return sorted((size for size in sizes if size is not None and size.mv > LARGEST_MV), key=lambda size: -size.mv)
 
 
-def said_of(large: list[Size]) -> str:
+def size_text(large: list[Size]) -> str:
     """Return one sentence about leads that are too large."""
-    first, names = large[0], [one.lead for one in large[1 : 1 + _NAMED]]
+    first, names = large[0], [size.lead for size in large[1 : 1 + _NAMED]]
     names += [f"{len(large) - 1 - _NAMED} more"] * (len(large) - 1 > _NAMED)
-    others = f" (and too high in {', '.join(names)})" if names else ""
-    what = f"the {'QRS' if first.of_beats else 'usual excursion'} of {first.lead} is {first.mv:,.0f} mV{others}"
+    more = f" (and too high in {', '.join(names)})" if names else ""
+    what = f"the {'QRS' if first.of_beats else 'usual excursion'} of {first.lead} is {first.mv:,.0f} mV{more}"
     return f"{what}, and no electrode gives {LARGEST_MV:g}: are the units right?"

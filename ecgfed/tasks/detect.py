@@ -19,7 +19,7 @@ from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.heartbeats import end_noise
-from ecgfed.signal.long_peaks import Told, find_peaks
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
@@ -160,12 +160,12 @@ def detect(
         >>> [one.file.name for one in found.records]
         ['demo01.qrs', 'demo02.qrs', 'demo03.qrs']
     """
-    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
-    wanted = None if leads is None else lead_list(leads)
-    asked = _asked(records)
-    targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in asked]
+    selection = None if leads is None else lead_list(leads)
+    requested = _asked(records)
+    targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in requested]
     if targets is not None:
         check_free(targets, overwrite=overwrite)
         if len({str(target).casefold() for target in targets}) < len(targets):
@@ -174,21 +174,21 @@ def detect(
     files: list[Path] = []
     counted: list[tuple[Exclusions, Exclusions]] = []
     failed: list[dict[str, str]] = []
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requested):
         try:
-            recording = _opened(one, wanted, read_options(how))
+            recording = _opened(one, selection, read_options(how))
             files += recording.files
             before_s = sum(other.duration_s for other in found)
-            told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
-            peaks, exclusions = _peaks_of(recording, found_by, mains_hz, told, watch)
+            told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(requested) == 1)
+            peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, told, watch)
         except EcgfedError as problem:
-            if len(asked) == 1:
+            if len(requested) == 1:
                 raise
             failed.append({"file": str(one) if isinstance(one, Path) else one.name, "problem": problem.line})
         else:
             found.append(peaks if targets is None else replace(peaks, file=targets[number]))
             counted.append(exclusions)
-        watch.progress("records", number + 1, len(asked), _name(one))
+        watch.progress("records", number + 1, len(requested), _name(one))
     if targets is not None:
         check_free(targets, files, overwrite=overwrite)
         written = {one.file: annotation_bytes(one.annotation(), one.fs_hz) for one in found if one.file is not None}
@@ -196,18 +196,18 @@ def detect(
     beats, channels = zip(*counted, strict=True) if counted else ((), ())
     excluded = [Exclusions.summed(beats, "beat"), Exclusions.summed(channels, "channel")]
     report_exclusions(excluded, watch)
-    return Detections(tuple(found), found_by.name, mains_hz, excluded_as_json(excluded), tuple(failed))
+    return Detections(tuple(found), qrs_detector.name, mains_hz, excluded_as_json(excluded), tuple(failed))
 
 
 def _peaks_of(
-    recording: AnyRecording, detector: Detector, mains_hz: float | None, told: Told | None, watch: Watch
+    recording: AnyRecording, detector: Detector, mains_hz: float | None, told: OnSamples | None, watch: Watch
 ) -> tuple[RecordPeaks, tuple[Exclusions, Exclusions]]:
     """Return the R peaks of a recording, and which beats and channels were excluded."""
     if amiss := no_ecg(recording):
         watch.warn(f"{recording.name}: {amiss}")
     for note in recording.notes:
         watch.warn(f"{recording.name}: {note}")
-    at = find_peaks(recording, detector=detector, mains_hz=mains_hz, told=told)
+    at = find_peaks(recording, detector=detector, mains_hz=mains_hz, on_samples=told)
     noise = end_noise(recording, at, detector)
     peaks = RecordPeaks(
         recording.name, recording.lead, at[~noise], recording.fs_hz, recording.duration_s, notes=recording.notes
@@ -220,10 +220,10 @@ def _asked(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | s
     given = [records] if isinstance(records, AnyRecording | Path | str) else list(records)
     if not given:
         raise OptionError("RECORDS", "none given", "one or more recordings")
-    asked: list[AnyRecording | Path] = []
+    requested: list[AnyRecording | Path] = []
     for one in given:
-        asked += [one] if isinstance(one, AnyRecording) else record_paths([Path(one)])
-    each = {id(one) if isinstance(one, AnyRecording) else one: one for one in asked}
+        requested += [one] if isinstance(one, AnyRecording) else record_paths([Path(one)])
+    each = {id(one) if isinstance(one, AnyRecording) else one: one for one in requested}
     return list(each.values())
 
 

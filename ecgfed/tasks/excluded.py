@@ -9,11 +9,11 @@ from ecgfed.tasks.records import NOT_ECG
 
 def channels_excluded(recordings: Iterable[AnyRecording]) -> Exclusions:
     """Count the channels of recordings that are no ECG, and those that could not be read beside the chosen lead."""
-    read = [(len(one.leads), [entry.rpartition(": ")[2] for entry in one.left_out]) for one in recordings]
-    left_out = sum(len(reasons) for _, reasons in read)
+    read = [(len(one.leads), [entry.rpartition(": ")[2] for entry in one.skipped]) for one in recordings]
+    skipped = sum(len(reasons) for _, reasons in read)
     no_ecg = sum(reason in NOT_ECG for _, reasons in read for reason in reasons)
-    excluded = {"no_ecg": no_ecg, "not_read": left_out - no_ecg}
-    return Exclusions("channel", sum(count for count, _ in read) + left_out, excluded)
+    excluded = {"no_ecg": no_ecg, "not_read": skipped - no_ecg}
+    return Exclusions("channel", sum(count for count, _ in read) + skipped, excluded)
 
 
 def annotations_excluded(annotations: Iterable[Annotation | None]) -> Exclusions:

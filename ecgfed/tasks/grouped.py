@@ -22,7 +22,7 @@ from ecgfed.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.record.leads import are_ecg
 from ecgfed.record.recording import AnyRecording, spans
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.tasks.predict import beats_excluded, opened_bundle
 from ecgfed.tasks.records import recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
@@ -120,7 +120,7 @@ def grouped_beats(
     """
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
-    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     _first(beats, minutes)
     all_beats, all_answers = beats, opened.classifier(None).classify_blocks(beats.blocks())
@@ -154,8 +154,8 @@ def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) ->
 
 def shown_leads(recording: AnyRecording) -> list[str]:
     """Return the leads that are looked at, the one in use first."""
-    others = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
-    return [recording.lead, *others][:MOST_LEADS]
+    include_non_ecg = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
+    return [recording.lead, *include_non_ecg][:MOST_LEADS]
 
 
 def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:

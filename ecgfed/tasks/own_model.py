@@ -155,7 +155,7 @@ class OwnModel:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""
         return [
             {**self._at(one.beat), "beats": one.beats, "expected_wrong": round(one.wrong, 1)}
-            for one in self.enough.places
+            for one in self.enough.suggestions
         ]
 
     def to_dict(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from ecgfed.labels.spread import spread
 from ecgfed.methods.answers import Chain
 from ecgfed.personal.base import Personal
 from ecgfed.personal.registry import METHODS_OWN, personal_by_name
-from ecgfed.record.leads import Alike, lead_list, most_alike
+from ecgfed.record.leads import NameMatch, best_match, lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.doubts import refuse_synthetic, took_part
@@ -248,8 +248,8 @@ def _doubts(grouped: GroupedBeats, answered: Answered, learner: Learner) -> list
         found.append(f"labels at no beat that was found, or at one that has a label, are left out: {answered.apart:,}")
     if answered.later:
         found.append(f"labels past the first minutes are left out: {answered.later:,}")
-    name, likeness = most_alike(grouped.bundle.leads, grouped.beats.recording.lead)
-    if likeness == Alike.OTHER:
+    name, likeness = best_match(grouped.bundle.leads, grouped.beats.recording.lead)
+    if likeness == NameMatch.OTHER:
         found.append(f"lead {grouped.beats.recording.lead} is not {name}, which the global model was trained on")
     if silent := len(answered.without_signal):
         lead = grouped.beats.recording.lead

@@ -22,10 +22,10 @@ from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.strip import Stretches
+from ecgfed.signal.block_quality import gaps_of
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.pacing import Pacing
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
@@ -273,7 +273,7 @@ def predict(
     if not isinstance(recording, AnyRecording):
         recording = open_for_model(recording, opened.leads, leads, every_lead=options.every_lead, how=options.how)
     refuse_synthetic(opened, recording, force=force)
-    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     found = classifier.classify_blocks(_told(beats, watch))
     found = _with_paced(replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing)
@@ -372,7 +372,7 @@ def _about(
         "patient": patient,
         **({"precision": "int8"} if int8 else {}),
         "peaks": options.peaks,
-        "detector": options.found_by.name if options.peaks == "detected" else None,
+        "detector": options.qrs_detector.name if options.peaks == "detected" else None,
         "bundle": name_of(bundle.path),  # its path is of this machine, and may hold a person's name
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "method": bundle.manifest["method"],

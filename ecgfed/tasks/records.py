@@ -8,7 +8,16 @@ from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.files import sha256
-from ecgfed.record.leads import LeadGroup, NoLeadError, are_ecg, by_place, choose_lead, find_lead, lead_list, other_name
+from ecgfed.record.leads import (
+    LeadGroup,
+    NoLeadError,
+    are_ecg,
+    choose_lead,
+    find_lead,
+    lead_list,
+    position_in,
+    requested_alias,
+)
 from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import AnyRecording, ReadOptions
 from ecgfed.record.wfdb_header import record_base, segment_names
@@ -53,13 +62,13 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
             were read.
         RecordError: none of the leads is there, or two are that nothing tells apart.
     """
-    places = [one for one in leads if by_place(one) is not None]
-    if places and recording.files and (recording.left_out or len(recording.leads) == 1):
+    places = [one for one in leads if position_in(one) is not None]
+    if places and recording.files and (recording.skipped or len(recording.leads) == 1):
         read = f"{places[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
         raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
-    return replace(recording, lead=lead, stands_for=other_name(leads, lead))
+    return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 
 
 def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:
@@ -85,7 +94,7 @@ def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> Any
 
 def _refuse_left_out(recording: AnyRecording, name: str) -> None:
     """Raise RecordError where a lead that a person named is a channel that was not read beside the one in use."""
-    channels = dict(entry.rpartition(": ")[::2] for entry in recording.left_out)
+    channels = dict(entry.rpartition(": ")[::2] for entry in recording.skipped)
     match = None if find_lead(recording.leads, (name,)) else find_lead(tuple(channels), (name,))
     if match is None:
         return
@@ -120,10 +129,10 @@ def open_for_model(
         EcgfedError: it cannot be read, or none of the leads is there and there are several ECGs to choose from.
     """
 
-    def opened(wanted: tuple[str, ...]) -> AnyRecording:
+    def opened(selection: tuple[str, ...]) -> AnyRecording:
         if isinstance(recording, AnyRecording):
-            return with_lead(recording, wanted)
-        return open_recording(recording, wanted, every_lead=every_lead, how=how)
+            return with_lead(recording, selection)
+        return open_recording(recording, selection, every_lead=every_lead, how=how)
 
     named = None if leads is None else lead_list(leads)
     try:

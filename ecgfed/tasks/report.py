@@ -24,9 +24,9 @@ from ecgfed.record.opening import open_every_lead
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.confirm import second_look
 from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
 from ecgfed.tasks.excluded import excluded_as_json

@@ -16,7 +16,7 @@ from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.files import read_json
 from ecgfed.labels.answers import column_names
-from ecgfed.record.annotations import read_csv_annotation, said_of_end
+from ecgfed.record.annotations import end_note, read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
@@ -248,7 +248,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
         episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
         said = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
         warnings = (*warnings, ("unmarked", f"{said} Nothing there is counted."))
-    if beyond := said_of_end(marks):
+    if beyond := end_note(marks):
         warnings = (*warnings, ("beyond-end", f"Of {path.name}: {beyond}."))
     return Labelled(
         f"the file {path.name}{wrote}",

@@ -9,7 +9,7 @@ from ecgfed.errors import EcgfedError, RecordError
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import Detector, Peaks, Signal, detect_r_peaks, detector_option
 from ecgfed.signal.detectors.base import DEFAULT_MAINS_HZ, MAINS_HZ
-from ecgfed.signal.detectors.detect import amiss_with
+from ecgfed.signal.detectors.detect import peaks_problem
 from ecgfed.testing.ecg import SyntheticEcg, synthetic_ecg
 from ecgfed.testing.promises import CheckReport, Promise, expect, try_promises
 from ecgfed.text import count_of
@@ -75,7 +75,7 @@ def _keeps_the_form(detector: Detector) -> None:
     ecg = _usual(detector)
     peaks = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
     expect(isinstance(peaks, np.ndarray), f"find returns {type(peaks).__name__}, not a NumPy array")
-    amiss = amiss_with(peaks, ecg.signals_mv.shape[1])
+    amiss = peaks_problem(peaks, ecg.signals_mv.shape[1])
     expect(not amiss, f"find returns {amiss}")
 
 
@@ -169,7 +169,7 @@ def _survives_whatever_comes(detector: Detector) -> None:
             continue
         except EcgfedError as problem:
             raise AssertionError(f"{what} ends in: {problem}") from problem
-        amiss = amiss_with(peaks, count)
+        amiss = peaks_problem(peaks, count)
         expect(not amiss, f"{what} gives {amiss}")
 
 

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.errors import OptionError
-from ecgfed.files import check_free, write_together
+from ecgfed.files import check_free, sha256, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, record_path
@@ -41,6 +41,7 @@ class RecordPeaks:
         duration_s: length of the recording in seconds.
         file: the annotation file, where one was written.
         notes: what the reader noted of the recording's file.
+        sha256: name of each of the recording's files -> its digest.
     """
 
     record: str
@@ -50,6 +51,7 @@ class RecordPeaks:
     duration_s: float
     file: Path | None = None
     notes: tuple[str, ...] = ()
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         where = f"{shortened(self.record, 60)!r}: {count_of(len(self.sample), 'beat')} on {shortened(self.lead, 20)}"
@@ -63,6 +65,7 @@ class RecordPeaks:
         """Return counts and names, JSON-ready, without the peaks themselves."""
         return {
             "record": self.record,
+            "sha256": dict(self.sha256),
             "lead": self.lead,
             "beats": len(self.sample),
             "file": None if self.file is None else str(self.file),
@@ -174,7 +177,13 @@ def detect(
         told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
         at = find_peaks(recording, detector=found_by, mains_hz=mains_hz, told=told)
         peaks = RecordPeaks(
-            recording.name, recording.lead, at, recording.fs_hz, recording.duration_s, notes=recording.notes
+            recording.name,
+            recording.lead,
+            at,
+            recording.fs_hz,
+            recording.duration_s,
+            notes=recording.notes,
+            sha256={file.name: sha256(file) for file in recording.files},
         )
         channels.append(channels_excluded([recording]))
         found.append(peaks if targets is None else replace(peaks, file=targets[number]))

@@ -33,8 +33,8 @@ ROWS = [
 def trained(name: str, values: dict[str, Any]) -> tuple[State, Structures]:
     """A short training that not every client takes part in, to the last phase of its method."""
     kind = methods()[name]
-    method = kind(ResNet1d(NetSpec(12, width=0.2)), make_settings(kind.settings_type, values))
     data = mixed_federation(rr=False)
+    method = kind(ResNet1d(NetSpec(data.classes, width=0.2)), make_settings(kind.settings_type, values))
     few = None if method.needs.all_clients else 2
     plan = TrainPlan(rounds=6, local_epochs=None, local_steps=1, batch_size=8, clients_per_round=few)
     with ThreadEngine(data, plan, 1) as engine:

@@ -7,8 +7,8 @@ is a defect of ours.
 
 import re
 
-#: Characters of what was found that are shown.
-_LONGEST = 400
+#: Characters that are shown of what was found, and of where and of what was expected: a file may name any of them.
+_LONGEST, _LONGEST_NAME = 400, 700
 
 #: Parameters of the verbs that are not the option's own name, and options that stand for a value.
 _PARAMETERS = {
@@ -48,6 +48,12 @@ def in_python(line: str) -> str:
     return _OPTION.sub(parameter, line)
 
 
+def _without_middle(text: str) -> str:
+    """Return text with its two ends where it is longer than ``_LONGEST_NAME``: of a path, both say something."""
+    half = (_LONGEST_NAME - 3) // 2
+    return text if len(text) <= _LONGEST_NAME else f"{text[:half]}...{text[-half:]}"
+
+
 class EcgfedError(Exception):
     """Bad input or a bad environment, described in one line.
 
@@ -61,7 +67,8 @@ class EcgfedError(Exception):
     def __init__(self, where: object, found: str, expected: str = "", action: str = "") -> None:
         if len(found) > _LONGEST:  # a library may quote all of a damaged file
             found = f"{found[: _LONGEST - 3]}..."
-        self.where, self.found, self.expected, self.action = str(where), found, expected, action
+        where, expected = _without_middle(str(where)), _without_middle(expected)
+        self.where, self.found, self.expected, self.action = where, found, expected, action
         line = f"{where}: {found}"
         if expected:
             line += f"; expected {expected}"

@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import tomllib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -70,7 +71,7 @@ def parse_json(data: bytes | str) -> Any:
 
     Raises:
         ValueError: it is no JSON, has more values or is deeper than any document of ours, holds a whole number of more
-            than 20 digits, or is not UTF-8.
+            than 20 digits or a name twice in one object, or is not UTF-8.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > MAX_JSON_BYTES:
@@ -79,7 +80,7 @@ def parse_json(data: bytes | str) -> Any:
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
         raise ValueError(f"more than {MAX_VALUES:,} values")
     try:
-        value = json.loads(raw.decode("utf-8"), parse_int=_whole_number)
+        value = json.loads(raw.decode("utf-8"), parse_int=_whole_number, object_pairs_hook=_object)
     except RecursionError:
         raise ValueError(f"deeper than {MAX_DEPTH} levels") from None
     _check_depth(value)
@@ -95,7 +96,26 @@ def parse_toml(data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(f"deeper than {MAX_DEPTH} levels") from None
     _check_depth(value)
+    _check_numbers(value)
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose names are each there once: of two, readers disagree which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"{twice!r:.100} stands twice in one object")
+    return found
+
+
+def _check_numbers(value: Any) -> None:
+    """Refuse whole numbers of more than ``MAX_DIGITS`` digits, which TOML may write in hexadecimal ones too."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_numbers(part)
+    elif isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
+        raise ValueError(f"a whole number of more than {MAX_DIGITS} digits")
 
 
 def _whole_number(text: str) -> int:
@@ -178,6 +198,20 @@ def check_labels(labels: Iterable[object], what: str, where: object, error: type
     for label in labels:
         if fault := label_fault(label):
             raise error(where, f"{what} {label!r:.100} {fault}", "a printable name", "rename it")
+
+
+def check_columns(names: Iterable[str], used: Iterable[str], where: object, error: type[EcgfedError]) -> None:
+    """Refuse a table that has a column twice, of which readers take the first or the last; raises ``error``.
+
+    Args:
+        names: of the columns, in any case.
+        used: the names, in lower case, whose columns are read; what others are called does not matter.
+        where: the table.
+        error: what to raise.
+    """
+    count = Counter(name.strip().casefold() for name in names)
+    if twice := next((name for name in used if count[name] > 1), None):
+        raise error(where, f"has {count[twice]} columns {twice!r}", "one of them", "delete the others, or rename them")
 
 
 def path_fault(name: str) -> str:

@@ -71,3 +71,14 @@ def test_objects_with_arrays_can_be_compared_and_kept_in_sets() -> None:
     assert one != two
     recording = Recording("a", Path("a"), "II", ("II",), 360.0, np.zeros((1, 10)), ())
     assert len({one, two, recording, recording}) == 3
+
+
+def test_a_line_stays_short_whatever_a_file_names() -> None:
+    """A name of a million characters, from an index that anybody may have written."""
+    error = EcgfedError("run/" + "x" * 1_000_000 + ".json", "y" * 1_000_000, "z" * 1_000_000, "restore it")
+    assert len(error.line) < 2000
+    assert error.line.startswith("run/xxx")
+    assert ".json: yyy" in error.line
+    assert error.line.endswith("; restore it")
+    usual = "f/" * 300 + "record.hea"
+    assert EcgfedError(usual, "is empty").where == usual

@@ -12,6 +12,7 @@ import pytest
 from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import read_json
 from ecgfed.gate import (
+    check_columns,
     check_expansion,
     check_links,
     check_name,
@@ -165,3 +166,34 @@ def test_json_of_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"a": 10**30}))
     with pytest.raises(CohortError, match=r"x\.json: cannot be read as JSON \(a whole number of 31 digits\)"):
         read_json(tmp_path / "x.json", CohortError)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"fs": 360, "fs": 250}', '{"a": [{"b": 1, "c": 2, "b": 1}]}', '{"a": 1, "\\u0061": 2}', '{"": 1, "": 1}']
+)
+def test_a_name_that_stands_twice_in_one_object_is_no_json(text: str, tmp_path: Path) -> None:
+    """Python takes the last one, other readers the first: what a stranger's file says would depend on who reads it."""
+    json.loads(text)  # it is JSON by the letter
+    with pytest.raises(ValueError, match="stands twice"):
+        parse_json(text)
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(CohortError, match="stands twice"):
+        read_json(tmp_path / "x.json", CohortError)
+
+
+def test_the_same_name_in_two_objects_is_json() -> None:
+    assert parse_json('[{"a": 1, "b": {"a": 2}}, {"a": 3}]') == [{"a": 1, "b": {"a": 2}}, {"a": 3}]
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 100_000, "0b" + "1" * 100_000, "1" * 4000, "-" + "9" * 21])
+def test_a_whole_number_without_end_is_no_toml(number: str) -> None:
+    """Python does not write one of more than 4,300 digits, in an error's line neither; tomllib reads it in any base."""
+    with pytest.raises(ValueError, match="digits"):
+        parse_toml(f"a = [{{b = {number}}}]".encode())
+    assert parse_toml(b"seed = 9223372036854775807\nx = 0xff") == {"seed": 2**63 - 1, "x": 255}
+
+
+def test_a_column_that_is_read_stands_once() -> None:
+    check_columns(["sample", "label", "", "", "mine", "mine"], ("sample", "label"), "x.csv", CohortError)
+    with pytest.raises(CohortError, match="2 columns 'label'"):
+        check_columns(["label", "sample", " Label "], ("sample", "label"), "x.csv", CohortError)

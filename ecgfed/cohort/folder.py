@@ -9,7 +9,7 @@ from pathlib import Path
 from ecgfed.cohort.build import Source
 from ecgfed.cohort.problems import Problems
 from ecgfed.errors import CohortError, OptionError, RecordError
-from ecgfed.gate import read_bounded
+from ecgfed.gate import check_columns, read_bounded
 from ecgfed.record.kinds import FORMATS, is_of_kind, may_be_recording
 from ecgfed.record.reader import format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
@@ -29,7 +29,14 @@ def _patients_from_csv(file: Path) -> dict[str, str]:
         columns = reader.fieldnames or []
         if not {"record", "patient"} <= set(columns):
             raise OptionError(f"--patients {file}", f"columns {', '.join(columns) or 'none'}", "record and patient")
-        return {(row["record"] or "").strip(): (row["patient"] or "").strip() for row in reader}
+        check_columns(columns, ("record", "patient"), f"--patients {file}", OptionError)
+        patients: dict[str, str] = {}
+        for row in reader:
+            record, patient = (row["record"] or "").strip(), (row["patient"] or "").strip()
+            if patients.setdefault(record, patient) != patient:
+                found = f"record {record!r:.60} is of {patients[record]!r:.60} and of {patient!r:.60}"
+                raise OptionError(f"--patients {file}", found, "one patient", "correct one of its lines")
+        return patients
     except (UnicodeDecodeError, csv.Error) as problem:
         raise OptionError(
             f"--patients {file}", f"cannot be read ({problem})", "columns record and patient"

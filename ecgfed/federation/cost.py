@@ -61,7 +61,7 @@ def cost_of(kind: type[Method], values: Mapping[str, Any] | None = None, clients
         OptionError: settings the method does not have.
     """
     method = kind(ResNet1d(NetSpec(CLASSES)), make_settings(kind.settings_type, values or {}))
-    data, plan = _federation(clients), TrainPlan(ROUNDS, None, 1, batch_size=BATCH)
+    data, plan = flat_federation(clients), TrainPlan(ROUNDS, None, 1, batch_size=BATCH)
     traffic = traffic_of(method, data, plan, RUN)
     return Cost(
         traffic.down_bytes(-1),
@@ -92,11 +92,11 @@ def round_bytes(method: Method, plan: TrainPlan, clients: int) -> dict[int, tupl
     some = min(clients or MOST_CLIENTS, MOST_CLIENTS)
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=2, clients_per_round=None, leave_out="nothing")
     rounds = sorted({1, *(max(1, round(plan.rounds * (i + 1) / MEASURED)) for i in range(MEASURED))})
-    traffic = traffic_of(method, _federation(some, method.net), short, rounds)
+    traffic = traffic_of(method, flat_federation(some, method.net), short, rounds)
     return {number: (traffic.down_bytes(i), traffic.up_bytes(i)) for i, number in enumerate(rounds)}
 
 
-def _federation(clients: int, net: Net | None = None) -> TrainingData:
+def flat_federation(clients: int, net: Net | None = None) -> TrainingData:
     """Clients of two flat training beats each, which bytes do not depend on, and classes in turn.
 
     Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import read_bounded
+from ecgfed.gate import check_columns, read_bounded
 from ecgfed.record.annotations import TIME_TOLERANCE_S
 from ecgfed.record.tables import as_number
 
@@ -109,6 +109,7 @@ def read_answers(path: Path, fs_hz: float | None = None) -> list[Answer]:
         if not {"sample", "label"} <= set(names):
             shown = ", ".join(names)[:100] or "none"
             raise RecordError(path, f"has the columns {shown}", "sample and label among them, as the page saves them")
+        check_columns(names, COLUMNS, path, RecordError)
         rows.fieldnames = names
         for row in rows:
             if not any(isinstance(cell, str) and cell.strip() for cell in row.values()):

@@ -38,6 +38,7 @@ from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
 from ecgfed.runs.document import HELD_OUT
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
+from ecgfed.runs.state_check import StateCheck
 from ecgfed.runs.tree_files import serialised
 
 #: Folder of a site that holds a folder for each run it takes part in.
@@ -126,6 +127,7 @@ class SiteRound:
         self.store = CheckpointStore(self.folder, order.run)
         self.pending = CheckpointStore(self.folder / PENDING, order.run)
         self.initial = self.method.net.initial(self.plan.seed)
+        self.check = StateCheck(self.method, self.plan, is_site=True)
 
     def _check_as_begun(self) -> None:
         """Refuse an order that is another one than this run was begun with; raises SiteError, StorageError.
@@ -172,7 +174,7 @@ class SiteRound:
 
     def state(self) -> State:
         """Return where the site stands in this run, rounds that count; raises RunError where its folder is damaged."""
-        return self.store.load() if self.store.exists() else State(0, {})
+        return self.store.load(self.check) if self.store.exists() else State(0, {})
 
     def settle(self, last: int) -> State:
         """Have the pending round count if it is ``last``, and return where the site stands then.
@@ -183,7 +185,7 @@ class SiteRound:
         """
         state = self.state()
         if last > state.round and self.pending.exists() and self.pending.rounds() == last:
-            self._count(state, self.pending.load())
+            self._count(state, self.pending.load(self.check))
             state = self.state()
         if state.round != last:
             raise SiteError(
@@ -206,7 +208,7 @@ class SiteRound:
             raise SiteError("request", "the server's round", f"is {request.round} of {self.plan.rounds}")
         state = self.settle(request.last)
         if self.pending.exists() and self.pending.rounds() == request.round:
-            there = self.pending.load()
+            there = self.pending.load(self.check)
             if torch.equal(there.server["request"], request.digest()):
                 return reply_of(there.server)
         unknown = [client for client in request.clients if client not in self.data.rows]

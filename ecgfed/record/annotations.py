@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ecgfed.errors import RecordError
+from ecgfed.gate import check_columns
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation
 from ecgfed.record.tables import MAX_COLUMNS, as_number, read_text
 from ecgfed.text import count_of
@@ -107,6 +108,7 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     except csv.Error as error:
         problem = f"line {reader.line_num} cannot be read ({error})"
         raise RecordError(path, problem, "columns of marks", _RIGHT_FILE) from error
+    check_columns(names, (*SAMPLE_COLUMNS, *TIME_COLUMNS, *SYMBOL_COLUMNS, *NOTE_COLUMNS), path, RecordError)
     at, time = _column(names, SAMPLE_COLUMNS), _column(names, TIME_COLUMNS)
     of, note = _column(names, SYMBOL_COLUMNS), _column(names, NOTE_COLUMNS)
     if (at is None and time is None) or of is None:

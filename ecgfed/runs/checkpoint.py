@@ -24,6 +24,7 @@ from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
 from ecgfed.runs.history import HISTORY, TIMING
 from ecgfed.runs.kept_states import KeptStates, StoredFile, read_stored
 from ecgfed.runs.owner import CLIENT, CLIENTS_SHA256, OWNED_VERSION, SERVER, Ownership, clients_digest
+from ecgfed.runs.state_check import StateCheck
 from ecgfed.runs.tree_files import serialised
 
 
@@ -118,12 +119,15 @@ class CheckpointStore:
         """Return the finished rounds of the last checkpoint, 0 where there is none; raises RunError."""
         return self._index().round if self.exists() else 0
 
-    def load(self) -> State:
+    def load(self, check: StateCheck | None = None) -> State:
         """Load the last saved state; what clients keep is read when it is asked for.
 
+        Args:
+            check: what the server's and the clients' states are compared with; None compares none.
+
         Raises:
-            RunError: no checkpoint, another run's, or a file of it is missing, cut, not the one that was written, or of
-            another client, round, method or run.
+            RunError: no checkpoint, another run's, or a file of it is missing, cut, not the one that was written, of
+            another client, round, method or run, or not a state of the method.
         """
         index = self._index()
         for file in index.files.values():
@@ -132,7 +136,9 @@ class CheckpointStore:
         ownership = self.ownership if index.run else replace(self.ownership, run="", method="")
         server, metadata = read_stored(self.folder, index.files[SERVER], SERVER, ownership)
         index.check_together(metadata, self.folder)
-        kept = KeptStates(self.folder, index.clients(), ownership=ownership)
+        if check is not None:
+            check.server(server, index.seen.keys(), self.folder / index.files[SERVER].name)
+        kept = KeptStates(self.folder, index.clients(), ownership=ownership, check=check)
         return State(index.round, server, kept, index.seen)
 
     def _index(self) -> _Index:

@@ -7,7 +7,7 @@ it; until then it stays in memory, whatever the cache's size.
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ecgfed.federation.trees import own_memory, tree_bytes
 from ecgfed.gate import open_regular
 from ecgfed.methods.base import Tree
 from ecgfed.runs.owner import CLIENT, Ownership
+from ecgfed.runs.state_check import StateCheck
 from ecgfed.runs.tree_files import load_tree, metadata_of
 
 #: What may stay in memory of clients that are not in flight; all of a small cohort, so that it is never read again.
@@ -98,9 +99,7 @@ class KeptStates(MutableMapping[int, Tree]):
         files: client -> its file, or None for a client that keeps nothing.
         cache_bytes: what may stay in memory beside states not yet written.
         ownership: the run that every file must belong to.
-
-    Attributes:
-        check: called with each state that is read and its file; raises RunError where it cannot be the method's.
+        check: what every state that is read is compared with; None compares none.
     """
 
     def __init__(
@@ -109,9 +108,10 @@ class KeptStates(MutableMapping[int, Tree]):
         files: Mapping[int, StoredFile | None],
         cache_bytes: int = CACHE_BYTES,
         ownership: Ownership | None = None,
+        check: StateCheck | None = None,
     ) -> None:
         self.folder, self.cache_bytes, self.ownership = folder, cache_bytes, ownership or Ownership()
-        self.check: Callable[[Tree, Path], None] = lambda tree, path: None
+        self.check = check
         self._files = dict(files)
         self._unwritten: dict[int, Tree] = {}
         self._cache: OrderedDict[int, tuple[Tree, int]] = OrderedDict()
@@ -127,10 +127,12 @@ class KeptStates(MutableMapping[int, Tree]):
                 return self._cache[client][0]
             file = self._files[client]
         if file is None:
-            self.check({}, self.folder)
+            if self.check is not None:
+                self.check.client({}, self.folder, older=False)
             return {}
-        tree, _ = read_stored(self.folder, file, f"{CLIENT}{client}", self.ownership)
-        self.check(tree, self.folder / file.name)
+        tree, metadata = read_stored(self.folder, file, f"{CLIENT}{client}", self.ownership)
+        if self.check is not None:
+            self.check.client(tree, self.folder / file.name, older=not metadata)
         with self._lock:
             if client not in self._unwritten:
                 self._remember(client, tree)
@@ -160,6 +162,19 @@ class KeptStates(MutableMapping[int, Tree]):
     def __len__(self) -> int:
         with self._lock:
             return len(self._unwritten.keys() | self._files.keys())
+
+    def read_all(self) -> None:
+        """Read the state of every client, so that one that cannot be used is refused before a round begins.
+
+        Raises:
+            RunError: naming the first file that is not its client's state.
+        """
+        for client in self:
+            self[client]
+
+    def small(self) -> bool:
+        """Return whether all that lies in files fits into the cache: reading it now costs nothing later."""
+        return sum(file.bytes for file in self.files().values() if file is not None) <= self.cache_bytes
 
     def unwritten(self) -> dict[int, Tree]:
         """Return the states that are newer than their files."""

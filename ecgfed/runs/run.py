@@ -16,11 +16,9 @@ from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
-from ecgfed.federation.train import initial_state
-from ecgfed.federation.trees import flatten
 from ecgfed.files import is_temporary, write_json
 from ecgfed.gate import check_links
-from ecgfed.methods.base import Method, Tree
+from ecgfed.methods.base import Method
 from ecgfed.methods.registry import name_of, stored_method
 from ecgfed.methods.settings import stored_settings
 from ecgfed.nets.build import make_net
@@ -28,20 +26,10 @@ from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net, NetSpec
 from ecgfed.plugins import digest_of, names_code
 from ecgfed.runs.checkpoint import CheckpointStore
-from ecgfed.runs.document import (
-    CHECKPOINT,
-    HELD_OUT,
-    PIN,
-    SCHEMA_VERSION,
-    identity_of,
-    parts_of,
-    pin_of,
-    read_run_json,
-    typed,
-)
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
+from ecgfed.runs.document import HELD_OUT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
 from ecgfed.runs.history import HISTORY, read_lines
-from ecgfed.runs.kept_states import KeptStates
+from ecgfed.runs.state_check import StateCheck
 from ecgfed.text import count_of
 
 #: The lengths a run had before, in its ``run.json``.
@@ -132,25 +120,8 @@ class Run:
         """Load the last checkpoint; raises RunError where there is none."""
         if not self.store.exists():
             raise RunError(self.path, "has no finished round", action="train it with 'ecgfed train ... --resume'")
-        state = self.store.load()
-        _check_leaves(state.server, initial_state(self.method, self.plan).server, "its server", self.path / CHECKPOINT)
-        if isinstance(state.kept, KeptStates):
-            state.kept.check = lambda tree, path: self._check_client(state.server, tree, path)
-        return state
-
-    def _check_client(self, server: Tree, kept: Tree, path: Path) -> None:
-        """Refuse what a client keeps if the method cannot go on from it or answer with it; raises RunError."""
-        if self.meta.get("engine") == "flower" and not flatten(kept):
-            return  # at the server of a federation: what a client keeps stays at its site
-        _check_leaves(kept, self._client_start, "the client", path)
-        try:
-            answers = [self.method.personal_answer(server, kept), *self.method.personal_variants(server, kept).values()]
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise RunError(path, f"lacks {problem}", "what the method keeps", "train again into a new folder") from None
-        for part in (part for answer in answers for part in answer.parts):
-            begins = "" if part.role == "model" else f"{part.role}."
-            needed = {name: value for name, value in self._initial.items() if name.startswith(begins)}
-            _check_leaves(part.params, needed, "the client", path)
+        at_sites = self.meta.get("engine") == "flower"
+        return self.store.load(StateCheck(self.method, self.plan, at_sites=at_sites))
 
     def history(self) -> list[dict[str, Any]]:
         """Return a line of numbers for each saved round: ``round``, losses, passes, what the method reports.
@@ -194,21 +165,6 @@ class Run:
     @cached_property
     def _initial(self) -> Params:
         return self.net.initial(self.plan.seed)
-
-
-def _check_leaves(found: Tree, begun: Tree, whose: str, where: Path) -> None:
-    """Refuse a state that lacks a leaf it began with, or has another shape or type there; raises RunError."""
-    leaves = flatten(found)
-    for name, tensor in flatten(begun).items():
-        there = leaves.get(name)
-        if there is None or there.shape != tensor.shape or there.dtype != tensor.dtype:
-            was = "missing" if there is None else f"{there.dtype} {tuple(there.shape)}"
-            raise RunError(
-                where,
-                f"{name} of {whose} is {was}",
-                f"{tensor.dtype} {tuple(tensor.shape)}, as its method and net have it",
-                "train again into a new folder",
-            )
 
 
 def create_run(path: Path, cohort: Cohort, method: Method, plan: TrainPlan, extra: dict[str, Any]) -> Run:

@@ -21,7 +21,7 @@ from ecgfed.device.doubts import CODES
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError, StorageError
 from ecgfed.files import append_line, remove, sha256, write_together
-from ecgfed.gate import open_regular, parse_json, read_bounded
+from ecgfed.gate import check_links, open_regular, parse_json, read_bounded
 from ecgfed.record.reader import annotation_file
 from ecgfed.signal.detectors import Detector
 from ecgfed.tasks.predict import RecordingPredictions
@@ -99,7 +99,8 @@ class BatchState:
             raise OptionError("--out", found, action="go on with it by --resume, or begin again by --overwrite")
 
     def begin(self) -> None:
-        """Write down what was asked, and what is finished of it; raises StorageError."""
+        """Write down what was asked, and what is finished of it; raises OptionError, StorageError."""
+        check_links(self.out, [STATE], OptionError)
         lines = [_line(one) for one in [{"call": self.call}, *self.finished.values()]]
         write_together({self.path: "".join(f"{line}\n" for line in lines).encode()})
 
@@ -107,8 +108,9 @@ class BatchState:
         """Read what was finished.
 
         Raises:
-            OptionError: nothing was begun, or it was by another call.
+            OptionError: nothing was begun, it was by another call, or the file is a link out of the folder.
         """
+        check_links(self.out, [STATE], OptionError)
         if not self.path.is_file():
             found = f"{self.out} holds no batch that was begun and did not end"
             raise OptionError("--resume", found, STATE, "leave --resume out")
@@ -164,6 +166,8 @@ class BatchState:
         """
         one = self.finished.get(name)
         if one is None or set(one["written"]) != {file.name for file in targets}:
+            return None
+        if any(file.is_symlink() for file in targets):  # no file of ours, whatever it leads to
             return None
         with suppress(OSError, ValueError):
             read = _read_of(path, self.call["--annotator"], [path.parent / file for file in one["read"]])

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.errors import EcgfedError, OptionError
-from ecgfed.files import check_free, write_together
+from ecgfed.files import check_free, sha256, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, record_path
@@ -42,6 +42,7 @@ class RecordPeaks:
         duration_s: length of the recording in seconds.
         file: the annotation file, where one was written.
         notes: what the reader noted of the recording's file.
+        sha256: name of each of the recording's files -> its digest.
     """
 
     record: str
@@ -51,6 +52,7 @@ class RecordPeaks:
     duration_s: float
     file: Path | None = None
     notes: tuple[str, ...] = ()
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         where = f"{shortened(self.record, 60)!r}: {count_of(len(self.sample), 'beat')} on {shortened(self.lead, 20)}"
@@ -64,6 +66,7 @@ class RecordPeaks:
         """Return counts and names, JSON-ready, without the peaks themselves."""
         return {
             "record": self.record,
+            "sha256": dict(self.sha256),
             "lead": self.lead,
             "beats": len(self.sample),
             "file": None if self.file is None else str(self.file),
@@ -210,7 +213,13 @@ def _peaks_of(
     at = find_peaks(recording, detector=detector, mains_hz=mains_hz, on_samples=told)
     noise = end_noise(recording, at, detector)
     peaks = RecordPeaks(
-        recording.name, recording.lead, at[~noise], recording.fs_hz, recording.duration_s, notes=recording.notes
+        recording.name,
+        recording.lead,
+        at[~noise],
+        recording.fs_hz,
+        recording.duration_s,
+        notes=recording.notes,
+        sha256={file.name: sha256(file) for file in recording.files},
     )
     beats = Exclusions("beat", len(at), {"end_noise": int(noise.sum())})
     return peaks, (beats, channels_excluded([recording]))

@@ -93,6 +93,8 @@ def evaluate(
     check_same(runs)
     if out is not None:
         check_new_folder(Path(out), overwrite=overwrite)
+    if len(runs) > 1:
+        _check_all(runs, cohort)
     results = []
     for one in runs:
         with _kept_from_changing(one) if out is None else nullcontext():
@@ -128,6 +130,16 @@ def evaluate(
             watch.note(f"Wrote {folder}.")
             results.append(result)
     return Scores(tuple(results))
+
+
+def _check_all(runs: Sequence[Run], cohort: Cohort | Path | str | None) -> None:
+    """Refuse runs of which one cannot be scored, before the scores of another are written; raises EcgfedError."""
+    for one in runs:
+        cohort_of(one, cohort)
+        state = one.state()
+        for client in state.kept:
+            state.kept[client]
+        read_lines(one.path / HISTORY, state.round)
 
 
 @contextmanager

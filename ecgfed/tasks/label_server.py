@@ -22,7 +22,7 @@ from typing import Any, TypeGuard
 
 from ecgfed.errors import EcgfedError, OptionError, RecordError, StorageError
 from ecgfed.files import read_json, write_together
-from ecgfed.gate import parse_json
+from ecgfed.gate import check_links, parse_json
 from ecgfed.labels.answers import SOURCES, Answer, answers_as_table, read_answers
 from ecgfed.tasks.label_connections import Connections, RestOfRequest
 
@@ -97,6 +97,7 @@ class _Answers:
         self._symbols = {one["symbol"] for one in data["labels"]}
         if file.is_dir() or (file.parent.exists() and not file.parent.is_dir()):
             raise OptionError("--out", f"{file} cannot be a file", "a folder to write labels into")
+        check_links(file.parent, [file.name, self.beside.name], OptionError)
         if file.exists() or self.beside.exists():
             self._go_on(overwrite)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.files import read_json
+from ecgfed.gate import check_columns
 from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.tables import read_text
@@ -60,6 +61,7 @@ def models_labels(path: Path, marks: Annotation) -> tuple[NDArray[np.bool_] | No
     names = set(rows.fieldnames or ())
     if not ({"sample", "probability", "uncertain"} <= names or set(COLUMNS) <= names):
         return None
+    check_columns(rows.fieldnames or (), (*COLUMNS, "probability"), path, RecordError)
     table = list(rows)
     doubtful = {row["sample"] for row in table if row["uncertain"] in ("1", "true")}
     told = _spread(path, Counter(row["source"] for row in table)) if set(COLUMNS) <= names else _told(path)

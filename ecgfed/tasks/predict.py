@@ -17,7 +17,7 @@ from ecgfed.device.doubts import Doubt
 from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.device.shipped import name_of, shipped_model
 from ecgfed.errors import OptionError
-from ecgfed.files import check_free, write_together
+from ecgfed.files import check_free, sha256, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.picture import Picture
@@ -366,6 +366,7 @@ def _about(
     recording, quality = beats.recording, beats.quality
     return {
         "record": recording.name,
+        "sha256": {file.name: sha256(file) for file in recording.files},
         "lead": recording.lead,
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
@@ -374,6 +375,7 @@ def _about(
         "peaks": options.peaks,
         "detector": options.qrs_detector.name if options.peaks == "detected" else None,
         "bundle": name_of(bundle.path),  # its path is of this machine, and may hold a person's name
+        "bundle_digest": bundle.manifest.get("digest"),  # version 0.1 wrote none
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "method": bundle.manifest["method"],
         "classes": list(bundle.classes),

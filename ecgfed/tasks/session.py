@@ -17,6 +17,7 @@ from ecgfed.federation.train import Callback, initial_state, train
 from ecgfed.federation.updates import NoisedEngine, in_words, spent_in_words
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
+from ecgfed.runs.kept_states import KeptStates
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.tasks.train_options import Wish
@@ -56,6 +57,8 @@ def run_session(
     data = training_data(cohort, rr=run.net.spec.rr, leave_out=run.plan.leave_out)
     store, rounds = run.store, run.plan.rounds
     state = run.state() if store.exists() else initial_state(run.method, run.plan)
+    if isinstance(state.kept, KeptStates) and state.kept.small():  # else each is read when its client takes part
+        state.kept.read_all()
     threads = worker_count(workers)
     if len(read_lines(run.path / HISTORY, state.round)) < state.round:
         raise RunError(

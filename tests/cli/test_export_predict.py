@@ -1,6 +1,7 @@
 """``ecgfed export`` and ``ecgfed predict``: from a run to a bundle to an annotation that wfdb reads back."""
 
 import csv
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -88,6 +89,10 @@ def test_predict_writes_three_files_that_agree(
     about = {"record": "p1", "lead": "MLII", "fs_hz": 360.0, "patient": None, "peaks": "detected", "method": "fedavg"}
     assert {name: told[name] for name in about} == {name: summary[name] for name in about} == about
     assert "not for diagnosis" in told["intended_use"]
+    files = {name: hashlib.sha256((records / name).read_bytes()).hexdigest() for name in ("p1.hea", "p1.dat")}
+    assert told["sha256"] == summary["sha256"] == files
+    manifest = json.loads((exported(fedavg_run) / "manifest.json").read_text())
+    assert told["bundle_digest"] == manifest["digest"]
 
 
 def test_predict_at_annotated_peaks_is_plain_onnxruntime(

@@ -248,6 +248,23 @@ def test_a_table_of_patients_of_any_size(ecgfed: Run, folder: Path, tmp_path: Pa
     refused(said, tmp_path / "here", "table.csv", "4,294,967,296 bytes", "at most 16,777,216")
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("record,patient,patient\nr,a,b\n", "2 columns 'patient'"),
+        ("record,patient\nr,a\nq,c\nr,b\n", "record 'r' is of 'a' and of 'b'"),
+    ],
+)
+def test_a_table_of_patients_names_one_for_a_record(
+    ecgfed: Run, folder: Path, tmp_path: Path, text: str, found: str
+) -> None:
+    (tmp_path / "table.csv").write_text(text)
+    (tmp_path / "here").mkdir()
+    out = tmp_path / "here" / "c"
+    said = ecgfed("prepare", "folder", folder, "--out", out, "--patients", tmp_path / "table.csv", *SERIAL)
+    refused(said, tmp_path / "here", "table.csv", found)
+
+
 def test_a_folder_whose_beats_match_no_class(ecgfed: Run, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[classes]\nfusion = ["F"]\npaced = ["/"]\n')
     said = ecgfed("prepare", "folder", folder, "--out", tmp_path / "c", "--classes", tmp_path / "own.toml", *SERIAL)

@@ -199,8 +199,6 @@ ARTEFACTS: tuple[Artefact, ...] = (
                 ("page.html",)),
             Job(f"report {_PATIENT} --labels own-beats/demo01.csv --out page.html --json --quiet", ("records",),
                 ("page.html",)),
-            Job(f"personalize {_PATIENT} --labels own-beats/demo01.csv --bundle bundle --force --out out --patient p "
-                "--beats out-beats --json --quiet", ("records", "bundle"), ("out", "out-beats"), weight=0.3),
         ), links=True,
     ),
     Artefact(

@@ -90,8 +90,8 @@ def _ask(address: str, said: list[object]) -> None:
     connection.request("GET", f"{place.path}state")
     state = json.loads(connection.getresponse().read())
     connection.close()
+    said.append(state)  # before the end, which serve_spoiled goes on from
     _post(address, "done", b"{}")
-    said.append(state)
 
 
 def _raw(port: int, data: bytes) -> int:

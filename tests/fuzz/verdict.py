@@ -36,7 +36,7 @@ _LEFT = re.compile(r"(^|/)\.[^/]*(\.partial|\.old|\.replaced|\.tmp)")
 #: Times, of which no two are the same; and digests of recordings, which a cohort repeats.
 _VARYING = re.compile(rb"\d+(?:\.\d+)? (?:s|ms|minutes|rounds/s|samples/s|s a round)\b"
                     rb'|"(?:seconds|saved|seconds_a_round|samples_per_s)": [^,\n}]+'
-                    rb'|"[^"\n]*\.(?:npz|npy|csv|tsv|edf|dat|hea|atr)": "[0-9a-f]{64}"'
+                    rb'|"[^"\n]*\.(?:npz|npy|csv|tsv|edf|bdf|dat|hea|atr|ecg|scp|dcm|xml)": "[0-9a-f]{64}"'
                     rb"|\b\d\d-\d\d \d\d:\d\d\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.+Z]*")  # fmt: skip
 
 

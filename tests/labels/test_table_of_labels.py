@@ -48,6 +48,8 @@ def test_sample_and_label_are_enough_and_columns_may_stand_in_any_order(tmp_path
         ("# mine\n", "has the columns none"),
         ("sample;label\n5.954;N\n", r"line 2: sample '5\.954'"),
         (HEAD + 'x,1,,"N\n', "cannot be read|label"),
+        ("sample,label,label\n1,N,V\n", "has 2 columns 'label'"),
+        ("Sample,label,sample\n1,N,9\n", "has 2 columns 'sample'"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(tmp_path: Path, text: str, said: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 import wfdb
 from record_files import END, edf_annotation, edf_bytes, mark, write_212
 
-from ecgfed.errors import EcgfedError
+from ecgfed.errors import EcgfedError, RecordError
 from ecgfed.record.reader import annotation_file, format_of, read_annotation, read_comments, read_recording, record_path
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.record.wfdb_files import read_annotation as read_atr
@@ -107,6 +107,9 @@ def test_an_annotation_lies_beside_its_recording(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
     (tmp_path / "r.atr.csv").write_text("sample,symbol\n100,N\n400,V\n")
     assert read_annotation(recording).sample.tolist() == [100, 400]
+    (tmp_path / "r.twice.csv").write_text("sample,symbol,symbol\n100,N,V\n400,V,N\n")
+    with pytest.raises(RecordError, match="2 columns 'symbol'"):
+        read_annotation(recording, "twice.csv")
     (tmp_path / "r.beats.csv").write_text("time_s;symbol;note\n1,5;V;\n0,25;N;\n0,2;+;(AFIB\n")
     read = read_annotation(recording, "beats.csv")
     assert (read.sample.tolist(), "".join(read.symbol), read.note) == ([100, 125, 750], "+NV", ("(AFIB", "", ""))

@@ -43,6 +43,12 @@ def put(run: Path, part: str, file: Path) -> None:
     write_index(run, index)
 
 
+def tree_bytes(folder: Path) -> dict[str, bytes]:
+    """All files below a folder but its locks."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
 def read_all(run: Run) -> None:
     state = run.state()
     for client in range(len(run.meta["clients"])):
@@ -149,8 +155,10 @@ def test_a_clients_leaf_that_is_missing_or_other_is_one_line(
         assert_refused(ecgfed(*command, *cohort), path.name, name, "as its method and net have it")
 
 
-@pytest.mark.parametrize("group", ["local/extractor/", "local/head/"])
-def test_a_leaf_that_only_the_answer_needs_is_one_line_too(ecgfed: Command, tmp_path: Path, group: str) -> None:
+@pytest.mark.parametrize(
+    "group", ["local/extractor/", "local/head/", "local/discriminator/", "local/discriminator_velocity/"]
+)
+def test_a_leaf_that_comes_with_the_first_round_is_one_line_too(ecgfed: Command, tmp_path: Path, group: str) -> None:
     """GRP-FED's clients begin with a loss alone; the rest of what they keep comes with their first round."""
     old = copied(DATA / "version-0.1", tmp_path / "old")
     path = old / "run" / "checkpoint" / index_of(old / "run")["files"]["client/1"]["name"]
@@ -164,7 +172,55 @@ def test_a_leaf_that_only_the_answer_needs_is_one_line_too(ecgfed: Command, tmp_
         ("export", old / "run", "--cohort", old / "cohort", "--out", tmp_path / "bundle"),
         ("train", old / "cohort", "--out", old / "run", "--resume", "--rounds", 3, "--quiet"),
     ):
-        assert_refused(ecgfed(*command), path.name, name.split("/")[-1])
+        before = tree_bytes(old / "run")
+        assert_refused(ecgfed(*command), path.name, name.split("/")[-1], "restore")
+        assert tree_bytes(old / "run") == before
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize("method", ["mtl", "scaffold", "ditto", "fedper"])
+@pytest.mark.parametrize("part", ["server", "client/2"])
+def test_a_resealed_state_without_a_leaf_stops_resume_before_a_round(
+    ecgfed: Command, cohort_path: Path, tmp_path: Path, method: str, part: str
+) -> None:
+    run = train_run(cohort_path, tmp_path / "run", method=method, rr=False)
+    path = run / "checkpoint" / index_of(run)["files"][part]["name"]
+    leaves = load_file(path)
+    name = sorted(leaves)[-1]
+    del leaves[name]
+    save_file(leaves, tmp_path / "leaves", metadata(run, part))
+    put(run, part, tmp_path / "leaves")
+    if part != "server":
+        agree(run)
+    before = tree_bytes(run)
+    said = ecgfed("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet")
+    assert_refused(said, path.name, f"{name} of ", "is missing", "as its method and net have it", "restore")
+    assert tree_bytes(run) == before
+
+
+def test_a_server_that_lacks_one_patients_model_is_one_line(ecgfed: Command, cohort_path: Path, tmp_path: Path) -> None:
+    """FedFomo's server keeps every patient's model; who gets it would have met a model without a leaf."""
+    run = train_run(cohort_path, tmp_path / "run", method="fedfomo", rr=False)
+    path = run / "checkpoint" / index_of(run)["files"]["server"]["name"]
+    leaves = load_file(path)
+    del leaves["models/1/head.out.bias"]
+    save_file(leaves, tmp_path / "leaves", metadata(run, "server"))
+    put(run, "server", tmp_path / "leaves")
+    for command in (("evaluate", run), ("train", cohort_path, "--out", run, "--resume", "--rounds", 3, "--quiet")):
+        assert_refused(ecgfed(*command), path.name, "models/1/head.out.bias of its server is missing")
+
+
+def test_of_several_seeds_none_is_scored_where_one_cannot_be(ecgfed: Command, local: Path, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds"
+    for number in (0, 1):
+        copied(local, seeds / f"seed-{number}")
+    broken = seeds / "seed-1" / "checkpoint" / index_of(seeds / "seed-1")["files"]["client/2"]["name"]
+    broken.write_bytes(broken.read_bytes()[:-1])
+    before = tree_bytes(seeds)
+    assert_refused(ecgfed("evaluate", seeds, "--out", tmp_path / "scores", "--quiet"), broken.name)
+    assert not (tmp_path / "scores").exists()
+    assert_refused(ecgfed("evaluate", seeds, "--quiet"), broken.name)
+    assert tree_bytes(seeds) == before
 
 
 def test_an_old_run_goes_on_with_files_that_say_whose_they_are(ecgfed: Command, tmp_path: Path) -> None:

@@ -149,6 +149,31 @@ def test_predictions_that_are_no_file_of_ours_are_done_again(
     assert file.read_bytes() == expected
 
 
+@pytest.mark.parametrize("option", ["--resume", "--overwrite"])
+def test_what_is_finished_is_no_link_out_of_the_folder(
+    ecgfed: Callable[..., Said], batch: dict[str, Any], tmp_path: Path, option: str
+) -> None:
+    stopped(batch)
+    out = Path(batch["out"])
+    away = (out / STATE).rename(tmp_path / "away.jsonl")
+    (out / STATE).symlink_to(away)
+    before, theirs = snapshot(out), away.read_bytes()
+    said = ecgfed("predict", batch["records"], "--bundle", batch["bundle"], "--out", out, option)
+    assert_refused(said, STATE, "is a link out of its folder", "put a copy in its place")
+    assert (snapshot(out), away.read_bytes()) == (before, theirs)
+
+
+def test_a_prediction_that_is_a_link_is_done_again(batch: dict[str, Any], predicted: list[str], tmp_path: Path) -> None:
+    stopped(batch, 4)
+    file = Path(batch["out"]) / "p3.csv"
+    away = file.rename(tmp_path / "away.csv")
+    file.symlink_to(away)
+    predicted.clear()
+    front.predict_batch(**batch, resume=True)
+    assert predicted == ["broken.edf", "p3"]
+    assert not file.is_symlink()
+
+
 def test_what_cannot_be_gone_on_with_is_one_line(
     ecgfed: Callable[..., Said], batch: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -320,6 +320,21 @@ def test_labels_of_somebody_else_are_never_replaced(tmp_path: Path) -> None:
     assert file.read_bytes() == labels_csv(DATA, ROWS)
 
 
+@pytest.mark.parametrize("which", ["labels", "answers"])
+def test_labels_are_no_link_out_of_their_folder(tmp_path: Path, which: str) -> None:
+    file = tmp_path / "here" / "208-labels.csv"
+    first = Running(file).start()
+    first.post("save", {"base": 0, "kept": kept(), "rows": ROWS})
+    first.end()
+    linked = file if which == "labels" else kept_beside(file)
+    away = linked.rename(tmp_path / "away")
+    linked.symlink_to(away)
+    before = away.read_bytes()
+    with pytest.raises(OptionError, match="is a link out of its folder"):
+        serve(PAGE, DATA, file, opened=lambda _: None)
+    assert away.read_bytes() == before
+
+
 def test_labels_that_were_corrected_by_hand_are_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "208-labels.csv"
     first = Running(file).start()

@@ -1,5 +1,6 @@
 """``inspect_recording``, ``detect``, ``score_ec57`` and ``convert`` in Python: recordings in hand, nothing printed."""
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,8 @@ def test_detect_gives_the_peaks_and_writes_nothing(recorded: Path, in_hand: ecgf
     assert written.records[0].file == tmp_path / "r1.mine"
     assert wfdb.rdann(str(tmp_path / "r1"), "mine").sample.tolist() == first.sample.tolist()
     assert first.annotation().symbol.tolist() == ["N"] * len(truth)
+    digests = {name: hashlib.sha256((recorded / name).read_bytes()).hexdigest() for name in ("r1.hea", "r1.dat")}
+    assert written.to_dict()["records"][0]["sha256"] == digests  # type: ignore[index]
     assert repr(found) == f"Detections(2 recordings: {len(truth) + len(found.records[1].sample):,} beats by ecgfed)"
     assert repr(first) == f"RecordPeaks('r1': {len(truth)} beats on MLII in {first.duration_s:.1f} s)"
 

@@ -19,6 +19,7 @@ _PARAMETERS = {
     "set": "settings",
     "no-rr": "rr=False",
     "no-local-models": "local=False",
+    **{f"most-{name}": f"max_{name}" for name in ("beats", "patients", "epsilon", "runs", "rounds")},
 }
 _FLAGS = ("overwrite", "resume", "download")
 #: A command to copy stays as it is; else an option, what stands before it and the word for its value.

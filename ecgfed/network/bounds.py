@@ -1,7 +1,7 @@
 """How much anybody may send to the server: what is longer is refused before it is held in memory.
 
 Flower cuts arrays into pieces of 5 MiB and sends each as a request of its own, which the SuperLink reads whole before
-it looks at who sent it. So a request has a length, at most ``MOST_REQUEST``; and what a site may send in all between
+it looks at who sent it. So a request has a length, at most ``MAX_REQUEST_BYTES``; and what a site may send in all between
 two questions of the server is what its answer may have, which the server writes down before it asks.
 """
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 #: Of one request, bytes: a piece of an array with its headers, or the list of a message's pieces.
-MOST_REQUEST = 8 << 20
+MAX_REQUEST_BYTES = 8 << 20
 #: Of one site before the server has said how much an answer may have, bytes: a hello.
-FIRST_BOUND = 4 << 20
+INITIAL_LIMIT = 4 << 20
 #: Pieces of an answer come in here; a question of the server's goes out there.
-PIECES, ASKS = "/v1/fleet/push-object", "/v1/runtime/push-messages"
+PUSH_OBJECT, PUSH_MESSAGES = "/v1/fleet/push-object", "/v1/runtime/push-messages"
 #: Flower's header with a site's public key.
 KEY_HEADER = b"flwr-public-key"
 
@@ -25,7 +25,7 @@ Send = Callable[[Scope], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Bounded:
+class UploadLimit:
     """Refuses what sites send beyond the bounds: 411 without a length, 413 with one that is too long.
 
     Args:
@@ -36,7 +36,7 @@ class Bounded:
 
     def __init__(self, app: ASGIApp, fleet: str, bound: Path) -> None:
         self.app, self.fleet, self.bound = app, fleet, bound
-        self._most = FIRST_BOUND
+        self._limit = INITIAL_LIMIT
         self._sent: dict[bytes, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,8 +45,8 @@ class Bounded:
             await self.app(scope, receive, send)
             return
         path = str(scope["path"])
-        if path == ASKS:
-            self._most, self._sent = self._read(), {}
+        if path == PUSH_MESSAGES:
+            self._limit, self._sent = self._read(), {}
         if not path.startswith(self.fleet):
             await self.app(scope, receive, send)
             return
@@ -57,14 +57,14 @@ class Bounded:
             await _refuse(send, 411)
             return
         site = headers.get(KEY_HEADER, b"")
-        before = self._sent.get(site, 0)
-        if not 0 <= length <= MOST_REQUEST or (path == PIECES and before + length > self._most):
+        received = self._sent.get(site, 0)
+        if not 0 <= length <= MAX_REQUEST_BYTES or (path == PUSH_OBJECT and received + length > self._limit):
             await _refuse(send, 413)
             return
 
         async def counted(message: Scope) -> None:
             # what was refused, as of a stranger that names somebody else's key, is not held against anybody
-            if message["type"] == "http.response.start" and path == PIECES and message["status"] == 200:
+            if message["type"] == "http.response.start" and path == PUSH_OBJECT and message["status"] == 200:
                 self._sent[site] = self._sent.get(site, 0) + length
             await send(message)
 
@@ -72,9 +72,9 @@ class Bounded:
 
     def _read(self) -> int:
         try:
-            return max(FIRST_BOUND, int(json.loads(self.bound.read_text())["bytes"]))
+            return max(INITIAL_LIMIT, int(json.loads(self.bound.read_text())["bytes"]))
         except (OSError, ValueError, KeyError, TypeError):
-            return FIRST_BOUND
+            return INITIAL_LIMIT
 
 
 async def _refuse(send: Send, status: int) -> None:

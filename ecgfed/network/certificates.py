@@ -38,18 +38,18 @@ def make_certificates(folder: Path, names: Sequence[str]) -> None:
         HeldError: another process is making them, and takes long.
         StorageError: the folder cannot be written to.
     """
-    if _all_there(folder):  # a server that runs holds the lock
+    if _all_exist(folder):  # a server that runs holds the lock
         return
     with locked(folder, wait_s=LOCK_S):  # of two first starts the second takes what the first one makes
-        if not _all_there(folder):
-            _make(folder, names)
+        if not _all_exist(folder):
+            _create(folder, names)
 
 
-def _all_there(folder: Path) -> bool:
+def _all_exist(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (CA, CERTIFICATE, KEY))
 
 
-def _make(folder: Path, names: Sequence[str]) -> None:
+def _create(folder: Path, names: Sequence[str]) -> None:
     authority, key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
     now = datetime.now(UTC) - timedelta(hours=1)  # clocks of two houses differ
     issuer, subject = _name("ecgfed federation"), _name(names[0] if names else "localhost")
@@ -92,18 +92,18 @@ def check_names(folder: Path, names: Sequence[str], option: str = "--name") -> N
         names: host names and addresses that were asked for now.
         option: that they were asked for with.
     """
-    file, again = folder / CERTIFICATE, f"remove {folder}, and send the new {CA} to every site"
+    file, action = folder / CERTIFICATE, f"remove {folder}, and send the new {CA} to every site"
     try:
-        found = x509.load_pem_x509_certificate(read_bounded(file, _MAX_BYTES, StorageError))
-        mine = list(found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        certificate = x509.load_pem_x509_certificate(read_bounded(file, _MAX_BYTES, StorageError))
+        alternatives = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except (OSError, ValueError, x509.ExtensionNotFound) as problem:
-        raise StorageError(file, f"is no certificate of a server ({problem!s:.100})", action=again) from problem
+        raise StorageError(file, f"is no certificate of a server ({problem!s:.100})", action=action) from problem
     for name in names:
-        if _alternative(name) not in mine:
-            known = ", ".join(str(one.value) for one in mine)
-            raise OptionError(option, f"{name}", f"one of {known:.200}, which {file} has", again)
-    if found.not_valid_after_utc < datetime.now(UTC):
-        raise StorageError(file, f"has expired on {found.not_valid_after_utc:%Y-%m-%d}", action=again)
+        if _alternative(name) not in alternatives:
+            known = ", ".join(str(alternative.value) for alternative in alternatives)
+            raise OptionError(option, f"{name}", f"one of {known:.200}, which {file} has", action)
+    if certificate.not_valid_after_utc < datetime.now(UTC):
+        raise StorageError(file, f"has expired on {certificate.not_valid_after_utc:%Y-%m-%d}", action=action)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
@@ -150,15 +150,15 @@ def make_site_key(path: Path) -> Path:
         key = read_site_key(path)
     else:
         key = ec.generate_private_key(ec.SECP384R1())
-        form = serialization.PrivateFormat.OpenSSH
-        write_private(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+        private_format = serialization.PrivateFormat.OpenSSH
+        write_private(path, key.private_bytes(serialization.Encoding.PEM, private_format, serialization.NoEncryption()))
     text = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     if not public.is_file():
         write_private(public, text + b"\n", mode=0o644)
     elif read_bounded(public, _MAX_BYTES, StorageError).split()[:2] != text.split()[:2]:  # a comment may follow
-        found = f"{public} is not the public half of {path}"
+        reason = f"{public} is not the public half of {path}"
         raise OptionError(
-            "--key", found, "both of one pair", f"remove {public.name}, and send the new one to the server"
+            "--key", reason, "both of one pair", f"remove {public.name}, and send the new one to the server"
         )
     return public
 
@@ -191,14 +191,14 @@ def check_public_key(path: Path) -> None:
 def check_certificate(path: Path) -> None:
     """Refuse a file by which no server could be known: no certificate, one server's, or expired; raises OptionError."""
     try:
-        found = x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
+        certificate = x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
     except (OSError, ValueError) as problem:
         raise OptionError("--ca", f"{path} is no certificate ({problem!s:.100})", "the server's ca.crt") from problem
     with contextlib.suppress(x509.ExtensionNotFound, ValueError):
-        if not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+        if not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             raise OptionError(
                 "--ca", f"{path} is the certificate of one server", "its authority's, tls/ca.crt", "ask for that file"
             )
-    if found.not_valid_after_utc < datetime.now(UTC):
-        expired = f"{path} has expired on {found.not_valid_after_utc:%Y-%m-%d}"
+    if certificate.not_valid_after_utc < datetime.now(UTC):
+        expired = f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
         raise OptionError("--ca", expired, "one that is valid", f"ask for the server's {CA} of today")

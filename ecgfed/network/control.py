@@ -75,11 +75,11 @@ class Control:
 
     def _nodes(self) -> dict[bytes, tuple[int, str]]:
         """Nodes that are registered: public key -> node and status."""
-        with _asking("does not answer"):
-            found = self._client.ListNodes(ListNodesRequest())
+        with _flower_errors("does not answer"):
+            response = self._client.ListNodes(ListNodesRequest())
         return {
             bytes(node.public_key): (int(node.node_id), str(node.status))
-            for node in found.nodes_info
+            for node in response.nodes_info
             if node.status != "unregistered"
         }
 
@@ -96,19 +96,19 @@ class Control:
             OptionError: a file is no public key, or two are the same.
             NetworkError: the SuperLink refuses.
         """
-        wanted = {_bytes_of(key): key for key in keys}
-        if len(wanted) != len(keys):
+        files = {_key_bytes(key): key for key in keys}
+        if len(files) != len(keys):
             raise OptionError("--keys", "two files hold the same key", "a key of its own for each site")
-        there = self._nodes()
-        with _asking("did not take a key"):
-            for key, (node, _) in there.items():
-                if key not in wanted:  # a site that is not of this federation any more
+        nodes = self._nodes()
+        with _flower_errors("did not take a key"):
+            for key, (node, _) in nodes.items():
+                if key not in files:  # a site that is not of this federation any more
                     self._client.UnregisterNode(UnregisterNodeRequest(node_id=node))
-            for key in wanted:
-                if key not in there:
+            for key in files:
+                if key not in nodes:
                     self._client.RegisterNode(RegisterNodeRequest(public_key=key))
-        there = self._nodes()
-        return {there[key][0]: file.name.removesuffix(".pub") for key, file in wanted.items()}
+        nodes = self._nodes()
+        return {nodes[key][0]: file.name.removesuffix(".pub") for key, file in files.items()}
 
     def online(self) -> set[int]:
         """Return the nodes that are connected."""
@@ -130,7 +130,7 @@ class Control:
         write_text(folder / "pyproject.toml", _APP)
         content = build_fab_from_disk(folder)
         fab = Fab(hashlib.sha256(content).hexdigest(), content, {})
-        with _asking("did not take the run"):
+        with _flower_errors("did not take the run"):
             for number, run in self._client.ListRuns(ListRunsRequest()).run_dict.items():
                 if str(run.status.status) != "finished":  # of a server that was killed
                     self._client.StopRun(StopRunRequest(run_id=number))
@@ -139,11 +139,11 @@ class Control:
     def is_over(self, run: int) -> bool:
         """Return whether a run has ended, however; a SuperLink that does not answer says nothing."""
         try:
-            with _asking("does not answer"):
-                found = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
+            with _flower_errors("does not answer"):
+                runs = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
         except NetworkError:
             return False
-        return run in found and str(found[run].status.status) == "finished"
+        return run in runs and str(runs[run].status.status) == "finished"
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _no_proxy(host: str) -> Iterator[None]:
 
 
 @contextmanager
-def _asking(what: str) -> Iterator[None]:
+def _flower_errors(what: str) -> Iterator[None]:
     """Say in one line what Flower's client raises, which is its HTTP library's."""
     try:
         yield
@@ -171,6 +171,6 @@ def _asking(what: str) -> Iterator[None]:
         raise NetworkError("Flower", f"{what} ({type(problem).__name__}: {problem!s:.200})") from problem
 
 
-def _bytes_of(file: Path) -> bytes:
+def _key_bytes(file: Path) -> bytes:
     key = load_ssh_public_key(read_bounded(file, 1 << 16, StorageError))
     return bytes(public_key_to_bytes(key))  # ``check_public_key`` has seen that it is an ECDSA key

@@ -29,8 +29,8 @@ class SiteError(EcgfedError):
         action: as there.
     """
 
-    def __init__(self, code: str, where: object, found: str, expected: str = "", action: str = "") -> None:
-        super().__init__(where, found, expected, action)
+    def __init__(self, code: str, where: object, reason: str, expected: str = "", action: str = "") -> None:
+        super().__init__(where, reason, expected, action)
         self.code = code
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str, str]]:  # type: ignore[override]

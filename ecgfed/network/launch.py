@@ -19,7 +19,7 @@ from ecgfed.network.programs import SERVER, SITE, write_programs
 
 FLOWER, LOG, OLD_LOG = "flower", "flower.log", "flower-old.log"
 #: Bytes beyond which a start puts the log away; what was put away before goes.
-MOST_LOG = 1 << 24
+MAX_LOG_BYTES = 1 << 24
 #: How long a program may take until it listens.
 START_S = 90.0
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
@@ -46,7 +46,7 @@ def read_address(text: str, option: str = "--server") -> Address:
 
 
 #: Ports that this process has been given.
-_GIVEN: set[int] = set()
+_ASSIGNED_PORTS: set[int] = set()
 
 
 def free_port() -> int:
@@ -55,11 +55,11 @@ def free_port() -> int:
     Whoever was given one listens at it a second later: until then the system would give it away again.
     """
     while True:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port = int(one.getsockname()[1])
-        if port not in _GIVEN:
-            _GIVEN.add(port)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in _ASSIGNED_PORTS:
+            _ASSIGNED_PORTS.add(port)
             return port
 
 
@@ -69,16 +69,16 @@ def check_free(port: int, host: str, option: str = "--port") -> None:
         raise OptionError(option, f"{port}", "1 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.socket(family) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind((host.strip("[]"), port))
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host.strip("[]"), port))
     except OSError as problem:
-        found = f"{Address(host, port)} cannot be listened at ({problem.strerror})"
+        reason = f"{Address(host, port)} cannot be listened at ({problem.strerror})"
         if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             raise OptionError(
-                "--host", found, "an address of this machine", "see 'ip address', or leave it out"
+                "--host", reason, "an address of this machine", "see 'ip address', or leave it out"
             ) from None
-        raise OptionError(option, found, "a free port of this machine", "choose another") from None
+        raise OptionError(option, reason, "a free port of this machine", "choose another") from None
 
 
 def without_proxy(environment: Mapping[str, str], *hosts: str) -> dict[str, str]:
@@ -91,9 +91,9 @@ def without_proxy(environment: Mapping[str, str], *hosts: str) -> dict[str, str]
     A SuperNode's own programs talk plain HTTP: through a proxy everybody on the way would read updates and tokens. What
     a site sends to another machine goes by the proxy that is set.
     """
-    before = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    mine = ",".join(filter(None, [before, "127.0.0.1", "localhost", "::1", *hosts]))
-    return {"no_proxy": mine, "NO_PROXY": mine}
+    existing = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    bypassed = ",".join(filter(None, [existing, "127.0.0.1", "localhost", "::1", *hosts]))
+    return {"no_proxy": bypassed, "NO_PROXY": bypassed}
 
 
 class Flower:
@@ -117,7 +117,7 @@ class Flower:
         programs = self.home.resolve() / "bin"
         write_programs(programs)
         with contextlib.suppress(OSError):  # there is none yet
-            if (folder / LOG).stat().st_size > MOST_LOG:
+            if (folder / LOG).stat().st_size > MAX_LOG_BYTES:
                 (folder / LOG).replace(folder / OLD_LOG)
         self.environment = {
             **os.environ,
@@ -139,11 +139,11 @@ class Flower:
         Raises:
             StorageError: the system does not let it be started there.
         """
-        place = self.home.resolve() / "bin" / program
+        executable = self.home.resolve() / "bin" / program
         try:
             with (self.folder / LOG).open("ab") as log:
                 return subprocess.Popen(
-                    [str(place), *arguments],
+                    [str(executable), *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -151,9 +151,9 @@ class Flower:
                     start_new_session=True,
                 )
         except OSError as problem:
-            found = f"cannot be started ({problem.strerror})"
+            reason = f"cannot be started ({problem.strerror})"
             expected = "a folder in which programs may be started (a file system that is not mounted noexec)"
-            raise StorageError(place, found, expected, "choose another folder") from problem
+            raise StorageError(executable, reason, expected, "choose another folder") from problem
 
 
 @contextlib.contextmanager
@@ -165,15 +165,15 @@ def stopping(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
         stop(processes)
 
 
-def stop(processes: Sequence[subprocess.Popen[bytes]], patience_s: float = 8.0) -> None:
+def stop(processes: Sequence[subprocess.Popen[bytes]], grace_s: float = 8.0) -> None:
     """Ask processes to end, all at once, and end the groups of those that do not."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
-    until = time.monotonic() + patience_s
+    deadline = time.monotonic() + grace_s
     for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.1, until - time.monotonic()))
+            process.wait(max(0.1, deadline - time.monotonic()))
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)  # the group it leads, what it started included
         process.wait()
@@ -185,8 +185,8 @@ def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path
     Raises:
         NetworkError: it ended, or took too long.
     """
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
         if process.poll() is not None:
             raise NetworkError("Flower", f"ended with code {process.returncode} as it started", action=f"see {log}")
         with contextlib.suppress(OSError), socket.create_connection((address.host.strip("[]"), address.port), 1.0):

@@ -16,7 +16,7 @@ from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.card import BESIDE
 from ecgfed.network.errors import SiteError
-from ecgfed.network.expected import Form
+from ecgfed.network.tensor_schema import TensorSchema
 from ecgfed.network.transport import PLAIN, packed
 
 #: Beside the trees of a round, up: fields of the message -> what they are.
@@ -31,7 +31,7 @@ _RUN = torch.zeros(64, dtype=torch.uint8)
 #: With ``--transport`` other than ``plain``: up, of every leaf that was made smaller.
 SCALE = "the largest change in it"
 #: What a site says when the server asks who it is.
-HELLO_UP = {
+REGISTRATION_UP = {
     "protocol": "version of the messages",
     "patients": "how many patients its cohort has, held-out ones too",
     "clients": "places of the patients that take part, 0 and on, in an order the site chose",
@@ -87,7 +87,7 @@ class Leaf:
     def from_json(cls, value: Mapping[str, Any]) -> "Leaf":
         """Return what ``as_json`` gave; raises KeyError, TypeError, ValueError."""
         shape = tuple(int(length) for length in value["shape"])
-        way, name, what, dtype = (str(value[one]) for one in ("way", "name", "what", "dtype"))
+        way, name, what, dtype = (str(value[key]) for key in ("way", "name", "what", "dtype"))
         return cls(way, name, what, shape, dtype, int(value["bytes"]))
 
 
@@ -104,29 +104,31 @@ def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[
     """
     card = method.card.with_settings(method.settings)
     named = {entry.name for entry in card.reports}
-    stray = [path for tree in returned for path in flatten(tree) if entry_of(path, card.up) is None]
-    stray += [name for one in losses for name in one if name not in named]
-    if stray:
-        raise SiteError("card", f"method {method.name}", f"would send {stray[0]}, which its card does not name")
+    undeclared = [path for tree in returned for path in flatten(tree) if entry_of(path, card.up) is None]
+    undeclared += [name for client_losses in losses for name in client_losses if name not in named]
+    if undeclared:
+        raise SiteError("card", f"method {method.name}", f"would send {undeclared[0]}, which its card does not name")
 
 
 def check_down(method: Method, shared: Sequence[Tree]) -> None:
     """Refuse what a server sends and the method's card does not name; raises SiteError."""
     card = method.card.with_settings(method.settings)
-    stray = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
-    if stray:
-        raise SiteError("card", f"method {method.name}", f"was sent {stray[0][:200]}, which its card does not name")
+    undeclared = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
+    if undeclared:
+        raise SiteError(
+            "card", f"method {method.name}", f"was sent {undeclared[0][:200]}, which its card does not name"
+        )
 
 
 def leaves_of_round(
-    method: Method, shared: Tree, form: Form, losses: Iterable[str], transport: str = PLAIN
+    method: Method, shared: Tree, schema: TensorSchema, losses: Iterable[str], transport: str = PLAIN
 ) -> list[Leaf]:
     """Return every leaf of one participant's round, with what the card says it is.
 
     Args:
         method: the run's.
         shared: what the participant was sent.
-        form: what it sends back.
+        schema: what it sends back.
         losses: the names of its losses.
         transport: how updates travel.
     """
@@ -135,9 +137,10 @@ def leaves_of_round(
     reports = {entry.name: entry.what for entry in card.reports}
     number = torch.zeros((), dtype=torch.float64)
     sent = {
-        path: torch.zeros(shape, dtype=packed(dtype, shape, transport)) for path, (dtype, shape) in form.leaves.items()
+        path: torch.zeros(shape, dtype=packed(dtype, shape, transport))
+        for path, (dtype, shape) in schema.leaves.items()
     }
-    smaller = [path for path, leaf in sent.items() if leaf.dtype != form.leaves[path][0]]
+    smaller = [path for path, leaf in sent.items() if leaf.dtype != schema.leaves[path][0]]
     return [
         *(_leaf("down", path, down[str(entry_of(path, card.down))], leaf) for path, leaf in flatten(shared).items()),
         *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in sent.items()),
@@ -150,20 +153,22 @@ def leaves_of_round(
     ]
 
 
-def delivered(method: Method, server: Tree) -> dict[str, Tensor]:
+def final_leaves(method: Method, server: Tree) -> dict[str, Tensor]:
     """Return what of the server's state every site gets when the run is over, leaves by path: what answers are made of.
 
     It is what the method's first state has, which was made from nobody's data, so that no other patient's model is in
     it (FedFomo's and MTL's are added later); without the state of the server's optimizer and single numbers.
     """
-    begun = flatten(method.server_start(method.net.initial(0)))
+    initial = flatten(method.server_start(method.net.initial(0)))
     return {
         path: leaf
         for path, leaf in flatten(server).items()
-        if path in begun and not path.rpartition("/")[0].rpartition("/")[2].startswith("server_") and leaf.dim()
+        if path in initial and not path.rpartition("/")[0].rpartition("/")[2].startswith("server_") and leaf.dim()
     }
 
 
 def leaves_of_end(method: Method, server: Tree) -> list[Leaf]:
     """Return every leaf of what is delivered."""
-    return [_leaf("end", path, "part of the trained answer", leaf) for path, leaf in delivered(method, server).items()]
+    return [
+        _leaf("end", path, "part of the trained answer", leaf) for path, leaf in final_leaves(method, server).items()
+    ]

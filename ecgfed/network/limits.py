@@ -10,30 +10,30 @@ from ecgfed.errors import OptionError
 from ecgfed.network.errors import SiteError
 
 #: Runs that a site keeps, and rounds of one: more than a federation of months has.
-MOST_RUNS, MOST_ROUNDS = 20, 10_000
-_HIGHEST = 1_000_000
+MAX_RUNS, MAX_ROUNDS = 20, 10_000
+_UPPER_BOUND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Terms:
+class SiteOptions:
     """What an operator asks of a site at a start; None leaves what the site's folder says.
 
     Attributes:
         numbers: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``; in a
             new folder ``shuffled``.
-        most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); in a new folder, any.
-        most_runs: how many runs the site keeps, as in ``Limits``.
-        most_rounds: of one run, as there.
+        max_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); in a new folder, any.
+        max_runs: how many runs the site keeps, as in ``Limits``.
+        max_rounds: of one run, as there.
     """
 
     numbers: str | None = None
-    most_epsilon: float | None = None
-    most_runs: int | None = None
-    most_rounds: int | None = None
+    max_epsilon: float | None = None
+    max_runs: int | None = None
+    max_rounds: int | None = None
 
 
 #: Nothing is asked for.
-AS_IT_IS = Terms()
+DEFAULT_OPTIONS = SiteOptions()
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ class Limits:
         rounds: of one run's plan.
     """
 
-    runs: int = MOST_RUNS
-    rounds: int = MOST_ROUNDS
+    runs: int = MAX_RUNS
+    rounds: int = MAX_ROUNDS
 
-    def asked(self, terms: Terms) -> "Limits":
+    def updated(self, options: SiteOptions) -> "Limits":
         """Return these bounds with those that were asked for; raises OptionError where one cannot be."""
-        runs, rounds = terms.most_runs, terms.most_rounds
+        runs, rounds = options.max_runs, options.max_rounds
         return Limits(self.runs if runs is None else runs, self.rounds if rounds is None else rounds)
 
     def __post_init__(self) -> None:
         for option, value in (("--most-runs", self.runs), ("--most-rounds", self.rounds)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _HIGHEST:
-                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_HIGHEST:,}")
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUND:
+                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUND:,}")
 
     def check_room(self, runs: Path, folder: Path) -> None:
         """Refuse a run that would be one too many; raises SiteError.
@@ -65,12 +65,12 @@ class Limits:
             runs: the folder of the runs.
             folder: the new run's, in it.
         """
-        there = [path for path in runs.glob("*") if path.is_dir() and path != folder] if runs.is_dir() else []
-        if len(there) >= self.runs:
+        existing = [path for path in runs.glob("*") if path.is_dir() and path != folder] if runs.is_dir() else []
+        if len(existing) >= self.runs:
             raise SiteError(
                 "limit",
                 runs,
-                f"holds {len(there)} runs",
+                f"holds {len(existing)} runs",
                 f"fewer than {self.runs} before another one begins, this site's --most-runs",
                 "remove those you no longer need ('ecgfed federate status' lists them), or raise it",
             )

@@ -29,10 +29,10 @@ class Listening:
 
     def __post_init__(self) -> None:
         try:
-            fits = "%" not in self.host and not ip_address(self.host).is_multicast
+            valid = "%" not in self.host and not ip_address(self.host).is_multicast
         except ValueError:
-            fits = False
-        if not fits:
+            valid = False
+        if not valid:
             expected = "an IPv4 or IPv6 address of this machine, 0.0.0.0 for all IPv4 ones, or :: for all IPv6 ones"
             raise OptionError("--host", f"{self.host!r:.100}", expected, "give names to --name")
         for name in self.names:
@@ -41,7 +41,7 @@ class Listening:
                 raise OptionError("--name", f"{name!r:.100}", expected, "name it as sites will dial it")
 
     @property
-    def here(self) -> Address:
+    def local_address(self) -> Address:
         """Where programs of this machine reach it."""
         return Address(EVERYWHERE.get(str(ip_address(self.host)), self.host), self.port)
 

@@ -7,7 +7,7 @@ part in that round.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from ecgfed.text import count_of
 FILE_NAME = "policy.json"
 #: What a site may claim: training beats of a patient (ten days of a heart), which weigh it against the others, and
 #: patients, which take the server's memory.
-MOST_BEATS, MOST_PATIENTS = 1_000_000, 10_000
-_HIGHEST = {"--most-beats": 1 << 40, "--most-patients": 1 << 20}
+MAX_BEATS, MAX_PATIENTS = 1_000_000, 10_000
+_UPPER_BOUNDS = {"--most-beats": 1 << 40, "--most-patients": 1 << 20}
 #: How long a round waits where ``--min-sites`` is given and ``--wait`` is not, s.
 WAIT_S = 300.0
-_LONGEST_S = 7 * 86_400.0
+_MAX_WAIT_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -35,23 +35,23 @@ class Policy:
         min_sites: sites that have to answer in a round; None is all. A round that asks fewer sites needs all of those.
         wait_s: how long the others are waited for, from the moment the round was sent; None is 300 s with
             ``min_sites``, and without an end where every site counts.
-        most_beats: training beats that a site may claim for one patient.
-        most_patients: patients that a site may claim.
+        max_beats: training beats that a site may claim for one patient.
+        max_patients: patients that a site may claim.
     """
 
     min_sites: int | None = None
     wait_s: float | None = None
-    most_beats: int = MOST_BEATS
-    most_patients: int = MOST_PATIENTS
+    max_beats: int = MAX_BEATS
+    max_patients: int = MAX_PATIENTS
 
     def __post_init__(self) -> None:
-        for option, value in (("--most-beats", self.most_beats), ("--most-patients", self.most_patients)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _HIGHEST[option]:
-                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_HIGHEST[option]:,}")
+        for option, value in (("--most-beats", self.max_beats), ("--most-patients", self.max_patients)):
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUNDS[option]:
+                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUNDS[option]:,}")
         if self.min_sites is not None and self.min_sites < 1:
             raise OptionError("--min-sites", f"{self.min_sites}", "1 or more")
-        if self.wait_s is not None and not 0 <= self.wait_s <= _LONGEST_S:
-            raise OptionError("--wait", f"{self.wait_s!r}", f"0 to {_LONGEST_S:.0f} seconds")
+        if self.wait_s is not None and not 0 <= self.wait_s <= _MAX_WAIT_S:
+            raise OptionError("--wait", f"{self.wait_s!r}", f"0 to {_MAX_WAIT_S:.0f} seconds")
         if self.wait_s is not None and self.min_sites is None:
             raise OptionError("--wait", "was given alone", "--min-sites, the sites that are enough", "add --min-sites")
 
@@ -74,57 +74,60 @@ class Policy:
                 "leave it out",
             )
 
-    def check_claim(self, hello: Mapping[str, Any]) -> None:
+    def check_claim(self, registration: Mapping[str, Any]) -> None:
         """Refuse what a site says of itself where it claims more than is believed; raises NetworkError.
 
         Args:
-            hello: what it says, checked for its types.
+            registration: what it says, checked for its types.
         """
         action = "a higher bound where that is true"
-        if hello["patients"] > self.most_patients:
-            found, expected = (
-                f"claims {count_of(hello['patients'], 'patient')}",
-                f"at most {self.most_patients:,}, --most-patients",
+        if registration["patients"] > self.max_patients:
+            reason, expected = (
+                f"claims {count_of(registration['patients'], 'patient')}",
+                f"at most {self.max_patients:,}, --most-patients",
             )
-            raise NetworkError("a site's hello", found, expected, action)
-        most = max(hello["train_examples"], default=0)
-        if most > self.most_beats:
-            found, expected = (
-                f"claims {most:,} training beats of a patient",
-                f"at most {self.most_beats:,}, --most-beats",
+            raise NetworkError("a site's hello", reason, expected, action)
+        claimed = max(registration["train_examples"], default=0)
+        if claimed > self.max_beats:
+            reason, expected = (
+                f"claims {claimed:,} training beats of a patient",
+                f"at most {self.max_beats:,}, --most-beats",
             )
-            raise NetworkError("a site's hello", found, expected, action)
+            raise NetworkError("a site's hello", reason, expected, action)
 
     @property
-    def longest_s(self) -> float:
+    def timeout_s(self) -> float:
         """How long a round waits for sites it can do without."""
         if self.min_sites is None:
             return math.inf
         return WAIT_S if self.wait_s is None else self.wait_s
 
-    def needed(self, asked: int) -> int:
+    def needed(self, requested: int) -> int:
         """Return how many of the sites that are asked have to answer."""
-        return asked if self.min_sites is None else min(self.min_sites, asked)
+        return requested if self.min_sites is None else min(self.min_sites, requested)
 
 
 #: Every site counts.
-EVERY_SITE = Policy()
+ALL_SITES = Policy()
 
 
 def write_policy(folder: Path, policy: Policy) -> None:
     """Write down what a server was started with; raises StorageError."""
-    write_json(folder / FILE_NAME, asdict(policy))
+    limits = {"most_beats": policy.max_beats, "most_patients": policy.max_patients}
+    write_json(folder / FILE_NAME, {"min_sites": policy.min_sites, "wait_s": policy.wait_s, **limits})
 
 
 def read_policy(folder: Path) -> Policy:
     """Read what a server was started with; every site counts where nothing is there. Raises StorageError."""
     file = folder / FILE_NAME
     if not file.is_file():
-        return EVERY_SITE
+        return ALL_SITES
     value = read_json(file, StorageError)
     try:
-        least, wait = value["min_sites"], value["wait_s"]
-        beats, patients = value.get("most_beats", MOST_BEATS), value.get("most_patients", MOST_PATIENTS)
-        return Policy(None if least is None else int(least), None if wait is None else float(wait), beats, patients)
+        min_sites, wait = value["min_sites"], value["wait_s"]
+        beats, patients = value.get("most_beats", MAX_BEATS), value.get("most_patients", MAX_PATIENTS)
+        return Policy(
+            None if min_sites is None else int(min_sites), None if wait is None else float(wait), beats, patients
+        )
     except (KeyError, TypeError, ValueError, AttributeError, OptionError) as problem:
         raise StorageError(file, f"lacks {problem!s:.100}", "a policy", "start the server again") from problem

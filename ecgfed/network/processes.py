@@ -19,7 +19,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ecgfed.network.bounds import ASGIApp, Bounded, Receive, Scope, Send
+from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit
 from ecgfed.network.programs import BOUND, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class FleetOnly:
-    """Answers other machines where sites have business, and nowhere else.
+    """Replies other machines where sites have business, and nowhere else.
 
     Args:
         app: the SuperLink.
@@ -40,7 +40,7 @@ class FleetOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse with 403."""
-        if scope["type"] != "lifespan" and not _is_here(scope):
+        if scope["type"] != "lifespan" and not _is_local(scope):
             if scope["type"] != "http":
                 return
             if not scope["path"].startswith(FLEET):
@@ -50,7 +50,7 @@ class FleetOnly:
         await self.app(scope, receive, send)
 
 
-def _is_here(scope: Scope) -> bool:
+def _is_local(scope: Scope) -> bool:
     """Return whether who asks is on this machine: at its loopback, or at the very address that is listened at.
 
     Nobody else can shake hands from that address: the answers to it do not leave this machine.
@@ -59,8 +59,8 @@ def _is_here(scope: Scope) -> bool:
     if client is None:
         return False
     try:
-        asks = ip_address(str(client[0]))
-        return asks.is_loopback or (server is not None and asks == ip_address(str(server[0])))
+        peer = ip_address(str(client[0]))
+        return peer.is_loopback or (server is not None and peer == ip_address(str(server[0])))
     except ValueError:
         return False
 
@@ -71,7 +71,7 @@ def _superlink() -> None:
 
     bound = Path(os.environ.get(SERVER, "")) / BOUND
     # as Starlette's Middleware is taken apart
-    extensions.get_middleware = lambda: ((FleetOnly, (), {}), (Bounded, (FLEET, bound), {}))
+    extensions.get_middleware = lambda: ((FleetOnly, (), {}), (UploadLimit, (FLEET, bound), {}))
     flower_superlink()
 
 
@@ -85,11 +85,11 @@ def _superexec() -> None:
     from flwr.supercore.cli import flower_superexec
 
     if SITE in os.environ:
-        _answer_warm()
+        _use_warm_process()
     flower_superexec()
 
 
-def _answer_warm() -> None:
+def _use_warm_process() -> None:
     """Have a site's messages answered by children of a process that has imported everything."""
     from flwr.supercore.constant import TaskType
     from flwr.supercore.superexec.executor.types import ExecutionSpec, LaunchResult
@@ -105,7 +105,7 @@ def _answer_warm() -> None:
         arguments = ["--runtime-api-address", spec.runtime_api_address, "--token", spec.token, "--insecure"]
         if spec.parent_pid is not None:
             arguments += ["--parent-pid", str(spec.parent_pid)]
-        return LaunchResult.accepted() if warm.answer(arguments) else cold(self, spec)
+        return LaunchResult.accepted() if warm.handle(arguments) else cold(self, spec)
 
     executor.launch = launch
 

@@ -59,19 +59,19 @@ class Roster:
     rr_version: int
 
     @property
-    def firsts(self) -> tuple[int, ...]:
+    def first_numbers(self) -> tuple[int, ...]:
         """The number of each site's first patient."""
-        return tuple(sum(site.patients for site in self.sites[:place]) for place in range(len(self.sites)))
+        return tuple(sum(site.patients for site in self.sites[:position]) for position in range(len(self.sites)))
 
     def site_of(self, client: int) -> int:
         """Return the place of the site that has a patient."""
-        return max(place for place, first in enumerate(self.firsts) if first <= client)
+        return max(position for position, first in enumerate(self.first_numbers) if first <= client)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 over what the training depends on: the numbers and counts, not over who the sites are."""
-        told = [[site.patients, site.clients, site.train_examples] for site in self.sites]
-        text = json.dumps([told, self.modality, self.classes, self.rr_version])
+        counts = [[site.patients, site.clients, site.train_examples] for site in self.sites]
+        text = json.dumps([counts, self.modality, self.classes, self.rr_version])
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -82,21 +82,21 @@ class Roster:
     def shares(self) -> list[float]:
         """Return each site's share of all training beats: what it weighs in a mean by beats."""
         beats = [sum(site.train_examples) for site in self.sites]
-        return [one / max(1, sum(beats)) for one in beats]
+        return [count / max(1, sum(beats)) for count in beats]
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return who the sites are: patients, training beats and the share of all of these."""
         return ", ".join(
-            f"{one.name}: {len(one.clients)} with {count_of(sum(one.train_examples), 'beat')}, {100 * share:.0f}%"
-            for one, share in zip(self.sites, self.shares(), strict=True)
+            f"{site.name}: {len(site.clients)} with {count_of(sum(site.train_examples), 'beat')}, {100 * share:.0f}%"
+            for site, share in zip(self.sites, self.shares(), strict=True)
         )
 
     def warnings(self) -> list[str]:
         """Return what somebody should look at: a site that claims more beats than all others together."""
         return [
-            f"site {one.name} says that it has more beats than all other sites together ({100 * share:.1f}%), and "
+            f"site {site.name} says that it has more beats than all other sites together ({100 * share:.1f}%), and "
             "weighs as much where beats are counted: if that is not so, stop, and leave it out or lower --most-beats"
-            for one, share in zip(self.sites, self.shares(), strict=True)
+            for site, share in zip(self.sites, self.shares(), strict=True)
             if share > 0.5 and len(self.sites) > 2
         ]
 
@@ -111,32 +111,34 @@ class Roster:
         """
         known = {site.node for site in self.sites}
         if names.keys() <= known:
-            now = {site.name: site.node for site in self.sites if site.node in names}
+            nodes = {site.name: site.node for site in self.sites if site.node in names}
         else:  # Flower's database was lost, or a key was made anew
-            now = {name: node for node, name in names.items()}
-        strangers = sorted(now.keys() - {site.name for site in self.sites})
-        if strangers or len(now) != len(names):
-            found = f"name {', '.join(strangers) or 'one site twice'}"
-            raise NetworkError("the keys", found, "those of the sites the run was begun with", "see roster.json")
+            nodes = {name: node for node, name in names.items()}
+        strangers = sorted(nodes.keys() - {site.name for site in self.sites})
+        if strangers or len(nodes) != len(names):
+            reason = f"name {', '.join(strangers) or 'one site twice'}"
+            raise NetworkError("the keys", reason, "those of the sites the run was begun with", "see roster.json")
         return replace(
             self,
-            sites=tuple(replace(site, node=now.get(site.name, -1 - place)) for place, site in enumerate(self.sites)),
+            sites=tuple(
+                replace(site, node=nodes.get(site.name, -1 - position)) for position, site in enumerate(self.sites)
+            ),
         )
 
-    def agrees(self, node: int, hello: Mapping[str, Any]) -> bool:
+    def matches(self, node: int, registration: Mapping[str, Any]) -> bool:
         """Return whether a site says of itself what it said when the run was begun."""
-        (site,) = (one for one in self.sites if one.node == node)
-        told = (hello["patients"], tuple(hello["clients"]), tuple(hello["train_examples"]))
-        about = (hello["modality"], tuple(hello["classes"]), hello["rr_version"])
-        mine = (site.patients, site.clients, site.train_examples)
-        return told == mine and about == (self.modality, self.classes, self.rr_version)
+        (site,) = (entry for entry in self.sites if entry.node == node)
+        counts = (registration["patients"], tuple(registration["clients"]), tuple(registration["train_examples"]))
+        features = (registration["modality"], tuple(registration["classes"]), registration["rr_version"])
+        recorded = (site.patients, site.clients, site.train_examples)
+        return counts == recorded and features == (self.modality, self.classes, self.rr_version)
 
     def data(self) -> "RosterData":
         """Return what the rounds need to know of the clients."""
         examples = {
-            first + place: count
-            for first, site in zip(self.firsts, self.sites, strict=True)
-            for place, count in zip(site.clients, site.train_examples, strict=True)
+            first + position: count
+            for first, site in zip(self.first_numbers, self.sites, strict=True)
+            for position, count in zip(site.clients, site.train_examples, strict=True)
         }
         if not examples:
             raise NetworkError("the sites", "have no patient with a training beat", "one at least")
@@ -161,23 +163,23 @@ class RosterData(TrainingData):
         return torch.zeros(self.classes, dtype=torch.int64)
 
 
-def roster_of(names: Mapping[int, str], told: Sequence[tuple[int, Mapping[str, Any]]]) -> Roster:
+def build_roster(names: Mapping[int, str], registrations: Sequence[tuple[int, Mapping[str, Any]]]) -> Roster:
     """Put together what the sites said of themselves.
 
     Args:
         names: node -> name, in the order of the sites.
-        told: node and hello of each.
+        registrations: node and hello of each.
 
     Raises:
         NetworkError: sites whose cohorts do not go together.
     """
-    by_node = dict(told)
+    by_node = dict(registrations)
     first = by_node[next(iter(names))]
     for node, name in names.items():
         for what in ("modality", "classes", "rr_version"):
             if by_node[node][what] != first[what]:
-                found = f"has {what} {by_node[node][what]!s:.100}"
-                raise NetworkError(f"site {name}", found, f"{first[what]!s:.100}, as the first site", "prepare it so")
+                reason = f"has {what} {by_node[node][what]!s:.100}"
+                raise NetworkError(f"site {name}", reason, f"{first[what]!s:.100}, as the first site", "prepare it so")
     entries = tuple(
         SiteEntry(
             node,
@@ -205,13 +207,13 @@ def read_roster(folder: Path) -> Roster | None:
     try:
         sites = tuple(
             SiteEntry(
-                int(one["node"]),
-                str(one["name"]),
-                int(one["patients"]),
-                tuple(int(place) for place in one["clients"]),
-                tuple(int(count) for count in one["train_examples"]),
+                int(entry["node"]),
+                str(entry["name"]),
+                int(entry["patients"]),
+                tuple(int(position) for position in entry["clients"]),
+                tuple(int(count) for count in entry["train_examples"]),
             )
-            for one in value["sites"]
+            for entry in value["sites"]
         )
         return Roster(sites, str(value["modality"]), tuple(map(str, value["classes"])), int(value["rr_version"]))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:

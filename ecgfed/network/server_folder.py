@@ -45,7 +45,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class FederationConfig:
     """What a federation was asked for; None is what ``ecgfed train`` takes.
 
     Attributes:
@@ -96,8 +96,8 @@ class Asked:
 
     def __post_init__(self) -> None:
         if names_code(self.method):
-            found = f"{self.method!s:.100}: a site runs nobody's code but what is installed there"
-            raise OptionError("--method", found, "a registered name", "install it at every site as a package")
+            reason = f"{self.method!s:.100}: a site runs nobody's code but what is installed there"
+            raise OptionError("--method", reason, "a registered name", "install it at every site as a package")
         check_transport(self.transport)
         if not 0 <= self.eval_every <= MOST_COUNT:
             raise OptionError("--eval-every", f"{self.eval_every}", "0 or more rounds")
@@ -113,7 +113,7 @@ class Asked:
         self.plan(1, 16)
 
     def options(self) -> dict[str, str]:
-        """Return what is done to updates beside the method, for orders: some of ``ecgfed.network.orders.OPTIONS``."""
+        """Return what is done to updates beside the method, for orders: some of ``ecgfed.network.run_spec.OPTIONS``."""
         return {} if self.transport == PLAIN else {"transport": self.transport}
 
     def plan(self, local_steps: int, batch_size: int) -> TrainPlan:
@@ -123,11 +123,11 @@ class Asked:
             local_steps: where neither steps nor epochs were asked for.
             batch_size: where none was asked for.
         """
-        counted = self.local_epochs is None and self.local_steps is None
+        default_steps = self.local_epochs is None and self.local_steps is None
         return TrainPlan(
             rounds=1 if self.rounds is None else self.rounds,
             local_epochs=self.local_epochs,
-            local_steps=local_steps if counted else self.local_steps,
+            local_steps=local_steps if default_steps else self.local_steps,
             clients_per_round=self.clients_per_round,
             batch_size=batch_size if self.batch_size is None else self.batch_size,
             seed=self.seed,
@@ -139,57 +139,57 @@ class Asked:
         )
 
 
-def make_server(path: Path, asked: Asked) -> Asked:
+def make_server(path: Path, config: FederationConfig) -> FederationConfig:
     """Make a server's folder, or open the one that is there.
 
     Raises:
         OptionError: it was made for something else, which could be run.
         StorageError: it cannot be made.
     """
-    if (path / FILE_NAME).exists() and not refused_asked(path):
-        before = read_asked(path)
-        for name, value in asdict(before).items():
-            if getattr(asked, name) != value:
+    if (path / FILE_NAME).exists() and not config_refusal(path):
+        existing = read_config(path)
+        for name, expected in asdict(existing).items():
+            if getattr(config, name) != expected:
                 option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-                found = getattr(asked, name)
-                was = "left out" if value is None else f"{value}"
+                value = getattr(config, name)
+                begun_with = "left out" if expected is None else f"{expected}"
                 raise OptionError(
                     option,
-                    "was left out" if found is None else f"{found}",
-                    f"{was}, as {path} was begun with",
+                    "was left out" if value is None else f"{value}",
+                    f"{begun_with}, as {path} was begun with",
                     "say the same every time, --prepare included, or choose a new folder",
                 )
-        return before
-    _made(path, "choose another folder")
-    write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(asked)})
-    return asked
+        return existing
+    _create_folder(path, "choose another folder")
+    write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(config)})
+    return config
 
 
-def _made(folder: Path, action: str) -> None:
+def _create_folder(folder: Path, action: str) -> None:
     try:
         make_folder(folder)
     except OSError as problem:
         raise StorageError(folder, f"cannot be made ({problem.strerror})", action=action) from problem
 
 
-def refuse_asked(path: Path, problem: OptionError) -> None:
+def record_refusal(path: Path, problem: OptionError) -> None:
     """Write down that what was asked for cannot be run with these sites: another start may ask for something else.
 
     A run that has begun stays what it is. Raises StorageError.
     """
     if not (path / RUN / RUN_FILE).exists():
-        about = {"schema_version": SCHEMA_VERSION, **asdict(read_asked(path)), "refused": problem.line}
-        write_json(path / FILE_NAME, about)
+        document = {"schema_version": SCHEMA_VERSION, **asdict(read_config(path)), "refused": problem.line}
+        write_json(path / FILE_NAME, document)
 
 
-def refused_asked(path: Path) -> str:
+def config_refusal(path: Path) -> str:
     """Return why what was asked for cannot be run, "" where it can or nobody knows yet; raises StorageError."""
-    told = read_json(path / FILE_NAME, StorageError)
-    begun = (path / RUN / RUN_FILE).exists()
-    return str(told.get("refused", "")) if isinstance(told, dict) and not begun else ""
+    document = read_json(path / FILE_NAME, StorageError)
+    started = (path / RUN / RUN_FILE).exists()
+    return str(document.get("refused", "")) if isinstance(document, dict) and not started else ""
 
 
-def read_asked(path: Path) -> Asked:
+def read_config(path: Path) -> FederationConfig:
     """Read what a server's folder was made for; raises OptionError, StorageError."""
     file = path / FILE_NAME
     if not file.is_file():
@@ -200,48 +200,48 @@ def read_asked(path: Path) -> Asked:
     try:
         if value.pop("schema_version") != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
-        known = {one.name for one in fields(Asked)}
-        return Asked(**{name: part for name, part in value.items() if name in known})
+        known = {config_field.name for config_field in fields(FederationConfig)}
+        return FederationConfig(**{name: part for name, part in value.items() if name in known})
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise StorageError(file, f"lacks {problem!s:.100}", "what a server was asked for", "restore it") from problem
 
 
-def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
+def build_method_and_plan(config: FederationConfig, roster: Roster) -> tuple[Method, TrainPlan]:
     """Return the method and the plan for these sites, as ``ecgfed train`` would for their cohorts as one.
 
     Raises:
         OptionError: a plan that the method, or the number of patients, does not allow.
     """
-    kind = method_by_name(asked.method)
+    kind = method_by_name(config.method)
     spec = net_spec(
         len(roster.classes),
         roster.modality,
-        architecture=asked.net,
-        norm=asked.norm,
-        rr=asked.rr,
-        width=asked.width,
+        architecture=config.net,
+        norm=config.norm,
+        rr=config.rr,
+        width=config.width,
         rr_version=roster.rr_version,
     )
-    settings: Any = make_settings(kind.settings_type, asked.settings)
+    settings: Any = make_settings(kind.settings_type, config.settings)
     method = kind(make_net(spec), settings)
     recipe, data = RECIPES[roster.modality], roster.data()
-    plan = asked.plan(1 if method.needs.one_step else recipe["local_steps"], recipe["batch_size"])
+    plan = config.plan(1 if method.needs.one_step else recipe["local_steps"], recipe["batch_size"])
     participants(plan, data.clients, 1)
-    if asked.rounds is None:
-        passes = recipe["passes"] if asked.passes is None else asked.passes
+    if config.rounds is None:
+        passes = recipe["passes"] if config.passes is None else config.passes
         plan = plan.with_passes(passes, data.train_examples, method.needs.batches_per_step)
     check_needs(method.needs, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
 
 
-def check_run(path: Path, asked: Asked, roster: Roster) -> None:
+def check_run(path: Path, config: FederationConfig, roster: Roster) -> None:
     """Refuse a run that these sites cannot do, unless it has begun; raises OptionError, NetworkError."""
     if not (path / RUN / RUN_FILE).exists():
-        made(asked, roster)
+        build_method_and_plan(config, roster)
 
 
-def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
+def server_run(path: Path, config: FederationConfig, roster: Roster) -> Run:
     """Make the server's run, or open the one that is there.
 
     Raises:
@@ -250,9 +250,9 @@ def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
     """
     folder = path / RUN
     if not (folder / RUN_FILE).exists():
-        method, plan = made(asked, roster)
-        _made(folder, "free some space")
-        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **asked.options()})
+        method, plan = build_method_and_plan(config, roster)
+        _create_folder(folder, "free some space")
+        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **config.options()})
     return open_run(folder)
 
 

@@ -25,7 +25,7 @@ from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.files import read_json, write_json
 from ecgfed.network.errors import SiteError
-from ecgfed.network.limits import AS_IT_IS, MOST_ROUNDS, MOST_RUNS, Limits, Terms
+from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits, SiteOptions
 from ecgfed.text import count_of
 
 FILE_NAME = "site.json"
@@ -41,7 +41,7 @@ class Site:
         path: its folder.
         cohort_path: its cohort.
         order: place -> index of the client in the cohort.
-        most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
+        max_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
         limits: how many runs of how many rounds a server may have here.
         numbers: which of ``ORDERS`` the order was made as; None where an older version made it.
     """
@@ -49,14 +49,16 @@ class Site:
     path: Path
     cohort_path: Path
     order: tuple[int, ...]
-    most_epsilon: float | None = None
+    max_epsilon: float | None = None
     limits: Limits = field(default_factory=Limits)
     numbers: str | None = None
 
     def __post_init__(self) -> None:
-        most = self.most_epsilon
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < 1e6):
-            raise OptionError("--most-epsilon", f"{most!r:.40}", "a number above 0 and below 1,000,000")
+        epsilon = self.max_epsilon
+        if epsilon is not None and (
+            isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < 1e6
+        ):
+            raise OptionError("--most-epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
 
     def cohort(self) -> Cohort:
         """Open the cohort; raises CohortError, and SiteError where it has other clients than the order."""
@@ -82,7 +84,7 @@ class Site:
             first: number of the patient at place 0.
         """
         data = training_data(cohort, rr=rr, leave_out=leave_out)
-        number = {index: first + place for place, index in enumerate(self.order)}
+        number = {index: first + position for position, index in enumerate(self.order)}
         return replace(
             data,
             clients=np.array(sorted(number[int(index)] for index in data.clients), dtype=np.int64),
@@ -96,40 +98,40 @@ class Site:
         return self.order[number - first]
 
 
-def make_site(path: Path, cohort: Path, terms: Terms = AS_IT_IS) -> Site:
+def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) -> Site:
     """Make a site's folder, or open the one that is there.
 
     Args:
         path: the folder.
         cohort: the site's cohort.
-        terms: what the operator asks for.
+        options: what the operator asks for.
 
     Raises:
         OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's or order's.
         CohortError: the cohort cannot be opened.
         StorageError: the folder cannot be made.
     """
-    order = terms.numbers
+    order = options.numbers
     if order is not None and order not in ORDERS:
         raise OptionError("--numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
     opened = open_cohort(cohort)
-    place = cohort.resolve()
+    cohort_path = cohort.resolve()
     if (path / FILE_NAME).exists():
         site = open_site(path)
-        if site.cohort_path != place:
+        if site.cohort_path != cohort_path:
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
         if None not in (order, site.numbers) and order != site.numbers:
             raise OptionError("--numbers", f"{order}", f"{site.numbers}, as {path} was begun with", "or a new folder")
-        epsilon = site.most_epsilon if terms.most_epsilon is None else terms.most_epsilon
-        said = replace(site, most_epsilon=epsilon, limits=site.limits.asked(terms))
-        if said != site:
-            _write(said)
-        return said
-    limits, indices = Limits().asked(terms), list(range(len(opened.clients)))
+        epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
+        updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
+        if updated != site:
+            _write(updated)
+        return updated
+    limits, indices = Limits().updated(options), list(range(len(opened.clients)))
     order = order or "shuffled"
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
-    site = Site(path, place, tuple(indices), terms.most_epsilon, limits, order)
+    site = Site(path, cohort_path, tuple(indices), options.max_epsilon, limits, order)
     try:
         make_folder(path)
     except OSError as problem:
@@ -139,11 +141,16 @@ def make_site(path: Path, cohort: Path, terms: Terms = AS_IT_IS) -> Site:
 
 
 def _write(site: Site) -> None:
-    most: dict[str, float | str] = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
-    most |= {} if site.numbers is None else {"numbers": site.numbers}
-    most |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
-    about = {"schema_version": SCHEMA_VERSION, "cohort": str(site.cohort_path), "order": list(site.order), **most}
-    write_json(site.path / FILE_NAME, about)
+    optional: dict[str, float | str] = {} if site.max_epsilon is None else {"most_epsilon": site.max_epsilon}
+    optional |= {} if site.numbers is None else {"numbers": site.numbers}
+    optional |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "cohort": str(site.cohort_path),
+        "order": list(site.order),
+        **optional,
+    }
+    write_json(site.path / FILE_NAME, document)
 
 
 def open_site(path: Path) -> Site:
@@ -157,8 +164,8 @@ def open_site(path: Path) -> Site:
     try:
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
-        order = tuple(_index(one) for one in value["order"])
-        limits = Limits(value.get("most_runs", MOST_RUNS), value.get("most_rounds", MOST_ROUNDS))
+        order = tuple(_index(index) for index in value["order"])
+        limits = Limits(value.get("most_runs", MAX_RUNS), value.get("most_rounds", MAX_ROUNDS))
         numbers = value.get("numbers")
         if numbers is not None and numbers not in ORDERS:
             raise ValueError(f"numbers of {', '.join(ORDERS)}")
@@ -172,10 +179,10 @@ def open_site(path: Path) -> Site:
 def _path(value: object) -> Path:
     text = str(value)
     try:
-        fits = b"\0" not in os.fsencode(text)
+        valid = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:  # half a surrogate pair
-        fits = False
-    if not fits:
+        valid = False
+    if not valid:
         raise ValueError(f"a cohort's path: {text!r:.60} is none")
     return Path(text)
 
@@ -186,8 +193,8 @@ def _index(value: object) -> int:
     return value
 
 
-def hello(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
-    """Return what a site says of itself: ``ecgfed.network.leaves.HELLO_UP`` without the protocol's version.
+def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
+    """Return what a site says of itself: ``ecgfed.network.leaves.REGISTRATION_UP`` without the protocol's version.
 
     Raises:
         SiteError: its cohort cannot be used.

@@ -49,14 +49,14 @@ def pack(returned: Sequence[Tree], shared: Sequence[Tree], transport: str) -> tu
         Leaves by path, each (participants, ...), and of those that were made smaller the scales, float32
         (participants,).
     """
-    flat, came = [flatten(tree) for tree in returned], [flatten(tree) for tree in shared]
+    flat, sent = [flatten(tree) for tree in returned], [flatten(tree) for tree in shared]
     leaves: Leaves = {}
     scales: Leaves = {}
     for path, first in flat[0].items():
-        values = torch.stack([one[path] for one in flat])
+        values = torch.stack([flat_tree[path] for flat_tree in flat])
         smaller = packed(first.dtype, first.shape, transport)
         if smaller != first.dtype:
-            values = values - torch.stack([_base(one, path, first) for one in came])
+            values = values - torch.stack([_base(flat_tree, path, first) for flat_tree in sent])
             scale = values.abs().flatten(1).amax(1) if values[0].numel() else torch.zeros(len(values))
             share = values / _along(scale.where(scale > 0, torch.ones(())), values)
             share = share * _STEPS[transport][1]
@@ -75,19 +75,19 @@ def unpack(leaves: Leaves, scales: Leaves, shared: Sequence[Tree], transport: st
         shared: as in ``pack``.
         transport: as there.
     """
-    came = [flatten(tree) for tree in shared]
-    whole = dict(leaves)
+    sent = [flatten(tree) for tree in shared]
+    restored = dict(leaves)
     for path, scale in scales.items():
         values = leaves[path].float() / _STEPS[transport][1]
-        base = torch.stack([_base(one, path, values[0]) for one in came])
-        whole[path] = base + values * _along(scale, values)
-    return [unflatten({path: leaf[place] for path, leaf in whole.items()}) for place in range(len(shared))]
+        base = torch.stack([_base(flat_tree, path, values[0]) for flat_tree in sent])
+        restored[path] = base + values * _along(scale, values)
+    return [unflatten({path: leaf[position] for path, leaf in restored.items()}) for position in range(len(shared))]
 
 
-def _base(came: Mapping[str, Tensor], path: str, like: Tensor) -> Tensor:
-    found = came.get(path)
-    fits = found is not None and found.dtype == torch.float32 and found.shape == like.shape
-    return found if fits and found is not None else torch.zeros(like.shape)
+def _base(sent: Mapping[str, Tensor], path: str, like: Tensor) -> Tensor:
+    base = sent.get(path)
+    usable = base is not None and base.dtype == torch.float32 and base.shape == like.shape
+    return base if usable and base is not None else torch.zeros(like.shape)
 
 
 def _along(scale: Tensor, values: Tensor) -> Tensor:

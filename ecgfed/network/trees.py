@@ -31,7 +31,7 @@ _TYPES = {
 #: The header of the NPY format takes less.
 _HEADER_BYTES = 4096
 #: The longest leaf anybody takes from a message: far above any net's here.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 
 
 def record_of(leaves: Mapping[str, Tensor]) -> ArrayRecord:
@@ -52,9 +52,11 @@ def _leaf(path: str, array: Array) -> Tensor:
     where = f"leaf {path[:200]!r} of a message"
     if array.dtype not in _TYPES:
         raise NetworkError(where, f"has type {array.dtype[:40]!r}", f"one of {', '.join(_TYPES)}")
-    wanted = prod(array.shape) * np.dtype(array.dtype).itemsize
-    if not 0 <= wanted <= MOST_BYTES or not wanted <= len(array.data) <= wanted + _HEADER_BYTES:
-        raise NetworkError(where, f"has {len(array.data):,} bytes for shape {tuple(array.shape)}", f"about {wanted:,}")
+    expected = prod(array.shape) * np.dtype(array.dtype).itemsize
+    if not 0 <= expected <= MAX_BYTES or not expected <= len(array.data) <= expected + _HEADER_BYTES:
+        raise NetworkError(
+            where, f"has {len(array.data):,} bytes for shape {tuple(array.shape)}", f"about {expected:,}"
+        )
     try:
         values = array.numpy()  # NPY without pickles
     except (ValueError, EOFError, TypeError) as problem:
@@ -75,47 +77,47 @@ def down_records(trees: Sequence[Tree]) -> tuple[ArrayRecord, ArrayRecord, dict[
         The shared leaves, the own leaves (holders, ...), and by path the places of the holders among the participants.
     """
     flat = [flatten(tree) for tree in trees]
-    shared = {path: leaf for path, leaf in flat[0].items() if all(one.get(path) is leaf for one in flat)}
-    own: dict[str, Tensor] = {}
+    shared = {path: leaf for path, leaf in flat[0].items() if all(leaves.get(path) is leaf for leaves in flat)}
+    per_client: dict[str, Tensor] = {}
     holders: dict[str, list[int]] = {}
-    for path in dict.fromkeys(path for one in flat for path in one if path not in shared):
-        holders[path] = [place for place, one in enumerate(flat) if path in one]
-        own[path] = torch.stack([flat[place][path] for place in holders[path]])
-    return record_of(shared), record_of(own), holders
+    for path in dict.fromkeys(path for leaves in flat for path in leaves if path not in shared):
+        holders[path] = [position for position, leaves in enumerate(flat) if path in leaves]
+        per_client[path] = torch.stack([flat[position][path] for position in holders[path]])
+    return record_of(shared), record_of(per_client), holders
 
 
 def down_trees(
-    shared: ArrayRecord, own: ArrayRecord, holders: Mapping[str, Sequence[int]], participants: int
+    shared: ArrayRecord, per_client: ArrayRecord, holders: Mapping[str, Sequence[int]], participants: int
 ) -> list[Tree]:
     """Return what ``down_records`` was made of, a tree for each participant; raises NetworkError."""
-    common, each = leaves_of(shared), leaves_of(own)
+    common, each = leaves_of(shared), leaves_of(per_client)
     flat = [dict(common) for _ in range(participants)]
     for path, stacked in each.items():
-        places = list(holders.get(path, ()))
-        if stacked.dim() < 1 or len(stacked) != len(places) or not all(0 <= p < participants for p in places):
+        positions = list(holders.get(path, ()))
+        if stacked.dim() < 1 or len(stacked) != len(positions) or not all(0 <= p < participants for p in positions):
             raise NetworkError(f"leaf {path[:200]!r} of a message", "is not for the participants it names")
-        for place, leaf in zip(places, stacked, strict=True):
-            flat[place][path] = leaf
-    return [unflatten(one) for one in flat]
+        for position, leaf in zip(positions, stacked, strict=True):
+            flat[position][path] = leaf
+    return [unflatten(leaves) for leaves in flat]
 
 
-def up_leaves(record: ArrayRecord, wanted: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Tensor]:
+def up_leaves(record: ArrayRecord, expected: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Tensor]:
     """Return the stacked leaves of a reply that has to have these and no others; nothing is read of one that has not.
 
     Args:
         record: the reply's.
-        wanted: path -> type and shape, participants first.
+        expected: path -> type and shape, participants first.
 
     Raises:
         NetworkError: other leaves, types or shapes, or damage.
     """
-    for path in {*wanted, *record}:
+    for path in {*expected, *record}:
         where = f"leaf {path[:200]!r} of a message"
-        if path not in record or path not in wanted:
-            raise NetworkError(where, "is missing" if path in wanted else "is none that was asked for")
-        (dtype, shape), array = wanted[path], record[path]
+        if path not in record or path not in expected:
+            raise NetworkError(where, "is missing" if path in expected else "is none that was asked for")
+        (dtype, shape), array = expected[path], record[path]
         if _TYPES.get(array.dtype) != dtype or tuple(array.shape) != shape:
-            other = f"is {array.dtype[:40]} {tuple(array.shape)!s:.100}"
-            raise NetworkError(where, other, f"{str(dtype).removeprefix('torch.')} {shape}")
-    found = leaves_of(record)
-    return {path: found[path] for path in wanted}
+            received = f"is {array.dtype[:40]} {tuple(array.shape)!s:.100}"
+            raise NetworkError(where, received, f"{str(dtype).removeprefix('torch.')} {shape}")
+    leaves = leaves_of(record)
+    return {path: leaves[path] for path in expected}

@@ -28,7 +28,7 @@ class Warm:
         program = [sys.executable, "-m", "ecgfed.network.processes", "warm"]
         self._process = subprocess.Popen(program, stdin=subprocess.PIPE)
 
-    def answer(self, arguments: Sequence[str]) -> bool:
+    def handle(self, arguments: Sequence[str]) -> bool:
         """Have a child run ``flwr-clientapp`` with these arguments; False where that is not to be had."""
         process = self._process
         if process is None or process.poll() is not None:
@@ -56,7 +56,7 @@ def wait_for_messages(run: Callable[[list[str]], None]) -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         while line := _line(lines):
-            arguments = [str(one) for one in json.loads(line)]
+            arguments = [str(argument) for argument in json.loads(line)]
             if os.fork() == 0:
                 lines.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -74,10 +74,10 @@ def wait_for_messages(run: Callable[[list[str]], None]) -> None:
 
 def _line(stream: BinaryIO) -> bytes:
     """Read one line, unbuffered, so that no child holds what is another's."""
-    found = b""
-    while not found.endswith(b"\n"):
+    line = b""
+    while not line.endswith(b"\n"):
         byte = stream.read(1)
         if not byte:
             return b""
-        found += byte
-    return found
+        line += byte
+    return line

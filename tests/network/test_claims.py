@@ -20,9 +20,9 @@ from ecgfed.errors import OptionError
 from ecgfed.federation.data import local_rows, training_data
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.expected import beats_of
 from ecgfed.network.policy import Policy, write_policy
 from ecgfed.network.roster import Roster, SiteEntry
+from ecgfed.network.tensor_schema import expected_beats
 
 pytestmark = pytest.mark.usefixtures("at_once")
 
@@ -61,11 +61,11 @@ def test_a_first_claim_is_bounded(told: dict[str, Any], found: str, federation: 
 
 def test_a_bound_is_the_operator_s(federation: Callable[..., Any]) -> None:
     made = federation("fedavg", rounds=1, local_steps=1)
-    write_policy(made.server, Policy(most_beats=5))
+    write_policy(made.server, Policy(max_beats=5))
     with pytest.raises(NetworkError) as caught:
         made.serve()
     assert "expected at most 5, --most-beats; a higher bound where that is true" in caught.value.line
-    write_policy(made.server, Policy(most_beats=500))
+    write_policy(made.server, Policy(max_beats=500))
     made.serve()
 
 
@@ -85,7 +85,7 @@ def test_shares() -> None:
     sites = tuple(SiteEntry(node, str(node), 1, (0,), (beats,)) for node, beats in enumerate((30, 50, 120)))
     roster = Roster(sites, "ecg", ("N",), 2)
     assert roster.shares() == [0.15, 0.25, 0.6]
-    assert roster.in_words() == "0: 1 with 30 beats, 15%, 1: 1 with 50 beats, 25%, 2: 1 with 120 beats, 60%"
+    assert roster.describe() == "0: 1 with 30 beats, 15%, 1: 1 with 50 beats, 25%, 2: 1 with 120 beats, 60%"
     assert len(roster.warnings()) == 1
     assert not Roster(sites[1:], "ecg", ("N",), 2).warnings()  # of two, one always has more
 
@@ -149,13 +149,13 @@ def test_the_server_counts_as_a_site_does(
         for _ in range(5):
             rows = [rows for group in local_rows(data, plan, client, seen, per_step) for rows in group]
             used = int(np.concatenate(rows).size)
-            assert beats_of(plan, len(data.rows[client]), seen, per_step) == used
+            assert expected_beats(plan, len(data.rows[client]), seen, per_step) == used
             seen += used
 
 
-@pytest.mark.parametrize("option", ["most_beats", "most_patients"])
+@pytest.mark.parametrize("option", ["max_beats", "max_patients"])
 @pytest.mark.parametrize("value", [0, -1, 1 << 50, True, 2.5])
 def test_bounds_that_cannot_be(option: str, value: Any) -> None:
     with pytest.raises(OptionError) as caught:
         Policy(**{option: value})
-    assert caught.value.line.startswith(f"--{option.replace('_', '-')}: {value!r}; expected a whole number")
+    assert caught.value.line.startswith(f"--{option.replace('max_', 'most-')}: {value!r}; expected a whole number")

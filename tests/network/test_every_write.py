@@ -174,8 +174,8 @@ def test_a_full_disk_before_anything_is_done(
     if where == "lock":
         monkeypatch.setattr(os, "open", full)
     monkeypatch.setattr(Path, "open", full_path)
-    reply = client_app.answered(site, RecordDict({}), client_app._hello)
-    assert messages.refused(reply) in ("its disk refused", "it cannot use what the server asked for")
+    reply = client_app.handle(site, RecordDict({}), client_app._register)
+    assert messages.refusal_reason(reply) in ("its disk refused", "it cannot use what the server asked for")
     assert not (site / "log.txt").exists()
 
 

@@ -144,13 +144,13 @@ def test_real_processes_at_one_address(
     """A SuperLink, two SuperNodes, TLS and keys; at the address where nobody else than it listens."""
     from ecgfed.network import federate
     from ecgfed.network.launch import free_port, site_flower, start_supernode, stopping
-    from ecgfed.network.server_folder import Asked
+    from ecgfed.network.server_folder import FederationConfig
 
     host = own_address() if host == "own" else host
     if not host or host.startswith("127."):
         pytest.skip("this machine has no address but the loopback's")
     listening = Listening(host, free_port())
-    asked, server, keys = Asked(2, "fedavg", rounds=1, local_steps=1), tmp_path / "server", tmp_path / "keys"
+    asked, server, keys = FederationConfig(2, "fedavg", rounds=1, local_steps=1), tmp_path / "server", tmp_path / "keys"
     ca = federate.prepare_server(server, asked, listening)
     keys.mkdir()
     dialling: list[Any] = []
@@ -167,7 +167,7 @@ def test_real_processes_at_one_address(
         dialling.extend(start_supernode(site_flower(site), address, root, site / "key") for site in sites)
 
     with stopping(dialling):
-        found = federate.run_server(server, asked, keys, listening, when_listening=dial)
+        found = federate.run_server(server, asked, keys, listening, on_listening=dial)
     assert [site["site"] for site in found["sites"]] == ["site-0", "site-1"]
     assert json.loads((server / "ended.json").read_text()) == {"problem": ""}
     assert all((site / "bundle" / "manifest.json").is_file() for site in sites)
@@ -191,5 +191,5 @@ def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
             return "127.0.0.1", next(offered)
 
     monkeypatch.setattr(launch.socket, "socket", Socket)
-    monkeypatch.setattr(launch, "_GIVEN", set())
+    monkeypatch.setattr(launch, "_ASSIGNED_PORTS", set())
     assert [launch.free_port(), launch.free_port()] == [50001, 50002]

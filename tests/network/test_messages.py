@@ -16,7 +16,7 @@ from test_same_numbers import same
 
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.messages import read_end_reply
-from ecgfed.network.orders import Order
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.transport import pack, unpack
 from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
 
@@ -99,7 +99,7 @@ def test_another_shape_inside_than_outside() -> None:
         leaves_of(ArrayRecord({"w": Array("float32", (4,), array.stype, array.data)}))
 
 
-ORDER = Order("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0, 3)
+ORDER = RunSpec("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0, 3)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ ORDER = Order("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0,
 def test_an_order_that_cannot_be(change: str, found: str) -> None:
     before, _, after = change.partition("->")
     text = ORDER.as_text()
-    assert Order.from_text(text) == ORDER
+    assert RunSpec.from_text(text) == ORDER
     assert before in text
     with pytest.raises(SiteError, match=found) as caught:
-        Order.from_text(text.replace(before, after))
+        RunSpec.from_text(text.replace(before, after))
     assert caught.value.code == "request"
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_cannot_be(part: str, value: Any) -> None:
 
     order = replace(ORDER, **{part: value})
     with pytest.raises(SiteError) as caught:
-        order.made_plan() if part == "plan" else order.made_method()
+        order.train_plan() if part == "plan" else order.build_method()
     assert caught.value.code == "request"
 
 

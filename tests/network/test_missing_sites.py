@@ -16,7 +16,7 @@ from test_same_numbers import ASKED, same
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.registry import methods
-from ecgfed.network import engine, post
+from ecgfed.network import engine, messenger
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.policy import Policy, write_policy
 from ecgfed.network.status import status_of
@@ -123,16 +123,16 @@ def test_a_server_killed_in_a_round_with_a_missing_site(
 
             patch.setattr(engine.NetworkEngine, "run", killed)
         else:
-            from ecgfed.network.server_run import SaveFirst
+            from ecgfed.network.server_run import SaveEveryRound
 
-            save = SaveFirst.on_round
+            save = SaveEveryRound.on_round
 
             def killed_saving(self: Any, outcome: Any) -> None:
                 if outcome.state.round == 3:
                     raise KilledError
                 save(self, outcome)
 
-            patch.setattr(SaveFirst, "on_round", killed_saving)
+            patch.setattr(SaveEveryRound, "on_round", killed_saving)
         with pytest.raises(KilledError):
             made.serve()
     made.grid.__dict__.pop("push_messages", None)
@@ -185,8 +185,8 @@ def test_a_site_that_is_away_for_long_is_waited_for_once(
     made = federation("fedavg", rounds=4, local_steps=1)
     write_policy(made.server, Policy(2, 20.0))
     clock = {"now": 0.0}
-    monkeypatch.setattr(post.time, "monotonic", lambda: clock["now"])
-    monkeypatch.setattr(post.time, "sleep", lambda seconds: clock.update(now=clock["now"] + 1.0))
+    monkeypatch.setattr(messenger.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(messenger.time, "sleep", lambda seconds: clock.update(now=clock["now"] + 1.0))
     rounds: list[float] = []
     push = made.grid.push_messages
 

@@ -14,7 +14,7 @@ from test_same_numbers import kept_at, same
 
 from ecgfed.federation import client_round
 from ecgfed.locks import locked
-from ecgfed.network import site_round
+from ecgfed.network import site_run
 from ecgfed.network.errors import NetworkError
 
 
@@ -133,7 +133,7 @@ def test_two_runs_of_one_site_do_not_meet(federation: Callable[..., Any]) -> Non
     second.sites[0] = first.sites[0]
     second.grid.sites[11] = first.sites[0]
     second.serve()
-    folders = sorted((first.sites[0] / site_round.RUNS).iterdir())
+    folders = sorted((first.sites[0] / site_run.RUNS).iterdir())
     assert len(folders) == 2
     from ecgfed.runs.checkpoint import CheckpointStore
 

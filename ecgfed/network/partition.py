@@ -13,7 +13,7 @@ from ecgfed.errors import OptionError
 from ecgfed.files import replacing_folder
 
 #: What of ``cohort.json`` is made anew for a part.
-_OWN = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")
+_RECOMPUTED = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")
 
 
 def blocks(clients: int, sites: int) -> list[range]:
@@ -24,11 +24,11 @@ def blocks(clients: int, sites: int) -> list[range]:
     """
     if not 1 <= sites <= clients:
         raise OptionError("--sites", f"{sites} for a cohort of {clients} patients", f"1 to {clients}")
-    edges = [place * clients // sites for place in range(sites + 1)]
+    edges = [site * clients // sites for site in range(sites + 1)]
     return [range(start, stop) for start, stop in pairwise(edges)]
 
 
-def divide_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
+def partition_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
     """Write a cohort for each site, its clients in the order they have.
 
     Args:
@@ -48,25 +48,25 @@ def divide_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
 def _write_part(cohort: Cohort, folder: Path, clients: Sequence[Client]) -> None:
     low, high = np.searchsorted(cohort.client, [clients[0].index, clients[-1].index + 1])
     names = [record["name"] for record in cohort.meta.get("records", ())]
-    wanted = [place for place, name in enumerate(names) if any(name in client.records for client in clients)]
+    records = [index for index, name in enumerate(names) if any(name in client.records for client in clients)]
     with replacing_folder(folder) as new, CohortWriter(new, rr_version=cohort.rr_version) as writer:
         for client in clients:
             start, stop = np.searchsorted(cohort.client, [client.index, client.index + 1])
             rows = {name: np.asarray(array[start:stop]) for name, array in cohort.arrays.items()}
             rows["client"] = rows["client"] - clients[0].index
-            rows["record"] = np.searchsorted(wanted, rows["record"])
+            rows["record"] = np.searchsorted(records, rows["record"])
             writer.append(**rows)
-        writer.finish(_meta(cohort, clients, wanted, np.asarray(cohort.label[low:high])))
+        writer.finish(_meta(cohort, clients, records, np.asarray(cohort.label[low:high])))
 
 
 def _meta(cohort: Cohort, clients: Sequence[Client], records: Sequence[int], label: np.ndarray) -> dict[str, Any]:
     counts = np.bincount(label, minlength=len(cohort.classes)).tolist()
-    own = {
+    recomputed = {
         "clients": [cohort.meta["clients"][client.index] for client in clients],
-        "records": [cohort.meta["records"][place] for place in records],
+        "records": [cohort.meta["records"][index] for index in records],
         "holdout": [client.id for client in clients if client.holdout],
         "class_counts": dict(zip(cohort.classes, counts, strict=True)),
         "without_beats": [],
         "divided_from": cohort.fingerprint,
     }
-    return {**{name: value for name, value in cohort.meta.items() if name not in _OWN}, **own}
+    return {**{name: value for name, value in cohort.meta.items() if name not in _RECOMPUTED}, **recomputed}

@@ -28,7 +28,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Order:
+class RunSpec:
     """One run, as the server describes it to a site with every message.
 
     Attributes:
@@ -63,7 +63,7 @@ class Order:
         return json.dumps({"protocol": PROTOCOL, **asdict(self)}, sort_keys=True)
 
     @classmethod
-    def from_text(cls, text: str) -> "Order":
+    def from_text(cls, text: str) -> "RunSpec":
         """Read and check what a server sent; nothing it names is run.
 
         Raises:
@@ -73,36 +73,36 @@ class Order:
             value = parse_json(text)
             if not isinstance(value, dict) or value.get("protocol") != PROTOCOL:
                 raise ValueError(f"protocol {PROTOCOL}, which this version speaks")
-            order = cls(
+            run_spec = cls(
                 str(value["run"]),
                 str(value["method"]),
                 dict(value["settings"]),
                 dict(value["net"]),
                 dict(value["plan"]),
                 tuple(str(name) for name in value["classes"]),
-                _whole(value, "first"),
-                _whole(value, "federation"),
-                {str(name): str(one) for name, one in dict(value["options"]).items()},
+                _count(value, "first"),
+                _count(value, "federation"),
+                {str(name): str(option) for name, option in dict(value["options"]).items()},
             )
-            for name, one in order.options.items():
-                if one not in OPTIONS.get(name, ()):
-                    raise ValueError(f"options that this version knows; {name[:40]}={one[:40]} is none")
-            if not _IDENTITY.fullmatch(order.run):
+            for name, option in run_spec.options.items():
+                if option not in OPTIONS.get(name, ()):
+                    raise ValueError(f"options that this version knows; {name[:40]}={option[:40]} is none")
+            if not _IDENTITY.fullmatch(run_spec.run):
                 raise ValueError("a run's SHA-256")
-            if names_code(order.method):
+            if names_code(run_spec.method):
                 raise ValueError("a registered method: no server gets to name code")
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise SiteError("request", "the server's order", f"lacks {problem!s:.200}") from problem
-        return order
+        return run_spec
 
-    def made_plan(self) -> TrainPlan:
+    def train_plan(self) -> TrainPlan:
         """Return the plan; raises SiteError."""
         try:
             return TrainPlan(**self.plan)
         except (TypeError, EcgfedError) as problem:
             raise SiteError("request", "the server's plan", f"cannot be used ({problem!s:.200})") from problem
 
-    def made_method(self) -> Method:
+    def build_method(self) -> Method:
         """Return the method with its net and settings; raises SiteError.
 
         ``risk=meta-bsm`` is refused: it pools patients' beats at the server.
@@ -118,8 +118,8 @@ class Order:
         return method
 
 
-def _whole(value: Mapping[str, Any], name: str) -> int:
-    found = value[name]
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 1 << 31:
+def _count(value: Mapping[str, Any], name: str) -> int:
+    number = value[name]
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 31:
         raise ValueError(f"{name} as a whole number, 0 or more")
-    return found
+    return number

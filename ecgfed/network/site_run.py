@@ -28,10 +28,10 @@ from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
 from ecgfed.files import append_line, read_json, write_json, write_text
 from ecgfed.methods.base import ClientInfo, Tree
-from ecgfed.network.budget import charge, check_budget, noised_numbers
+from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
 from ecgfed.network.leaves import check_down, check_up
-from ecgfed.network.orders import Order
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_folder import Site
 from ecgfed.privacy.noise import SERVER
 from ecgfed.runs.checkpoint import CheckpointStore, Snapshot
@@ -75,14 +75,14 @@ class RoundRequest:
     """What the server asks for.
 
     Attributes:
-        order: the run.
+        run_spec: the run.
         round: its number, from 1 on.
         clients: participants of this site, numbers in the federation, increasing.
         last: the last round of this site that counts, as the server has it; 0 for none.
         shared: what each is sent.
     """
 
-    order: Order
+    run_spec: RunSpec
     round: int
     clients: tuple[int, ...]
     last: int
@@ -90,54 +90,54 @@ class RoundRequest:
 
     def digest(self) -> Tensor:
         """SHA-256 of all of it, (32,) uint8."""
-        text = json.dumps([self.order.as_text(), self.round, list(self.clients), self.last])
-        found = hashlib.sha256(text.encode())
+        text = json.dumps([self.run_spec.as_text(), self.round, list(self.clients), self.last])
+        sha256 = hashlib.sha256(text.encode())
         for tree in self.shared:
-            found.update(serialised(tree))
-        return torch.frombuffer(bytearray(found.digest()), dtype=torch.uint8).clone()
+            sha256.update(serialised(tree))
+        return torch.frombuffer(bytearray(sha256.digest()), dtype=torch.uint8).clone()
 
 
-class SiteRound:
+class SiteRun:
     """What a site needs for the rounds of one run.
 
     Args:
         site: the site.
-        order: the run.
+        run_spec: the run.
 
     Raises:
         SiteError: the run cannot be taken part in with this cohort.
     """
 
-    def __init__(self, site: Site, order: Order) -> None:
-        self.site, self.order = site, order
-        self.folder = run_folder(site, order.run)
-        self._check_as_begun()
-        self.method, self.plan = order.made_method(), order.made_plan()
+    def __init__(self, site: Site, run_spec: RunSpec) -> None:
+        self.site, self.run_spec = site, run_spec
+        self.folder = run_folder(site, run_spec.run)
+        self._check_same_run()
+        self.method, self.plan = run_spec.build_method(), run_spec.train_plan()
         site.limits.check_rounds(self.plan.rounds)
         self.cohort = self._checked_cohort()
-        self._check_cohort_as_begun()
+        self._check_same_cohort()
         spec = self.method.net.spec
-        self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
+        self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=run_spec.first)
         try:
-            check_needs(self.method.needs, self.plan, order.federation)
+            check_needs(self.method.needs, self.plan, run_spec.federation)
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem
-        self.store = CheckpointStore(self.folder, order.run)
-        self.pending = CheckpointStore(self.folder / PENDING, order.run)
+        self.store = CheckpointStore(self.folder, run_spec.run)
+        self.pending = CheckpointStore(self.folder / PENDING, run_spec.run)
         self.initial = self.method.net.initial(self.plan.seed)
 
-    def _check_as_begun(self) -> None:
+    def _check_same_run(self) -> None:
         """Refuse an order that is another one than this run was begun with; raises SiteError, StorageError.
 
         With other numbers one patient's model would be another's; with another plan a patient could be asked about with
         more or less noise, as a server likes.
         """
         file = self.folder / ORDER
-        if file.is_file() and read_json(file, StorageError) != json.loads(self.order.as_text()):
+        if file.is_file() and read_json(file, StorageError) != json.loads(self.run_spec.as_text()):
             raise SiteError("request", "the server's order", "is another one than this run was begun with")
 
-    def _check_cohort_as_begun(self) -> None:
+    def _check_same_cohort(self) -> None:
         """Refuse another cohort than this run was begun with; raises SiteError, StorageError.
 
         What patients keep stands under their places in it: prepared anew, one patient's model would go on as another's.
@@ -145,9 +145,9 @@ class SiteRound:
         file = self.folder / COHORT
         if not (self.folder / ORDER).is_file() or not file.is_file():  # an older version wrote none
             return
-        begun, now = read_json(file, StorageError), _about(self.cohort)
+        recorded, current = read_json(file, StorageError), _cohort_identity(self.cohort)
         # version 0.2 did not write down who is held out
-        if not isinstance(begun, dict) or {**now, **begun} != now or "fingerprint" not in begun:
+        if not isinstance(recorded, dict) or {**current, **recorded} != current or "fingerprint" not in recorded:
             raise SiteError(
                 "cohort",
                 self.cohort.path,
@@ -159,14 +159,14 @@ class SiteRound:
         """Write down what the run is, before it leaves anything else here; raises SiteError, StorageError."""
         if not (self.folder / ORDER).is_file():
             self.site.limits.check_room(self.folder.parent, self.folder)
-            _made(self.folder)
-            write_json(self.folder / COHORT, _about(self.cohort))
-            write_text(self.folder / ORDER, self.order.as_text())
+            _create_folder(self.folder)
+            write_json(self.folder / COHORT, _cohort_identity(self.cohort))
+            write_text(self.folder / ORDER, self.run_spec.as_text())
 
     def _checked_cohort(self) -> Cohort:
         cohort, spec = self.site.cohort(), self.method.net.spec
-        fits = tuple(cohort.classes) == self.order.classes and cohort.modality == spec.modality
-        if not fits or spec.classes != len(cohort.classes) or (spec.rr and spec.rr_version != cohort.rr_version):
+        compatible = tuple(cohort.classes) == self.run_spec.classes and cohort.modality == spec.modality
+        if not compatible or spec.classes != len(cohort.classes) or (spec.rr and spec.rr_version != cohort.rr_version):
             raise SiteError("cohort", cohort.path, "has other classes or features than the server's run")
         return cohort
 
@@ -206,16 +206,16 @@ class SiteRound:
             raise SiteError("request", "the server's round", f"is {request.round} of {self.plan.rounds}")
         state = self.settle(request.last)
         if self.pending.exists() and self.pending.rounds() == request.round:
-            there = self.pending.load()
-            if torch.equal(there.server["request"], request.digest()):
-                return reply_of(there.server)
+            pending = self.pending.load()
+            if torch.equal(pending.server["request"], request.digest()):
+                return reply_of(pending.server)
         unknown = [client for client in request.clients if client not in self.data.rows]
         if unknown or not request.clients:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
-        check_budget(self.site.path, self.site.most_epsilon, self.plan, request.round)
+        check_budget(self.site.path, self.site.max_epsilon, self.plan, request.round)
         self.begin()  # a run that is refused takes none of the runs that the site keeps
-        charge(self.site.path, self.site.most_epsilon, self.order.run, self.plan, request.round)
+        charge(self.site.path, self.site.max_epsilon, self.run_spec.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(
             [result.returned for result in results],
@@ -241,15 +241,15 @@ class SiteRound:
                 progress,
                 seed=self.plan.seed,
             )
-            kept = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
-            work.append(ClientWork(info, shared, kept, state.seen.get(client, 0)))
+            client_state = state.kept[client] if client in state.kept else self.method.client_start(self.initial)
+            work.append(ClientWork(info, shared, client_state, state.seen.get(client, 0)))
         try:
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
                 secret = self._secret(request)
-                found = NoisedEngine(engine, self.plan, secret).run(self.method, work)
-                results = [one for one in found if one is not None]  # threads leave nobody out
-                if self.site.most_epsilon is not None:
-                    results = noised_numbers(self.method, self.plan, results, request.round, secret)
+                outcomes = NoisedEngine(engine, self.plan, secret).run(self.method, work)
+                results = [result for result in outcomes if result is not None]  # threads leave nobody out
+                if self.site.max_epsilon is not None:
+                    results = noised_scalars(self.method, self.plan, results, request.round, secret)
                 return results
         except EcgfedError as problem:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
@@ -268,44 +268,44 @@ class SiteRound:
         """Write the round beside what counts: what the participants keep, and the reply; raises StorageError."""
         self.pending.attach(State(0, {}))
         pairs = list(zip(request.clients, results, strict=True))
-        kept = {client: (request.round, result.kept) for client, result in pairs}
-        seen = {client: state.seen.get(client, 0) + result.examples for client, result in pairs}
+        client_states = {client: (request.round, result.kept) for client, result in pairs}
+        beats_used = {client: state.seen.get(client, 0) + result.examples for client, result in pairs}
         server = {"request": request.digest(), **stored_reply(reply)}
-        self.pending.write(Snapshot(request.round, kept, server, seen))
+        self.pending.write(Snapshot(request.round, client_states, server, beats_used))
 
     def _count(self, state: State, pending: State) -> None:
         """Move the pending round to what counts: the history's line, then what everybody keeps; raises StorageError."""
         self.store.attach(state)
-        seen = {**state.seen, **pending.seen}
-        kept = {client: (pending.round, pending.kept[client]) for client in sorted(pending.seen)}
+        beats_used = {**state.seen, **pending.seen}
+        client_states = {client: (pending.round, pending.kept[client]) for client in sorted(pending.seen)}
         history = self.folder / HISTORY
         lines = read_lines(history, state.round)
         write_text(history, "".join(json.dumps(line) + "\n" for line in lines))
-        append_line(history, json.dumps(self._record(pending, seen)))
-        for client, (_, tree) in kept.items():
+        append_line(history, json.dumps(self._record(pending, beats_used)))
+        for client, (_, tree) in client_states.items():
             state.kept[client] = tree
-        self.store.write(Snapshot(pending.round, kept, pending.server, seen))
+        self.store.write(Snapshot(pending.round, client_states, pending.server, beats_used))
 
-    def _record(self, pending: State, seen: Mapping[int, int]) -> dict[str, object]:
+    def _record(self, pending: State, beats_used: Mapping[int, int]) -> dict[str, object]:
         clients, reply = sorted(pending.seen), reply_of(pending.server)
-        losses = [one["loss"] for one in reply.losses]
+        losses = [client_losses["loss"] for client_losses in reply.losses]
         return {
             "round": pending.round,
-            "passes": sum(seen.values()) / int(self.data.train_examples.sum()),
+            "passes": sum(beats_used.values()) / int(self.data.train_examples.sum()),
             "loss_mean": sum(losses) / len(losses),
             "loss_max": max(losses),
             "worst_client": clients[losses.index(max(losses))],
             "clients": clients,
-            "losses": {name: [one[name] for one in reply.losses] for name in reply.losses[0]},
+            "losses": {name: [client_losses[name] for client_losses in reply.losses] for name in reply.losses[0]},
         }
 
 
-def _about(cohort: Cohort) -> dict[str, object]:
+def _cohort_identity(cohort: Cohort) -> dict[str, object]:
     """What a run's folder keeps of the cohort that it was begun with."""
     return {"fingerprint": cohort.fingerprint, HELD_OUT: list(cohort.held_out)}
 
 
-def _made(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     try:
         make_folder(folder)
     except OSError as problem:
@@ -317,7 +317,10 @@ def stored_reply(reply: RoundReply) -> Tree:
     names = list(reply.losses[0])
     return {
         "returned": stack(reply.returned),
-        "losses": {n: torch.tensor([one[n] for one in reply.losses], dtype=torch.float64) for n in names},
+        "losses": {
+            name: torch.tensor([client_losses[name] for client_losses in reply.losses], dtype=torch.float64)
+            for name in names
+        },
         "examples": torch.tensor(reply.examples),
     }
 
@@ -328,7 +331,7 @@ def reply_of(stored: Mapping[str, Tree]) -> RoundReply:
     leaves = flatten(stored.get("returned", {}))
     losses: Mapping[str, Tensor] = stored["losses"]
     return RoundReply(
-        [unflatten({path: leaf[place] for path, leaf in leaves.items()}) for place in range(len(examples))],
-        [{name: float(values[place]) for name, values in losses.items()} for place in range(len(examples))],
+        [unflatten({path: leaf[position] for path, leaf in leaves.items()}) for position in range(len(examples))],
+        [{name: float(values[position]) for name, values in losses.items()} for position in range(len(examples))],
         examples,
     )

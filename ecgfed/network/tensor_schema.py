@@ -19,13 +19,13 @@ from ecgfed.methods.base import Method, Tree
 from ecgfed.nets.net import NetSpec
 from ecgfed.network.errors import NetworkError
 
-_BEATS = 8
+_EXAMPLES = 8
 #: No weight or loss of a training is near this; sums and squares of what is below stay finite in float32.
-MOST = 1e9
+MAX_ABS = 1e9
 
 
 @dataclass(frozen=True)
-class Form:
+class TensorSchema:
     """What one participant sends in a round.
 
     Attributes:
@@ -42,61 +42,61 @@ class Form:
         return sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in self.leaves.values())
 
     def check(self, returned: Tree, losses: Mapping[str, float]) -> None:
-        """Refuse a participant's answer that has another form, or a number that is not finite or beyond ``MOST``.
+        """Refuse a participant's answer that has another form, or a number that is not finite or beyond ``MAX_ABS``.
 
         A mean of such numbers is saved and sent to everybody: the run could never go on. Raises NetworkError.
         """
-        found = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(returned).items()}
-        if found != dict(self.leaves):
-            other = sorted(set(found.items()) ^ set(self.leaves.items()), key=str)[0][0]
-            raise NetworkError("a site's reply", f"has other leaves or shapes than the method ({other[:100]!r})")
+        received = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(returned).items()}
+        if received != dict(self.leaves):
+            mismatch = sorted(set(received.items()) ^ set(self.leaves.items()), key=str)[0][0]
+            raise NetworkError("a site's reply", f"has other leaves or shapes than the method ({mismatch[:100]!r})")
         if set(losses) != self.losses:
             raise NetworkError("a site's reply", f"has the losses {sorted(losses)!s:.100}", str(sorted(self.losses)))
         for path, leaf in flatten(returned).items():
-            if leaf.is_floating_point() and not bool((leaf.abs() <= MOST).all()):
-                what = "has numbers beyond belief" if bool(torch.isfinite(leaf).all()) else "is not finite"
-                raise NetworkError("a site's reply", f"{what} in {path[:100]!r}", f"numbers of {MOST:g} at most")
+            if leaf.is_floating_point() and not bool((leaf.abs() <= MAX_ABS).all()):
+                problem = "has numbers beyond belief" if bool(torch.isfinite(leaf).all()) else "is not finite"
+                raise NetworkError("a site's reply", f"{problem} in {path[:100]!r}", f"numbers of {MAX_ABS:g} at most")
         for name, value in losses.items():
-            if not abs(value) <= MOST:  # NaN is not
-                raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MOST:g} at most")
+            if not abs(value) <= MAX_ABS:  # NaN is not
+                raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MAX_ABS:g} at most")
 
 
-def beats_of(plan: TrainPlan, count: int, seen: int, per_step: int) -> int:
+def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) -> int:
     """Return how many beats a participant uses in a round: as many as ``ecgfed.federation.data.local_rows`` yields.
 
     Args:
         plan: the run's.
         count: the participant's training beats.
-        seen: beats it has used in earlier rounds.
+        beats_used: beats it has used in earlier rounds.
         per_step: batches of a step.
     """
     steps = plan.steps_for(count) * per_step
     if plan.local_steps is not None:
         return steps * min(plan.batch_size, count)
-    begun = seen
+    start = beats_used
     for _ in range(steps):  # a batch ends with the epoch
-        seen += min(plan.batch_size, count, count - seen % count)
-    return seen - begun
+        beats_used += min(plan.batch_size, count, count - beats_used % count)
+    return beats_used - start
 
 
-def check_beats(clients: Sequence[int], examples: Sequence[int], beats: Mapping[int, int]) -> None:
+def check_beats(clients: Sequence[int], examples: Sequence[int], expected: Mapping[int, int]) -> None:
     """Refuse an answer that claims other counts of beats than the plan has for what these sites said at first.
 
     Args:
         clients: participants, numbers in the federation.
         examples: what is claimed for each.
-        beats: participant -> ``beats_of``.
+        expected: participant -> ``expected_beats``.
 
     Raises:
         NetworkError: naming the first.
     """
     for client, claimed in zip(clients, examples, strict=True):
-        if claimed != beats[client]:
-            found = f"claims {claimed:,} beats for patient number {client}"
-            raise NetworkError("a site's reply", found, f"{beats[client]:,}, as the plan and its hello have it")
+        if claimed != expected[client]:
+            reason = f"claims {claimed:,} beats for patient number {client}"
+            raise NetworkError("a site's reply", reason, f"{expected[client]:,}, as the plan and its hello have it")
 
 
-def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:
+def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSchema:
     """Return the form of a round's answers.
 
     Args:
@@ -106,15 +106,17 @@ def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:
     """
     data = _noise(method.net.spec, work.info.index)
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=4)
-    info = replace(work.info, train_examples=_BEATS, class_counts=data.class_counts(work.info.index), steps=1)
+    info = replace(work.info, train_examples=_EXAMPLES, class_counts=data.class_counts(work.info.index), steps=1)
     initial = method.net.initial(plan.seed)
-    first = method.shared(method.server_start(initial), info.index)
+    message = method.shared(method.server_start(initial), info.index)
     work = replace(work, info=info, seen=0)
     # what a client is sent may count on what it kept of a round before, as LG-FedAvg's head on its own extractor
-    kept = run_client(method, data, short, replace(work, shared=first, kept=method.client_start(initial))).kept
-    result = run_client(method, data, short, replace(work, kept=kept))
+    client_state = run_client(
+        method, data, short, replace(work, shared=message, kept=method.client_start(initial))
+    ).kept
+    result = run_client(method, data, short, replace(work, kept=client_state))
     leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(result.returned).items()}
-    return Form(leaves, frozenset(result.losses))
+    return TensorSchema(leaves, frozenset(result.losses))
 
 
 def _noise(spec: NetSpec, client: int) -> TrainingData:
@@ -122,18 +124,18 @@ def _noise(spec: NetSpec, client: int) -> TrainingData:
     rng = np.random.default_rng(0)
     ecg = spec.modality == "ecg"
     examples: Any = (
-        rng.normal(0.0, 0.3, (2 * _BEATS, 1, 256)).astype(np.float32)
+        rng.normal(0.0, 0.3, (2 * _EXAMPLES, 1, 256)).astype(np.float32)
         if ecg
-        else rng.integers(0, 256, (2 * _BEATS, 3, 32, 32), dtype=np.uint8)
+        else rng.integers(0, 256, (2 * _EXAMPLES, 3, 32, 32), dtype=np.uint8)
     )
-    rows = np.arange(2 * _BEATS, dtype=np.int64)
+    rows = np.arange(2 * _EXAMPLES, dtype=np.int64)
     return TrainingData(
         clients=np.array([client], dtype=np.int64),
-        rows={client: rows[:_BEATS]},
+        rows={client: rows[:_EXAMPLES]},
         examples=examples,
-        rr=np.full((2 * _BEATS, spec.rr_count), 0.8, np.float32) if spec.rr else None,
+        rr=np.full((2 * _EXAMPLES, spec.rr_count), 0.8, np.float32) if spec.rr else None,
         label=(rows % spec.classes).astype(np.int64),
         classes=spec.classes,
         ids={client: "noise"},
-        valid_rows={client: rows[_BEATS:]},
+        valid_rows={client: rows[_EXAMPLES:]},
     )

@@ -22,7 +22,7 @@ from ecgfed.federation.trees import flatten, unflatten
 from ecgfed.files import read_json, remove, replacing_folder, write_json, write_text
 from ecgfed.network.errors import SiteError
 from ecgfed.network.site_folder import Site
-from ecgfed.network.site_round import SiteRound, run_folder
+from ecgfed.network.site_run import SiteRun, run_folder
 from ecgfed.runs.checkpoint import Snapshot
 from ecgfed.runs.history import HISTORY
 from ecgfed.runs.run import create_run
@@ -47,8 +47,8 @@ class EndScores:
 
     def as_json(self) -> dict[str, float]:
         """Return it as it stands in files and messages, without what is kept."""
-        told = {"patients": self.patients, "T_g": self.t_g, "T_p": self.t_p}
-        return {name: value for name, value in told.items() if value is not None}
+        values = {"patients": self.patients, "T_g": self.t_g, "T_p": self.t_p}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def scores_in_words(scores: Mapping[str, Any]) -> str:
@@ -58,12 +58,12 @@ def scores_in_words(scores: Mapping[str, Any]) -> str:
     return f"T_g {scores['T_g']:.3f}, T_p {scores['T_p']:.3f}"
 
 
-def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndScores:
+def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndScores:
     """Make the site's own run, score it on the test split, and export its bundle.
 
     Args:
         site: the site.
-        part: the run.
+        site_run: the run.
         leaves: what the server delivers, by path.
 
     Raises:
@@ -71,20 +71,20 @@ def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndSco
             here with another answer.
         StorageError: the disk refuses.
     """
-    server = _server_of(part, leaves)
-    part.begin()
-    result, bundle = places(site, part.order.run)
-    delivered = {"run": part.order.run, "sha256": _digest(part, server)}
+    server = _server_state(site_run, leaves)
+    site_run.begin()
+    result, bundle = result_folders(site, site_run.run_spec.run)
+    delivered = {"run": site_run.run_spec.run, "sha256": _digest(site_run, server)}
     if result.exists() and _json(result / DELIVERED) != delivered:
-        found = "is the result of another end of this run"
-        raise SiteError("ended", result, found, action="move it away and have the server ask again to take the other")
-    told = _json(part.folder / ENDED)
-    if result.exists() and bundle.exists() and told.get("sha256") == delivered["sha256"]:
-        return EndScores(*(told[one.name] for one in fields(EndScores)))
+        reason = "is the result of another end of this run"
+        raise SiteError("ended", result, reason, action="move it away and have the server ask again to take the other")
+    ended = _json(site_run.folder / ENDED)
+    if result.exists() and bundle.exists() and ended.get("sha256") == delivered["sha256"]:
+        return EndScores(*(ended[score.name] for score in fields(EndScores)))
     try:
         if not result.exists():
-            write_result(site, part, server, result.name, delivered)
-        scored = _has_beats(part, TEST)
+            write_result(site, site_run, server, result.name, delivered)
+        scored = _has_beats(site_run, TEST)
         scores = evaluate(result, cohort=site.cohort_path, local_models=False) if scored else None
         if not bundle.exists():
             export(result, bundle, cohort=site.cohort_path)
@@ -92,25 +92,25 @@ def end_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndSco
         raise
     except EcgfedError as problem:
         raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
-    end = _told(part, scores)
-    write_json(part.folder / ENDED, {"sha256": delivered["sha256"], **asdict(end)})
+    end = _end_scores(site_run, scores)
+    write_json(site_run.folder / ENDED, {"sha256": delivered["sha256"], **asdict(end)})
     return end
 
 
-def places(site: Site, run: str) -> tuple[Path, Path]:
+def result_folders(site: Site, run: str) -> tuple[Path, Path]:
     """Return where a run's result and bundle are, or shall be: ``result`` and ``bundle`` where these are nobody's.
 
     Args:
         site: the site.
         run: the run's SHA-256.
     """
-    plain = site.path / RESULT, site.path / BUNDLE
+    default = site.path / RESULT, site.path / BUNDLE
     name = run_folder(site, run).name
-    own = site.path / f"{RESULT}-{name}", site.path / f"{BUNDLE}-{name}"
-    taken = plain[0].exists() or plain[1].exists()
-    if own[0].exists() or (taken and _json(plain[0] / DELIVERED).get("run") != run):
-        return own
-    return plain
+    numbered = site.path / f"{RESULT}-{name}", site.path / f"{BUNDLE}-{name}"
+    taken = default[0].exists() or default[1].exists()
+    if numbered[0].exists() or (taken and _json(default[0] / DELIVERED).get("run") != run):
+        return numbered
+    return default
 
 
 def _json(file: Path) -> dict[str, Any]:
@@ -121,21 +121,21 @@ def _json(file: Path) -> dict[str, Any]:
     return value
 
 
-def _digest(part: SiteRound, server: Mapping[str, Tensor]) -> str:
+def _digest(site_run: SiteRun, server: Mapping[str, Tensor]) -> str:
     """SHA-256 of what a result is made of: the run, the round that counts, what was delivered."""
-    found = hashlib.sha256(json.dumps([part.order.as_text(), part.state().round]).encode())
-    found.update(serialised(unflatten(dict(server))))
-    return found.hexdigest()
+    digest = hashlib.sha256(json.dumps([site_run.run_spec.as_text(), site_run.state().round]).encode())
+    digest.update(serialised(unflatten(dict(server))))
+    return digest.hexdigest()
 
 
-def score_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndScores:
+def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndScores:
     """Score the run where it stands on the validation split; nothing of it stays. As ``end_run`` otherwise."""
-    server = _server_of(part, leaves)
-    if not _has_beats(part, VALID):
-        return _told(part, None)
+    server = _server_state(site_run, leaves)
+    if not _has_beats(site_run, VALID):
+        return _end_scores(site_run, None)
     try:
         remove(site.path / SCORED)  # of a kill
-        folder = write_result(site, part, server, SCORED)
+        folder = write_result(site, site_run, server, SCORED)
         try:
             scores = evaluate(folder, cohort=site.cohort_path, split="valid", local_models=False)
         finally:
@@ -144,32 +144,32 @@ def score_run(site: Site, part: SiteRound, leaves: Mapping[str, Tensor]) -> EndS
         raise
     except EcgfedError as problem:
         raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
-    return _told(part, scores)
+    return _end_scores(site_run, scores)
 
 
-def _has_beats(part: SiteRound, split: int) -> bool:
+def _has_beats(site_run: SiteRun, split: int) -> bool:
     """Return whether there is anything to score: a patient of few beats has none for tests, and holds nobody up."""
-    return len(part.cohort.pool(split)) > 0
+    return len(site_run.cohort.pool(split)) > 0
 
 
-def _told(part: SiteRound, scores: Scores | None) -> EndScores:
-    patients = len(part.data.clients)
+def _end_scores(site_run: SiteRun, scores: Scores | None) -> EndScores:
+    patients = len(site_run.data.clients)
     return EndScores(patients, None, None) if scores is None else EndScores(patients, scores.T_g, scores.T_p)
 
 
-def _server_of(part: SiteRound, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _server_state(site_run: SiteRun, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the server's state with what was delivered in its place; raises SiteError."""
-    begun = flatten(initial_state(part.method, part.plan).server)
+    initial = flatten(initial_state(site_run.method, site_run.plan).server)
     for path, leaf in leaves.items():
-        there = begun.get(path)
-        if there is None or there.shape != leaf.shape or there.dtype != leaf.dtype:
+        reference = initial.get(path)
+        if reference is None or reference.shape != leaf.shape or reference.dtype != leaf.dtype:
             raise SiteError("request", f"delivered leaf {path[:200]}", "is not of the run's method and net")
-    return {**begun, **leaves}
+    return {**initial, **leaves}
 
 
 def write_result(
     site: Site,
-    part: SiteRound,
+    site_run: SiteRun,
     server: Mapping[str, Tensor],
     name: str = RESULT,
     delivered: Mapping[str, str] | None = None,
@@ -178,7 +178,7 @@ def write_result(
 
     Args:
         site: the site.
-        part: the run.
+        site_run: the run.
         server: the server's state, leaves by path.
         name: of the folder, which must not be there.
         delivered: what its file ``DELIVERED`` says; None is no such file.
@@ -186,17 +186,17 @@ def write_result(
     Raises:
         EcgfedError: it is there, or cannot be written.
     """
-    state, cohort, first = part.state(), part.cohort, part.order.first
-    kept = {site.index_of(client, first): (state.round, state.kept[client]) for client in state.kept}
-    seen = {site.index_of(client, first): count for client, count in state.seen.items()}
-    history = (part.folder / HISTORY).read_text() if (part.folder / HISTORY).is_file() else ""
+    state, cohort, first = site_run.state(), site_run.cohort, site_run.run_spec.first
+    client_states = {site.index_of(client, first): (state.round, state.kept[client]) for client in state.kept}
+    beats_used = {site.index_of(client, first): count for client, count in state.seen.items()}
+    history = (site_run.folder / HISTORY).read_text() if (site_run.folder / HISTORY).is_file() else ""
     with replacing_folder(site.path / name) as partial:
-        run = create_run(partial, cohort, part.method, part.plan, {"device": "cpu", "engine": "flower"})
+        run = create_run(partial, cohort, site_run.method, site_run.plan, {"device": "cpu", "engine": "flower"})
         write_text(partial / HISTORY, history)
         if delivered is not None:
             write_json(partial / DELIVERED, dict(delivered))
-        fresh = initial_state(part.method, part.plan)
+        fresh = initial_state(site_run.method, site_run.plan)
         store = run.store
         store.attach(fresh)
-        store.write(Snapshot(max(1, state.round), kept, unflatten(dict(server)), seen))
+        store.write(Snapshot(max(1, state.round), client_states, unflatten(dict(server)), beats_used))
     return site.path / name

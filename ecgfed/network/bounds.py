@@ -1,8 +1,9 @@
-"""How much anybody may send to the server: what is longer is refused before it is held in memory.
+"""Limits on what clients may upload to the server, enforced before a request is read into memory.
 
-Flower cuts arrays into pieces of 5 MiB and sends each as a request of its own, which the SuperLink reads whole before
-it looks at who sent it. So a request has a length, at most ``MAX_REQUEST_BYTES``; and what a site may send in all between
-two questions of the server is what its answer may have, which the server writes down before it asks.
+Flower splits arrays into 5 MiB chunks and sends each in a separate request, which the SuperLink reads completely before
+it checks the sender. So every request must declare its length, at most ``MAX_REQUEST_BYTES``, and the total a site may
+upload between two requests of the server is limited to the size of a valid reply, which the server writes to a file
+before it sends its request.
 """
 
 import json
@@ -10,11 +11,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-#: Of one request, bytes: a piece of an array with its headers, or the list of a message's pieces.
+#: Largest request, bytes: one chunk of an array with its headers, or the list of a message's chunks.
 MAX_REQUEST_BYTES = 8 << 20
-#: Of one site before the server has said how much an answer may have, bytes: a hello.
+#: Upload limit per site until the server has written one, bytes: enough for a registration.
 INITIAL_LIMIT = 4 << 20
-#: Pieces of an answer come in here; a question of the server's goes out there.
+#: Sites upload the chunks of a reply to the first path; the server sends its requests to the second.
 PUSH_OBJECT, PUSH_MESSAGES = "/v1/fleet/push-object", "/v1/runtime/push-messages"
 #: Flower's header with a site's public key.
 KEY_HEADER = b"flwr-public-key"
@@ -26,12 +27,12 @@ ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class UploadLimit:
-    """Refuses what sites send beyond the bounds: 411 without a length, 413 with one that is too long.
+    """ASGI middleware that rejects oversized uploads: 411 without a content length, 413 above the limit.
 
     Args:
         app: the SuperLink.
-        fleet: where sites send to.
-        bound: the file in which the server writes down how much a site may send.
+        fleet: path prefix of the sites' API.
+        bound: the file in which the server stores the upload limit.
     """
 
     def __init__(self, app: ASGIApp, fleet: str, bound: Path) -> None:
@@ -40,7 +41,7 @@ class UploadLimit:
         self._sent: dict[bytes, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Forward the request, or reject it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -63,7 +64,7 @@ class UploadLimit:
             return
 
         async def counted(message: Scope) -> None:
-            # what was refused, as of a stranger that names somebody else's key, is not held against anybody
+            # rejected requests do not count: anyone can put another site's public key into the header
             if message["type"] == "http.response.start" and path == PUSH_OBJECT and message["status"] == 200:
                 self._sent[site] = self._sent.get(site, 0) + length
             await send(message)
@@ -78,7 +79,7 @@ class UploadLimit:
 
 
 async def _refuse(send: Send, status: int) -> None:
-    """Answer without having read a byte of the request; the connection ends with it."""
+    """Respond without reading the request body, and close the connection."""
     headers = [(b"content-length", b"0"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

@@ -1,7 +1,7 @@
-"""The ClientApp: every message a site gets comes here, and nothing leaves but what this file returns.
+"""The ClientApp: handles every message a site receives; only what this file returns leaves the site.
 
-An error is written to the site's own log and answered with one word (``ecgfed.network.errors.REASONS``): Flower would
-send its text, and a text may hold a patient's id or a file's name.
+An error goes to the site's own log, and the reply holds only its code (``ecgfed.network.errors.REASONS``): Flower would
+send the error's text, which may contain a patient's id or a file name.
 """
 
 import os
@@ -26,21 +26,21 @@ from ecgfed.network.site_run import SiteRun
 from ecgfed.text import safe_text
 
 LOG, OLD_LOG = "log.txt", "log-old.txt"
-#: A server that is refused again and again fills a log and not the disk: what is longer becomes the old one, bytes.
+#: Log rotation size, bytes: a server whose requests are refused repeatedly must not fill the disk.
 MAX_LOG_BYTES = 4 << 20
-#: A site that was killed may hold its folder a moment longer than it lives.
+#: Seconds to wait for the folder's lock: a killed process may release it late.
 HELD_S = 5.0
 
 app = ClientApp()
 
 
 def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDict], RecordDict]) -> RecordDict:
-    """Answer a message with the site's folder held, or refuse with one word.
+    """Handle a message with the site's folder locked; a failure becomes a refusal with a code.
 
     Args:
-        folder: the site's.
-        content: of the message.
-        handler: what is done.
+        folder: the site's folder.
+        content: the message's content.
+        handler: returns the reply.
     """
     try:
         with locked(folder, wait_s=HELD_S):
@@ -65,10 +65,10 @@ def _write_log(folder: Path, problem: SiteError) -> None:
     try:
         if (folder / LOG).is_file() and (folder / LOG).stat().st_size > MAX_LOG_BYTES:
             (folder / LOG).replace(folder / OLD_LOG)
-        # in any locale: what is raised here would leave the site in Flower's answer
+        # must not raise in any locale: Flower would send the error's text to the server
         with (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(line + "\n")
-    except OSError:  # the answer goes all the same
+    except OSError:  # the reply is sent regardless
         print(ascii(line))
 
 
@@ -88,7 +88,7 @@ def _finish(site: Site, content: RecordDict) -> RecordDict:
     site_run = SiteRun(site, run_spec)
     check_noise(site.max_epsilon, site_run.plan)
     site_run.settle(last)
-    # scores bear no noise: of models of a server's choice they would tell about single patients
+    # scores have no noise: for a model of the server's choice they could reveal a single patient
     withhold = site.max_epsilon is not None
     if split == "valid":
         scores = EndScores(len(site_run.data.clients), None, None) if withhold else score_run(site, site_run, leaves)
@@ -102,7 +102,7 @@ def _folder() -> Path:
 
 
 def register(message: Message, context: Context) -> Message:
-    """Say who this site is."""
+    """Register this site with the server."""
     return Message(handle(_folder(), message.content, _register), reply_to=message)
 
 
@@ -112,7 +112,7 @@ def train_round(message: Message, context: Context) -> Message:
 
 
 def finish_run(message: Message, context: Context) -> Message:
-    """Make, score and export what was trained."""
+    """Build, score and export the trained model."""
     return Message(handle(_folder(), message.content, _finish), reply_to=message)
 
 

@@ -1,7 +1,7 @@
-"""The engine whose clients are elsewhere: a round's work goes out as messages, the results come back as replies.
+"""The engine that trains clients at remote sites: it sends a round's work as messages and collects the replies.
 
-What ``ecgfed.federation.train`` does around it, and every method's hooks, are the same as on one machine. The clients
-of a site that gave no answer did not take part in the round.
+``ecgfed.federation.train`` and the methods' hooks are the same as on one machine. The clients of a site that did not
+reply are treated as not having taken part in the round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,9 @@ from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.site_run import RoundReply, RoundRequest
 from ecgfed.network.tensor_schema import TensorSchema, check_beats, expected_beats, round_schema
 
-#: Which sites the round in flight goes on without, in the server's folder.
+#: File in the server's folder with the sites that the current round skips.
 SKIPPED_FILE = "left_out.json"
-#: What a reply may be longer than its leaves: Flower's headers, numbers, a reply that is sent once more.
+#: Allowed size of a reply relative to its leaves, for Flower's headers, scalars and a repeated upload; and extra bytes.
 _SIZE_FACTOR, _EXTRA_BYTES = 3, 4 << 20
 
 
@@ -34,16 +34,16 @@ class NetworkEngine:
     """Runs the clients of a round at their sites.
 
     Args:
-        folder: the server's.
-        post: the way to the sites.
+        folder: the server's folder.
+        messenger: the connection to the sites.
         roster: the sites.
-        plan: the run's.
-        order: makes the order for the site at a place.
-        last: place -> the last round of the site that counts; changed here.
+        plan: the run's training plan.
+        run_spec: returns the run specification for the site with an index.
+        last_rounds: site index -> the site's last committed round; updated here.
 
     Attributes:
-        traffic: every leaf of the first participant of the last round.
-        left_out: place -> why its clients took no part in the last round.
+        round_leaves: every leaf of the first participant's messages in the last round.
+        skipped: site index -> why its clients did not take part in the last round.
     """
 
     def __init__(
@@ -55,14 +55,8 @@ class NetworkEngine:
         run_spec: Callable[[int], RunSpec],
         last_rounds: dict[int, int],
     ) -> None:
-        self.folder, self.messenger, self.roster, self.plan, self.run_spec, self.last_rounds = (
-            folder,
-            messenger,
-            roster,
-            plan,
-            run_spec,
-            last_rounds,
-        )
+        self.folder, self.messenger, self.roster, self.plan = folder, messenger, roster, plan
+        self.run_spec, self.last_rounds = run_spec, last_rounds
         self.round_leaves: list[Leaf] = []
         self.skipped: dict[int, str] = {}
 
@@ -70,10 +64,10 @@ class NetworkEngine:
         """Run the clients of a round.
 
         Returns:
-            A result for each, or None for those of a site that gave no answer which could be used.
+            A result for each client, or None for the clients of a site without a valid reply.
 
         Raises:
-            NetworkError: too few sites answered; nothing of the round has changed here.
+            NetworkError: too few sites replied; the server's state is unchanged.
         """
         round_number = work[0].info.round
         requests = self._requests(work)
@@ -81,7 +75,7 @@ class NetworkEngine:
         for site in requests:
             node = self.roster.sites[site].node
             if node not in self.messenger.names:
-                skipped.setdefault(site, "has no key in the folder any more")
+                skipped.setdefault(site, "no longer has a key in the folder")
             elif node in self.messenger.excluded:
                 skipped.setdefault(site, self.messenger.excluded[node])
         active = {site: request for site, request in requests.items() if site not in skipped}
@@ -101,7 +95,7 @@ class NetworkEngine:
         contents = {node: messages.round_request(active[site]) for node, site in site_of.items()}
         replies = self.messenger.request(messages.ROUND, contents, read, group=str(round_number))
         self.skipped = {**skipped, **{site_of[node]: reason for node, reason in replies.missing.items()}}
-        if self.skipped:  # a server that is killed from here on decides the same again
+        if self.skipped:  # a server killed after this point makes the same decision when it resumes
             sites = {self.roster.sites[site].name: reason for site, reason in sorted(self.skipped.items())}
             write_json(self.folder / SKIPPED_FILE, {"round": round_number, "sites": sites})
         results: dict[int, ClientResult] = {}
@@ -112,7 +106,7 @@ class NetworkEngine:
                 )
             self.last_rounds[site_of[node]] = round_number
         if not results:
-            raise NetworkError(self.folder / SKIPPED_FILE, "leaves nobody for the round", action="remove it")
+            raise NetworkError(self.folder / SKIPPED_FILE, "leaves no site for the round", action="remove it")
         transport = self.run_spec(0).transport
         self.round_leaves = leaves_of_round(method, work[0].shared, schema, sorted(schema.losses), transport)
         return [results.get(client.info.index) for client in work]
@@ -133,7 +127,7 @@ class NetworkEngine:
         }
 
     def _already_skipped(self, round_number: int) -> dict[int, str]:
-        """Return the sites that a session which was killed had decided to go on without, in this very round."""
+        """Return the sites that an earlier session, killed in this round, had already decided to skip."""
         file = self.folder / SKIPPED_FILE
         if not file.is_file():
             return {}
@@ -147,7 +141,7 @@ class NetworkEngine:
             raise StorageError(file, f"lacks {problem!s:.100}", "a round's missing sites", "remove it") from problem
 
     def _write_limit(self, schema: TensorSchema, requests: Mapping[int, RoundRequest]) -> None:
-        """Tell the SuperLink how much any site may send until the next question."""
+        """Write the upload limit per site, which the SuperLink applies until the next request."""
         clients = max(len(request.clients) for request in requests.values())
         write_json(self.folder / BOUND, {"bytes": _SIZE_FACTOR * clients * schema.bytes + _EXTRA_BYTES})
 

@@ -1,4 +1,4 @@
-"""``federate``: a server, a site, how either stands, and all of it on one machine as a trial."""
+"""``federate``: run a server, run a site, or try a whole federation on one machine."""
 
 import contextlib
 import subprocess
@@ -49,42 +49,40 @@ from ecgfed.tasks.watch import NOBODY, Watch
 from ecgfed.text import count_of
 
 TLS, KEY = "tls", "key"
-#: Flower starts a process for every message, so a site that is there answers within minutes.
+#: Seconds between two checks of a process or a file.
 CHECK_S = 0.5
-#: Between two looks for who is connected, and before a site that was not let in dials again.
+#: Seconds between two checks for connected sites, and before a rejected site dials again.
 WAIT_S, RETRY_S = 1.0, 10.0
-#: After a run has ended its last words are waited for so long.
+#: Seconds between two checks whether Flower has ended the run.
 EXIT_GRACE_S = 10.0
 
 
 def site_keys(folder: Path, sites: int, min_sites: int | None = None) -> list[Path]:
-    """Return the sites' public keys of a folder, in the order of the files' names.
+    """Return the sites' public keys in a folder, sorted by file name.
 
     Args:
-        folder: with a file ``*.pub`` for each.
-        sites: how many there are.
-        min_sites: how many may be left of them; None is all.
+        folder: holds one file ``*.pub`` per site.
+        sites: number of sites.
+        min_sites: the smallest acceptable number of keys; None requires all.
 
     Raises:
-        OptionError: as many as sites are not there, or one is no key.
+        OptionError: the number of keys is wrong, or a file is not a key.
     """
     keys = sorted(folder.glob("*.pub")) if folder.is_dir() else []
     if not (sites if min_sites is None else min_sites) <= len(keys) <= sites:
         reason = f"{folder} holds {len(keys)} public keys (*.pub)"
-        raise OptionError(
-            "--keys", reason, f"{sites}, one of each site", "collect each site's key.pub, named as you like"
-        )
+        raise OptionError("--keys", reason, f"{sites}, one for each site", "collect each site's key.pub under any name")
     for key in keys:
         check_public_key(key)
     return keys
 
 
 def prepare_server(folder: Path, config: FederationConfig, listening: Listening) -> Path:
-    """Make a server's folder and certificates, unless they are there; returns ``ca.crt``, which sites need.
+    """Create a server's folder and certificates, unless they exist; returns ``ca.crt``, which the sites need.
 
     Raises:
-        OptionError: the folder was begun for something else, or the certificates are for other names, or have expired.
-        StorageError: it cannot be made.
+        OptionError: the folder has another configuration, or the certificates have other names or have expired.
+        StorageError: the folder cannot be created.
     """
     make_server(folder, config)
     make_certificates(folder / TLS, [*listening.names, listening.local_address.host])
@@ -104,30 +102,30 @@ def run_server(
     should_stop: Callable[[], bool] = lambda: False,
     on_listening: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Run a federation's server until the run is over, or go on with one that was stopped or killed.
+    """Run a federation's server until the run is finished, or resume one that was stopped or killed.
 
     Args:
-        folder: the server's.
-        config: what is run.
-        keys: folder of the sites' public keys; nobody else gets in.
-        listening: where.
-        policy: what is done about sites that fail; may be another one each time.
-        progress: told of what happens.
-        should_stop: asked now and then; True ends the session, the last finished round is saved.
-        on_listening: called when sites can dial in.
+        folder: the server's folder.
+        config: the federation's configuration.
+        keys: folder of the sites' public keys; other sites are rejected.
+        listening: the address to listen at.
+        policy: how to handle sites that fail; may change from session to session.
+        progress: receives status messages.
+        should_stop: polled regularly; True ends the session, after the last finished round was saved.
+        on_listening: called when sites can connect.
 
     Returns:
-        What ``result.json`` says; empty where it was stopped.
+        The content of ``result.json``; empty if the session was stopped.
 
     Raises:
-        EcgfedError: in one line, what went wrong; every finished round is saved.
+        EcgfedError: the session failed; every finished round is saved.
     """
     policy.check(config.sites, method_by_name(config.method).needs)
     resumed = (folder / ROSTER).is_file()
     public = site_keys(keys, config.sites, policy.min_sites if resumed else None)
     check_free(listening.port, listening.host)
     ca = prepare_server(folder, config, listening)
-    with locked(folder / TLS):  # one server a folder; its run's process holds the folder itself
+    with locked(folder / TLS):  # one server per folder; the process of its run locks the folder itself
         write_policy(folder, policy)
         start_policy = policy if resumed else ALL_SITES
         return _serve(folder, public, listening, ca, start_policy, progress, should_stop, on_listening)
@@ -172,7 +170,7 @@ def _serve(
 def _wait_for_sites(
     control: Control, names: dict[int, str], policy: Policy, progress: Watch, should_stop: Callable[[], bool]
 ) -> bool:
-    """Wait until every site is connected, or enough of them for so long; False where somebody asked to stop."""
+    """Wait until all sites are connected, or enough of them after the timeout; False if a stop was requested."""
     missing: set[str] = set()
     start = time.monotonic()
     while not should_stop():
@@ -196,13 +194,13 @@ def _follow(
     should_stop: Callable[[], bool],
     alive: Callable[[], bool],
 ) -> str | None:
-    """Pass on what the run says until it ends; returns what went wrong, or "", None where somebody asked to stop."""
+    """Forward the run's messages until it ends; returns its error, "" on success, None if a stop was requested."""
     lines, last_check = _Lines(folder / MESSAGES), time.monotonic()
     while True:
         stop = should_stop()
         for line in lines.new():
             progress.note(line)
-        if (folder / ENDED).is_file():  # before the stop is heeded: what has ended is not lost to it
+        if (folder / ENDED).is_file():  # checked before the stop, so that a finished run is not lost
             for line in lines.new():
                 progress.note(line)
             return str(read_json(folder / ENDED, StorageError).get("problem", ""))
@@ -220,13 +218,13 @@ def _follow(
 
 
 class _Lines:
-    """Lines that are appended to a file."""
+    """Reads lines as they are appended to a file."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.position = path, 0
 
     def new(self) -> Iterator[str]:
-        """Yield the whole lines since the last time."""
+        """Yield the complete lines appended since the last call."""
         with contextlib.suppress(FileNotFoundError), self.path.open("rb") as stream:
             stream.seek(self.position)
             for line in stream:
@@ -239,21 +237,21 @@ class _Lines:
 def prepare_site(
     folder: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS, *, key: Path | None = None
 ) -> tuple[Site, Path]:
-    """Make a site's folder and key, unless they are there.
+    """Create a site's folder and key, unless they exist.
 
     Args:
-        folder: the site's.
-        cohort: its cohort.
-        options: what the operator asks for.
-        key: a private key of its own; default ``key`` in the folder, made where there is none.
+        folder: the site's folder.
+        cohort: the site's cohort.
+        options: the operator's options.
+        key: an existing private key; default ``key`` in the folder, created if missing.
 
     Returns:
         The site, and its private key's file.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: the cohort, an option or the key cannot be used.
     """
-    with locked(folder / KEY):  # what a site is begun with, and its bounds, are not changed under it while it runs
+    with locked(folder / KEY):  # a running site's cohort and limits must not change
         return _open_site(folder, cohort, options, key)
 
 
@@ -277,27 +275,27 @@ def run_site(
     progress: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Run a site: dial the server and answer it until somebody asks to stop.
+    """Run a site: connect to the server and handle its requests until a stop is requested.
 
     Args:
-        folder: the site's.
-        cohort: its cohort.
+        folder: the site's folder.
+        cohort: the site's cohort.
         server: ``HOST:PORT``.
         ca: the server's ``ca.crt``.
         options: as in ``prepare_site``.
-        key: as there.
-        progress: told of what happens.
-        should_stop: asked now and then.
+        key: as in ``prepare_site``.
+        progress: receives status messages.
+        should_stop: polled regularly.
 
     Raises:
-        EcgfedError: in one line, what cannot be used.
+        EcgfedError: the cohort, an option, the key or the certificate cannot be used.
     """
     address = read_address(server)
     check_certificate(ca)
-    with locked(folder / KEY):  # one process a site; its answers hold the folder itself
+    with locked(folder / KEY):  # one process per site; its replies lock the folder itself
         _, private = _open_site(folder, cohort, options, key)
         flower = site_flower(folder)
-        progress.note(f"Dialling {address}; this site answers it until Ctrl-C. Its log: {folder / LOG}")
+        progress.note(f"Connecting to {address} until Ctrl-C. Log: {folder / LOG}")
         while not should_stop():
             process = start_supernode(flower, address, ca.resolve(), private.resolve())
             with stopping([process]):
@@ -305,8 +303,8 @@ def run_site(
                     time.sleep(CHECK_S)
             if not should_stop():
                 progress.warn(
-                    f"{address} is not there, is not the server of {ca}, or does not know this site's key (or one of "
-                    f"the two clocks is wrong); dialling again in {RETRY_S:.0f} s"
+                    f"{address} is not reachable, does not match {ca}, or does not know this site's key (or one of the "
+                    f"two clocks is wrong); retrying in {RETRY_S:.0f} s"
                 )
                 _pause(RETRY_S, should_stop)
 
@@ -326,30 +324,30 @@ def try_federation(
     progress: Watch = NOBODY,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """Try a federation on this machine: a cohort divided among sites, certificates, keys, a run, scores, bundles.
+    """Try a federation on this machine: partition a cohort, create certificates and keys, train, score, export.
 
-    Everything is as between hospitals, each in processes and a folder of its own, but that one machine runs it.
+    Server and sites are separate processes with separate folders, as between hospitals.
 
     Args:
-        cohort: of ECG beats.
+        cohort: a cohort of ECG beats.
         out: a new folder: ``server``, ``site-1`` and so on, each with its ``cohort``.
-        config: what is run.
-        overwrite: replace ``out`` where it exists.
-        progress: told of what happens.
-        should_stop: asked now and then.
+        config: the federation's configuration.
+        overwrite: replace ``out`` if it exists.
+        progress: receives status messages.
+        should_stop: polled regularly.
 
     Returns:
-        What ``result.json`` says; empty where it was stopped.
+        The content of ``result.json``; empty if the trial was stopped.
 
     Raises:
-        EcgfedError: in one line, what went wrong.
+        EcgfedError: the trial failed.
     """
     opened = open_cohort(cohort)
     blocks(len(opened.clients), config.sites)
     check_new_folder(out, overwrite=overwrite)
     source, target = opened.path.resolve(), out.resolve()
     if target == source or target in source.parents:
-        raise OptionError("--out", f"{out} is, or holds, the cohort", "a new folder", "nothing was removed")
+        raise OptionError("--out", f"{out} is or contains the cohort", "a new folder", "nothing was removed")
     folders = [out / f"site-{target + 1}" for target in range(config.sites)]
     if out.exists():
         remove(out)
@@ -365,7 +363,7 @@ def try_federation(
         _, private = prepare_site(folder, folder / "cohort", SiteOptions(numbers="cohort"))
         _copy_key(private.with_name(private.name + ".pub"), keys / f"{folder.name}.pub")
         sites.append((folder, private))
-    progress.note(f"Made certificates in {server / TLS} and a key for each site.")
+    progress.note(f"Created certificates in {server / TLS} and a key for each site.")
     processes: list[subprocess.Popen[bytes]] = []
 
     def start_sites() -> None:
@@ -374,7 +372,7 @@ def try_federation(
             processes.append(start_supernode(site_flower(folder), address, ca.resolve(), private.resolve()))
 
     def exited() -> tuple[Path, int] | None:
-        """A site whose process is no more, and its code: it would be waited for without end."""
+        """Return a site whose process has ended, and its exit code; the server would wait for it forever."""
         codes = ((folder, process.poll()) for folder, process in zip(folders, processes, strict=False))
         return next(((folder, code) for folder, code in codes if code is not None), None)
 
@@ -388,7 +386,7 @@ def try_federation(
         if not outcome and not should_stop() and (exit_info := exited()):
             site, code = exit_info
             raise NetworkError(
-                site, f"its process ended with code {code}, before the run did", action=f"see {site / LOG}"
+                site, f"its process ended with code {code} before the run was finished", action=f"see {site / LOG}"
             )
     for folder in folders if outcome else []:
         progress.note(f"{folder.name}: its patients' run is {folder / 'result'}, their bundle {folder / 'bundle'}.")

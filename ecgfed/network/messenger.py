@@ -1,9 +1,9 @@
-"""Questions to the sites, and what becomes of them: an answer, a refusal, or silence that is waited out.
+"""Send requests to the sites and collect their replies, refusals and timeouts.
 
-A site that is away is asked again when it is back, with the same message, to which it has at most one answer. A site
-that was too slow for a round still owes that answer; until it comes, and is thrown away, it is asked nothing else, so
-that it is never busy with a round that is over while the next one waits. A site that missed a round is not waited
-for again before it could be asked again: one that is away for a day costs ``--wait`` once and not in every round.
+A request to an offline site is sent again when the site is back; the message is the same, and the site has at most one
+reply to it. A site that was too slow for a round gets no further request until its late reply has arrived and been
+discarded, so it never works on an old round while the next one waits. A site that missed a round is not waited for
+until a request could be sent to it again: a site that is offline for a day costs ``--wait`` once, not in every round.
 """
 
 import time
@@ -17,42 +17,42 @@ from ecgfed.network import messages
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.policy import ALL_SITES, Policy
 
-#: How long between two looks for replies, and between two looks for who is connected, s.
+#: Seconds between two polls for replies, and between two checks for connected sites.
 POLL_S, CHECK_S = 0.5, 3.0
-#: Flower's error codes for a message or a node that is gone, as when a site was killed.
+#: Flower's error codes for an unavailable message or node, as after a site was killed.
 _UNAVAILABLE = (3, 4, 5)
-AGAIN = "the round is asked for again when the server starts again"
-SEE = f"the whole line is in that site's log.txt; {AGAIN}"
+AGAIN = "the round is repeated when the server starts again"
+SEE = f"the full error is in that site's log.txt; {AGAIN}"
 T = TypeVar("T")
 
 
 class NodeLike(Protocol):
-    """What is used of Flower's ``NodeInfo``."""
+    """The attributes used of Flower's ``NodeInfo``."""
 
     node_id: int
     last_activated_at: str
 
 
 class GridLike(Protocol):
-    """What is used of Flower's ``HttpGrid``."""
+    """The methods used of Flower's ``HttpGrid``."""
 
     def get_nodes(self) -> Sequence[NodeLike]:
-        """Nodes that are connected."""
+        """Return the connected nodes."""
 
     def push_messages(self, messages: Sequence[Message]) -> Sequence[str]:
-        """Send; returns an id for each message, "" for one that was not taken."""
+        """Send messages; returns an id for each, "" for a rejected message."""
 
     def pull_messages(self, message_ids: Sequence[str]) -> Sequence[Message]:
-        """Return the replies that are there."""
+        """Return the replies that have arrived."""
 
 
 @dataclass(frozen=True)
 class Replies(Generic[T]):
-    """What came of a question.
+    """The outcome of a request.
 
     Attributes:
-        replies: node -> its answer, in the order asked.
-        missing: node -> why there is none, in a few words.
+        replies: node -> its reply, in the order of the request.
+        missing: node -> why it has no valid reply.
     """
 
     replies: dict[int, T]
@@ -61,7 +61,7 @@ class Replies(Generic[T]):
 
 @dataclass
 class _Request(Generic[T]):
-    """A question that is under way."""
+    """A request in progress."""
 
     kind: str
     group: str
@@ -72,21 +72,21 @@ class _Request(Generic[T]):
 
     @property
     def unanswered(self) -> list[int]:
-        """Nodes of which nothing is known yet."""
+        """Nodes that have neither replied nor failed."""
         return [node for node in self.contents if node not in self.replies and node not in self.failed]
 
 
 class SiteMessenger:
-    """The way to the sites.
+    """Sends requests to the sites.
 
     Args:
-        grid: Flower's.
+        grid: Flower's grid.
         names: node -> the site's name.
-        policy: how many have to answer, and by when.
-        log: told of sites that are away, late or back.
+        policy: how many sites must reply, and by when.
+        log: receives messages about sites that are offline, late or back.
 
     Attributes:
-        barred: node -> why it is asked nothing more in this session.
+        excluded: node -> why it gets no more requests in this session.
     """
 
     def __init__(
@@ -98,25 +98,25 @@ class SiteMessenger:
     ) -> None:
         self.grid, self.names, self.policy, self.log = grid, names, policy, log
         self.excluded: dict[int, str] = {}
-        self._in_flight: dict[str, int] = {}  # messages of the question under way
-        self._late_replies: dict[str, int] = {}  # messages of questions that are over
-        self._connected_since: dict[int, str] = {}  # node -> when it had connected as it was asked
+        self._in_flight: dict[str, int] = {}  # message -> node, of the current request
+        self._late_replies: dict[str, int] = {}  # message -> node, of earlier requests
+        self._connected_since: dict[int, str] = {}  # node -> its connection time at the request
         self._away: set[int] = set()
-        self._unresponsive: set[int] = set()  # missed a question, and nothing could be sent to them since
+        self._unresponsive: set[int] = set()  # missed a request, and none could be sent since
 
     def request(
         self, kind: str, contents: Mapping[int, RecordDict], read: Callable[[int, RecordDict], T], *, group: str = ""
     ) -> Replies[T]:
-        """Send each node its message, and wait for as many replies as the policy wants.
+        """Send each node its message, and wait for as many replies as the policy requires.
 
         Args:
-            kind: of the message.
+            kind: Flower's message type.
             contents: node -> content.
-            read: checks and reads a reply; raises NetworkError where it cannot be used.
-            group: shown in Flower's log: the round.
+            read: checks and decodes a reply; raises NetworkError if it is invalid.
+            group: the round, shown in Flower's log.
 
         Raises:
-            NetworkError: so many sites refused, failed or sent what cannot be used that too few are left.
+            NetworkError: too few sites remain after refusals, failures and invalid replies.
         """
         request = _Request(kind, group, contents, read)
         needed, start, last_check, reported = self.policy.needed(len(contents)), time.monotonic(), -CHECK_S, False
@@ -139,7 +139,7 @@ class SiteMessenger:
                 break
             if timed_out and not reported:
                 reported = True
-                self.log(f"waiting on: {len(request.replies)} of the {needed} sites that are needed have answered")
+                self.log(f"still waiting: {len(request.replies)} of {needed} required sites have replied")
             time.sleep(POLL_S)
         for node in request.unanswered:
             request.failed[node] = self._missing_reason(node)
@@ -152,20 +152,20 @@ class SiteMessenger:
             return "is not connected"
         if node in self._late_replies.values():
             return "is still busy with an earlier round"
-        return f"gave no answer in {self.policy.timeout_s:g} s"
+        return f"did not reply within {self.policy.timeout_s:g} s"
 
     def _close(self) -> None:
-        """What is not answered by now is owed."""
+        """Mark the messages without a reply as late."""
         self._late_replies |= self._in_flight
         self._in_flight.clear()
 
     def _send(self, request: _Request[T]) -> None:
-        """Send what has to be sent: to nodes that were not asked yet, or were away, or have been started again."""
+        """Send the message to nodes that have not got it yet, were offline, or were restarted."""
         connected = {int(node.node_id): str(node.last_activated_at) for node in self.grid.get_nodes()}
         for message, node in [*self._in_flight.items(), *self._late_replies.items()]:
             if node in connected and connected[node] != self._connected_since.get(
                 node
-            ):  # it cannot answer what it has forgotten
+            ):  # restarted: its message is lost
                 self._in_flight.pop(message, None)
                 self._late_replies.pop(message, None)
         busy = {*self._in_flight.values(), *self._late_replies.values()}
@@ -178,7 +178,7 @@ class SiteMessenger:
         outgoing = [Message(request.contents[node], node, request.kind, group_id=request.group) for node in ready]
         ids = list(self.grid.push_messages(outgoing))
         if len(ids) != len(outgoing):
-            raise NetworkError("Flower", "did not take a message", "every message", "look at the SuperLink's log")
+            raise NetworkError("Flower", "rejected a message", action="see the SuperLink's log")
         for node, message in zip(ready, ids, strict=True):
             if message:
                 self._in_flight[message] = node
@@ -186,7 +186,7 @@ class SiteMessenger:
                 self._connected_since[node] = connected[node]
 
     def _receive(self, request: _Request[T]) -> None:
-        """Take the replies that are there."""
+        """Process the replies that have arrived."""
         message_ids = [*self._in_flight, *self._late_replies]
         for reply in self.grid.pull_messages(message_ids) if message_ids else ():
             message_id = reply.metadata.reply_to_message_id
@@ -199,14 +199,14 @@ class SiteMessenger:
             if unavailable:
                 self._set_away(node, True)
             elif reply.has_error():
-                request.failed[node] = f"gave no answer (Flower's error {reply.error.code})"
+                request.failed[node] = f"did not reply (Flower's error {reply.error.code})"
             elif reason := messages.refusal_reason(reply.content):
                 request.failed[node] = f"refused: {reason}"
             else:
                 try:
                     request.replies[node] = request.read(node, reply.content)
                 except NetworkError as problem:
-                    request.failed[node] = f"sent what cannot be used ({problem.line:.300})"
+                    request.failed[node] = f"sent an invalid reply ({problem.line:.300})"
 
     def _set_away(self, node: int, away: bool) -> None:
         if away and node not in self._away:

@@ -1,4 +1,4 @@
-"""One cohort as several, for a trial on one machine: each site holds its own patients' beats and nobody else's."""
+"""Partition a cohort among several sites for a trial on one machine; each patient belongs to exactly one site."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,12 +12,12 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import OptionError
 from ecgfed.files import replacing_folder
 
-#: What of ``cohort.json`` is made anew for a part.
+#: Keys of ``cohort.json`` that are recomputed for each partition.
 _RECOMPUTED = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")
 
 
 def blocks(clients: int, sites: int) -> list[range]:
-    """Return which clients each site gets: neighbours, as even as can be.
+    """Return the clients of each site: contiguous blocks of nearly equal size.
 
     Raises:
         OptionError: more sites than clients.
@@ -29,18 +29,20 @@ def blocks(clients: int, sites: int) -> list[range]:
 
 
 def partition_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
-    """Write a cohort for each site, its clients in the order they have.
+    """Write a cohort for each site, with its clients in their original order.
 
     Args:
-        cohort: of ECG beats.
-        folders: new folders, one a site.
+        cohort: a cohort of ECG beats.
+        folders: new folders, one per site.
 
     Raises:
-        OptionError: more sites than clients, images, or a folder that is there.
+        OptionError: more sites than clients, images, or a folder that exists.
         StorageError: the disk refuses.
     """
     if cohort.modality != "ecg":
-        raise OptionError(str(cohort.path), "holds images, whose test pool is everybody's", "a cohort of ECG beats")
+        raise OptionError(
+            str(cohort.path), "holds images, whose test pool is shared by all clients", "a cohort of ECG beats"
+        )
     for folder, part in zip(folders, blocks(len(cohort.clients), len(folders)), strict=True):
         _write_part(cohort, folder, cohort.clients[part.start : part.stop])
 

@@ -1,4 +1,4 @@
-"""What the server asks of a site: the run in words that any site can check, and the clients' part of a round."""
+"""The specification of a run that the server sends to a site, in a form that every site can check."""
 
 import json
 import re
@@ -18,29 +18,28 @@ from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 from ecgfed.plugins import names_code
 
-#: Of the messages: a newer server and an older site must not misread one another.
+#: Version of the messages: server and site refuse another version instead of misreading it.
 PROTOCOL = 2
-#: What may be done to updates beside the method: name -> what it may be; the first is what is done where an order says
-#: nothing. A site refuses an order with a name that it does not know, so that nothing is left out in silence. (Clipping
-#: and noise are the plan's.)
+#: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
+#: a run with an unknown option instead of ignoring it. (Clipping and noise are in the plan.)
 OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
 _IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run, as the server describes it to a site with every message.
+    """The specification of a run, sent to a site with every request.
 
     Attributes:
-        run: SHA-256 of what the run is (``ecgfed.runs.document.identity_of``).
+        run: SHA-256 of the run's definition (``ecgfed.runs.document.identity_of``).
         method: a registered method's name.
-        settings: the method's.
+        settings: the method's settings.
         net: ``NetSpec.as_json``.
         plan: ``asdict(TrainPlan)``.
-        classes: names of the classes.
+        classes: class names.
         first: number of the site's first patient in the federation.
-        federation: clients of the federation.
-        options: of ``OPTIONS``, those that are not as always.
+        federation: number of clients in the federation.
+        options: values of ``OPTIONS`` that differ from the default.
     """
 
     run: str
@@ -55,19 +54,19 @@ class RunSpec:
 
     @property
     def transport(self) -> str:
-        """How updates travel."""
+        """Encoding of the updates."""
         return self.options.get("transport", PLAIN)
 
     def as_text(self) -> str:
-        """Return it as JSON."""
+        """Return the specification as JSON text."""
         return json.dumps({"protocol": PROTOCOL, **asdict(self)}, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> "RunSpec":
-        """Read and check what a server sent; nothing it names is run.
+        """Parse and check a specification from the server; no code that it names is executed.
 
         Raises:
-            SiteError: it is none, of another protocol, or names code of somebody's own.
+            SiteError: it is malformed, of another protocol version, or refers to unregistered code.
         """
         try:
             value = parse_json(text)
@@ -90,13 +89,13 @@ class RunSpec:
             if not _IDENTITY.fullmatch(run_spec.run):
                 raise ValueError("a run's SHA-256")
             if names_code(run_spec.method):
-                raise ValueError("a registered method: no server gets to name code")
+                raise ValueError("a registered method; a server must not name code")
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise SiteError("request", "the server's order", f"lacks {problem!s:.200}") from problem
         return run_spec
 
     def train_plan(self) -> TrainPlan:
-        """Return the plan; raises SiteError."""
+        """Return the training plan; raises SiteError."""
         try:
             return TrainPlan(**self.plan)
         except (TypeError, EcgfedError) as problem:
@@ -105,7 +104,7 @@ class RunSpec:
     def build_method(self) -> Method:
         """Return the method with its net and settings; raises SiteError.
 
-        ``risk=meta-bsm`` is refused: it pools patients' beats at the server.
+        ``risk=meta-bsm`` is refused because it pools patients' beats at the server.
         """
         try:
             kind = method_by_name(self.method)

@@ -1,4 +1,4 @@
-"""A federation's run at the server: hello, rounds, end; a checkpoint after every round, before the next one begins."""
+"""A federation's run at the server: registration, rounds, final scores; every round ends with a checkpoint."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -41,28 +41,28 @@ from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.text import count_of
 
-#: A server that was killed may hold its folder a moment longer than it lives.
+#: Seconds to wait for the folder's lock: a killed server may release it late.
 LOCK_WAIT_S = 30.0
 
 
 class SaveEveryRound(SaveCheckpoint):
-    """Saves every round before the next one begins: a site must never be two rounds ahead of the server."""
+    """Saves every round before the next one starts, so that no site gets two rounds ahead of the server."""
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Save the round, and wait for the disk; raises StorageError."""
+        """Save the round and wait until it is on disk; raises StorageError."""
         super().on_round(outcome)
         if self._writer is not None:
             self._writer.wait()
 
 
 class _RecordSkipped(Callback):
-    """Writes into a round's record which sites it went on without."""
+    """Adds the skipped sites to a round's record."""
 
     def __init__(self, engine: NetworkEngine) -> None:
         self.engine = engine
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round, before its line is written."""
+        """Add the skipped sites before the record is written."""
         sites = self.engine.roster.sites
         if self.engine.skipped:
             outcome.record["left_out"] = {
@@ -71,18 +71,18 @@ class _RecordSkipped(Callback):
 
 
 class _ScoreAtSites(Callback):
-    """Has the sites score every n-th round on their validation beats; it stands behind what saves the round."""
+    """Scores every n-th round on the sites' validation beats; runs after the round was saved."""
 
     def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
         self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
 
     def on_start(self, state: State) -> None:
-        """Score the last round where a session that was killed had saved it, and had not scored it."""
+        """Score the last round if a killed session saved it but did not score it."""
         if state.round and state.round not in [line["round"] for line in self._lines(state.round)]:
             self._score(state)
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round."""
+        """Score the finished round."""
         self._score(outcome.state)
 
     def _lines(self, number: int) -> list[dict[str, Any]]:
@@ -102,13 +102,13 @@ class _ScoreAtSites(Callback):
 
 
 class _ReportProgress(Callback):
-    """Says a line a round, and writes down once what travels."""
+    """Logs every round, and writes the leaves of its messages to a file."""
 
     def __init__(self, folder: Path, engine: NetworkEngine, rounds: int, log: Callable[[str], None]) -> None:
         self.folder, self.engine, self.rounds, self.log = folder, engine, rounds, log
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round."""
+        """Log the finished round."""
         record = outcome.record
         losses = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
         missing = record.get("left_out", {})
@@ -118,17 +118,17 @@ class _ReportProgress(Callback):
 
 
 def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[str], None] = print) -> Run:
-    """Run a federation from where its folder stands to its end.
+    """Run a federation to its end, from the last saved round.
 
     Args:
-        folder: the server's.
-        grid: Flower's.
-        names: node -> name of each site, in their order.
-        log: told of what happens, a line at a time.
+        folder: the server's folder.
+        grid: Flower's grid.
+        names: node -> name of each site, in order.
+        log: receives status messages, one line at a time.
 
     Raises:
         NetworkError: a site refused or failed; every finished round is saved.
-        EcgfedError: the folder, or what was asked for, cannot be used.
+        EcgfedError: the folder or the configuration cannot be used.
     """
     with locked(folder, wait_s=LOCK_WAIT_S):
         config, policy = read_config(folder), read_policy(folder)
@@ -142,7 +142,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
         for line in (*roster.warnings(), *in_words(run.plan)):
             log(line)
         if state.round:
-            log(f"going on after round {state.round}")
+            log(f"resuming after round {state.round}")
         options = config.options()
         last_by_site = last_rounds(run, roster, state)
         engine = NetworkEngine(
@@ -168,7 +168,7 @@ def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[st
 def _open_run(
     folder: Path, config: FederationConfig, names: dict[int, str], messenger: SiteMessenger
 ) -> tuple[Run, Roster]:
-    """Return the run and its sites; a new run is checked with what the sites say before any of it is written."""
+    """Return the run and its sites; a new run is checked against the registrations before anything is written."""
     recorded = read_roster(folder)
     roster = _register(folder, config, names, messenger, recorded)
     try:
@@ -185,25 +185,27 @@ def _open_run(
 def _register(
     folder: Path, config: FederationConfig, names: dict[int, str], messenger: SiteMessenger, recorded: Roster | None
 ) -> Roster:
-    """Ask the sites who they are: the first time all of them, later those that the policy wants.
+    """Register the sites: all of them in the first session, later as many as the policy requires.
 
-    A site that says something else than when the run was begun, or claims too much, is one that failed: without a
-    policy that is the end, with one it is left out of this session.
+    A site whose registration has changed, or whose counts exceed the limits, counts as failed: without a policy the
+    session ends, with a policy the site is excluded from this session.
     """
     if recorded is None and len(names) != config.sites:
-        raise NetworkError("the sites", f"are {count_of(len(names), 'key')}", f"{config.sites}", "one key a site")
+        raise NetworkError(
+            "the sites", f"have {count_of(len(names), 'key')}", f"{config.sites}", "add one key per site"
+        )
     rr = config.rr is not False
     request = messages.registration_request(rr=rr, leave_out=config.leave_out)
     roster = None if recorded is None else recorded.with_nodes(names)
-    # who is left out of the first hello would be left out of every number: the policy is for what comes later
+    # the policy does not apply to the first registration, which fixes the patients' numbers for the whole run
     registrar = SiteMessenger(messenger.grid, names, log=messenger.log) if recorded is None else messenger
 
     def read(node: int, content: RecordDict) -> dict[str, Any]:
         registration = read_registration_reply(content)
-        messenger.excluded[node] = "says of itself what cannot be"
+        messenger.excluded[node] = "sent an invalid registration"
         if roster is not None and not roster.matches(node, registration):
-            reason = f"its run was begun with other sites, or with other patients or counts of site {names[node]}"
-            raise NetworkError(folder, reason, "the same cohorts", "put them back, or begin in a new folder")
+            reason = f"its run was started with other sites, or with other patients or counts of site {names[node]}"
+            raise NetworkError(folder, reason, "the same cohorts", "restore them, or start in a new folder")
         messenger.policy.check_claim(registration)
         del messenger.excluded[node]
         return registration
@@ -215,12 +217,12 @@ def _register(
         messenger.log(f"site {names[node]} {failure}")
     for site in roster.sites:
         if site.node not in names:
-            messenger.log(f"site {site.name} has no key in the folder any more")
+            messenger.log(f"site {site.name} no longer has a key in the folder")
     return roster
 
 
 def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, str] | None = None) -> RunSpec:
-    """Return what the site at a place is told of the run; ``options`` as of ``Order``."""
+    """Return the run specification for the site with an index; ``options`` as in ``RunSpec``."""
     return RunSpec(
         run.identity,
         run.method.name,
@@ -235,10 +237,10 @@ def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, 
 
 
 def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
-    """Return the last round of each site that counts, by its place, from the history up to the checkpoint.
+    """Return each site's last committed round, by site index, from the history up to the checkpoint.
 
     Raises:
-        RunError: the history lacks rounds.
+        RunError: rounds are missing from the history.
     """
     lines = read_lines(run.path / HISTORY, state.round)
     if len(lines) < state.round:
@@ -254,7 +256,7 @@ def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
 def _end(
     folder: Path, run: Run, roster: Roster, state: State, engine: NetworkEngine, log: Callable[[str], None]
 ) -> None:
-    """Hand the trained answer to every site, and write down the scores; a site that is away gets it another time."""
+    """Send the trained model to every site and store the scores; offline sites get it at a later start."""
     replies = _deliver(run, roster, state, engine, "test")
     names = {site.node: site.name for site in roster.sites}
     scores = _previous_scores(folder)
@@ -262,7 +264,7 @@ def _end(
         scores[names[node]] = scored.as_json()
         log(f"site {names[node]}: {count_of(scored.patients, 'patient')}, {scores_in_words(scored.as_json())}")
     for node, reason in replies.missing.items():
-        log(f"site {names[node]} {reason}: it has no result yet; the same command hands it out again")
+        log(f"site {names[node]} {reason}: it has no result yet; run the same command to send it again")
     for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
         log(line)
     if leaves := engine.round_leaves or _previous_leaves(folder):
@@ -275,7 +277,7 @@ def _end(
 
 
 def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, split: str) -> Replies[EndScores]:
-    """Send every site the answer as it stands, to be scored on a split."""
+    """Send every site the current model to be scored on a split."""
     leaves = final_leaves(run.method, state.server)
     contents = {
         site.node: messages.end_request(engine.run_spec(position), engine.last_rounds.get(position, 0), leaves, split)
@@ -286,7 +288,7 @@ def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, spli
 
 
 def _previous_leaves(folder: Path) -> list[Leaf]:
-    """Return the leaves of a round, where an earlier session ran the last one; raises StorageError."""
+    """Return the leaves of a round stored by an earlier session; raises StorageError."""
     if not (folder / LEAVES).is_file():
         return []
     try:
@@ -297,7 +299,7 @@ def _previous_leaves(folder: Path) -> list[Leaf]:
 
 
 def _previous_scores(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return what sites have scored that got their result in an earlier session."""
+    """Return the scores that sites reported in earlier sessions."""
     if not (folder / RESULT).is_file():
         return {}
     sites = read_json(folder / RESULT, StorageError)["sites"]

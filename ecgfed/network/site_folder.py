@@ -1,13 +1,13 @@
-"""A site's folder: which cohort it holds, in which order it numbers its patients, and what they keep.
+"""A site's folder: its cohort, the order of its patients, and their state in each run.
 
-site.json        the cohort, and the order: which patient has which number is known here and nowhere else
-spent.json       what has been charged against ``--most-epsilon``, where there is one
-runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
-                 ``history.jsonl``, a line for each round the site took part in, ``order.json``, what the run is, and
-                 ``cohort.json``, which cohort it was begun with
-result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
-bundle/          and its bundle; of a further run both have its ID behind their names: nothing replaces a result
-log.txt          what went wrong, in full: the server is told no more than a word; what is older is in log-old.txt
+site.json        the cohort, and the order of the patients; only the site knows which patient has which number
+spent.json       the charges against ``--most-epsilon``, if it is set
+runs/ID/         one folder per run: ``checkpoint/`` with the patients' state and the last reply, ``history.jsonl`` with
+                 a line for each round the site took part in, ``order.json`` with the run specification, and
+                 ``cohort.json``, which identifies the cohort at the start of the run
+result/          after the end of a run: a run of this site's patients, to evaluate, export and personalise
+bundle/          and its bundle; for further runs both have the run's ID appended, so no result is ever replaced
+log.txt          errors in full, of which the server receives only the code; older lines are in log-old.txt
 """
 
 import os
@@ -38,12 +38,13 @@ class Site:
     """A site.
 
     Attributes:
-        path: its folder.
-        cohort_path: its cohort.
-        order: place -> index of the client in the cohort.
-        max_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
-        limits: how many runs of how many rounds a server may have here.
-        numbers: which of ``ORDERS`` the order was made as; None where an older version made it.
+        path: the site's folder.
+        cohort_path: the site's cohort.
+        order: position -> index of the client in the cohort.
+        max_epsilon: bound on the epsilon of all runs together for one patient (``ecgfed.network.budget``); None is no
+            bound.
+        limits: limits on the number of runs and their rounds.
+        numbers: one of ``ORDERS``; None if an older version created the folder.
     """
 
     path: Path
@@ -61,27 +62,27 @@ class Site:
             raise OptionError("--most-epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
 
     def cohort(self) -> Cohort:
-        """Open the cohort; raises CohortError, and SiteError where it has other clients than the order."""
+        """Open the cohort; raises CohortError, and SiteError if its clients do not match the order."""
         cohort = open_cohort(self.cohort_path)
         if sorted(self.order) != list(range(len(cohort.clients))):
             raise SiteError(
                 "cohort",
                 self.path / FILE_NAME,
                 f"was made for {count_of(len(self.order), 'patient')}, {cohort.path} has {len(cohort.clients)}",
-                action="make a new site folder",
+                action="create a new site folder",
             )
         return cohort
 
     def training_data(self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0) -> TrainingData:
-        """Return the training beats with the patients' numbers in the federation in place of their indices.
+        """Return the training beats with the patients' federation numbers in place of their indices.
 
-        Ids are numbers too: what is said of a patient in an error must not name it.
+        Ids become numbers too, so that error messages do not name patients.
 
         Args:
             cohort: the site's cohort.
             rr: whether the net takes RR features.
             leave_out: as in ``TrainPlan``.
-            first: number of the patient at place 0.
+            first: number of the patient at position 0.
         """
         data = training_data(cohort, rr=rr, leave_out=leave_out)
         number = {index: first + position for position, index in enumerate(self.order)}
@@ -99,17 +100,17 @@ class Site:
 
 
 def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) -> Site:
-    """Make a site's folder, or open the one that is there.
+    """Create a site's folder, or open an existing one.
 
     Args:
         path: the folder.
         cohort: the site's cohort.
-        options: what the operator asks for.
+        options: the operator's options.
 
     Raises:
-        OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's or order's.
+        OptionError: an invalid order, epsilon or limit, or the folder has another cohort or order.
         CohortError: the cohort cannot be opened.
-        StorageError: the folder cannot be made.
+        StorageError: the folder cannot be created.
     """
     order = options.numbers
     if order is not None and order not in ORDERS:
@@ -121,7 +122,7 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
         if site.cohort_path != cohort_path:
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
         if None not in (order, site.numbers) and order != site.numbers:
-            raise OptionError("--numbers", f"{order}", f"{site.numbers}, as {path} was begun with", "or a new folder")
+            raise OptionError("--numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder")
         epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
         updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
         if updated != site:
@@ -158,7 +159,7 @@ def open_site(path: Path) -> Site:
     file = path / FILE_NAME
     if not file.is_file():
         raise OptionError(
-            str(path), "is no site's folder", f"one with a {FILE_NAME}", "make it with ecgfed federate site"
+            str(path), "is not a site's folder", f"a folder with {FILE_NAME}", "create it with ecgfed federate site"
         )
     value = read_json(file, StorageError)
     try:
@@ -172,7 +173,7 @@ def open_site(path: Path) -> Site:
         return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits, numbers)
     except (KeyError, TypeError, ValueError, OptionError) as problem:
         raise StorageError(
-            file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"
+            file, f"lacks {problem!s:.100}", "a site's description", "create a new site folder"
         ) from problem
 
 
@@ -183,7 +184,7 @@ def _path(value: object) -> Path:
     except UnicodeEncodeError:  # half a surrogate pair
         valid = False
     if not valid:
-        raise ValueError(f"a cohort's path: {text!r:.60} is none")
+        raise ValueError(f"a valid cohort path, not {text!r:.60}")
     return Path(text)
 
 
@@ -194,7 +195,7 @@ def _index(value: object) -> int:
 
 
 def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
-    """Return what a site says of itself: ``ecgfed.network.leaves.REGISTRATION_UP`` without the protocol's version.
+    """Return a site's registration: the fields of ``ecgfed.network.leaves.REGISTRATION_UP`` without the protocol.
 
     Raises:
         SiteError: its cohort cannot be used.

@@ -1,8 +1,9 @@
-"""The end of a run at a site: what was trained becomes a run of the site's own patients, is scored, and exported.
+"""The end of a run at a site: store the trained model as a run of the site's own patients, score it, and export it.
 
-Scores are the only thing that travels (``ecgfed.network.leaves.END_UP``). A server chooses when it asks for an end and
-what it delivers; it never gets to replace a result. The first run's is ``result/``, a further one's has the run's ID
-behind its name, and a run has one end: the same one asked for again gets the same scores, another one is refused.
+Only the scores are sent to the server (``ecgfed.network.leaves.END_UP``). The server chooses when to end a run and what
+it delivers, but it can never replace a result. The first run's result is ``result/``; further results have the run's ID
+appended to their names. A run has one final result: an identical request returns the same scores, a different one is
+refused.
 """
 
 import hashlib
@@ -31,53 +32,53 @@ from ecgfed.tasks.evaluate import evaluate
 from ecgfed.tasks.export import export
 
 RESULT, BUNDLE = "result", "bundle"
-#: In a result: which run's it is, and SHA-256 of what it was made of. In a run's folder: its scores, once all is there.
+#: In a result: its run, and the SHA-256 of its inputs. In a run's folder: the scores, once the result is complete.
 DELIVERED, ENDED = "delivered.json", "ended.json"
-#: Where a run lies while it is scored on the way.
+#: Temporary folder of a run while it is scored between rounds.
 SCORED = "scored"
 
 
 @dataclass(frozen=True)
 class EndScores:
-    """What a site says when the run is over: see ``END_UP``; None where it keeps its scores to itself, or has none."""
+    """A site's scores, as described in ``END_UP``; None if the site has none or does not report them."""
 
     patients: int
     t_g: float | None
     t_p: float | None
 
     def as_json(self) -> dict[str, float]:
-        """Return it as it stands in files and messages, without what is kept."""
+        """Return the reported scores for files and messages."""
         values = {"patients": self.patients, "T_g": self.t_g, "T_p": self.t_p}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def scores_in_words(scores: Mapping[str, Any]) -> str:
-    """Return what is to be said of a site's scores, as ``EndScores.as_json`` has them."""
+    """Return a text for a site's scores from ``EndScores.as_json``."""
     if "T_g" not in scores:
-        return "keeps its scores to itself (its --most-epsilon) or has no beats to score"
+        return "does not report its scores (its --most-epsilon) or has no beats to score"
     return f"T_g {scores['T_g']:.3f}, T_p {scores['T_p']:.3f}"
 
 
 def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndScores:
-    """Make the site's own run, score it on the test split, and export its bundle.
+    """Store the site's own run, score it on the test split, and export its bundle.
 
     Args:
         site: the site.
         site_run: the run.
-        leaves: what the server delivers, by path.
+        leaves: the leaves from the server, by path.
 
     Raises:
-        SiteError: it delivers what is not of this method and net, or nothing can be made of it; or the run has ended
-            here with another answer.
-        StorageError: the disk refuses.
+        SiteError: the leaves do not fit the method and net, or cannot be evaluated; or the run already has a different
+            result here.
+        StorageError: the result cannot be written.
     """
     server = _server_state(site_run, leaves)
     site_run.begin()
     result, bundle = result_folders(site, site_run.run_spec.run)
     delivered = {"run": site_run.run_spec.run, "sha256": _digest(site_run, server)}
     if result.exists() and _json(result / DELIVERED) != delivered:
-        reason = "is the result of another end of this run"
-        raise SiteError("ended", result, reason, action="move it away and have the server ask again to take the other")
+        reason = "is a different result of this run"
+        raise SiteError("ended", result, reason, action="to replace it, move it away and start the server again")
     ended = _json(site_run.folder / ENDED)
     if result.exists() and bundle.exists() and ended.get("sha256") == delivered["sha256"]:
         return EndScores(*(ended[score.name] for score in fields(EndScores)))
@@ -98,7 +99,7 @@ def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndS
 
 
 def result_folders(site: Site, run: str) -> tuple[Path, Path]:
-    """Return where a run's result and bundle are, or shall be: ``result`` and ``bundle`` where these are nobody's.
+    """Return the folders of a run's result and bundle: ``result`` and ``bundle`` unless another run has taken them.
 
     Args:
         site: the site.
@@ -114,27 +115,27 @@ def result_folders(site: Site, run: str) -> tuple[Path, Path]:
 
 
 def _json(file: Path) -> dict[str, Any]:
-    """Return what a file of ours says; nothing where there is none. Raises StorageError."""
+    """Return the JSON object in a file, empty if there is no file; raises StorageError."""
     value = read_json(file, StorageError) if file.is_file() else {}
     if not isinstance(value, dict):
-        raise StorageError(file, "is no JSON object", action="move its folder away")
+        raise StorageError(file, "is not a JSON object", action="move its folder away")
     return value
 
 
 def _digest(site_run: SiteRun, server: Mapping[str, Tensor]) -> str:
-    """SHA-256 of what a result is made of: the run, the round that counts, what was delivered."""
+    """Return the SHA-256 of a result's inputs: the run, the last committed round, and the server's leaves."""
     digest = hashlib.sha256(json.dumps([site_run.run_spec.as_text(), site_run.state().round]).encode())
     digest.update(serialised(unflatten(dict(server))))
     return digest.hexdigest()
 
 
 def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndScores:
-    """Score the run where it stands on the validation split; nothing of it stays. As ``end_run`` otherwise."""
+    """Score the current model on the validation split without storing a result; arguments as in ``end_run``."""
     server = _server_state(site_run, leaves)
     if not _has_beats(site_run, VALID):
         return _end_scores(site_run, None)
     try:
-        remove(site.path / SCORED)  # of a kill
+        remove(site.path / SCORED)  # left over from a kill
         folder = write_result(site, site_run, server, SCORED)
         try:
             scores = evaluate(folder, cohort=site.cohort_path, split="valid", local_models=False)
@@ -148,7 +149,7 @@ def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> En
 
 
 def _has_beats(site_run: SiteRun, split: int) -> bool:
-    """Return whether there is anything to score: a patient of few beats has none for tests, and holds nobody up."""
+    """Return whether the split has beats to score: patients with few beats have no test beats."""
     return len(site_run.cohort.pool(split)) > 0
 
 
@@ -158,12 +159,12 @@ def _end_scores(site_run: SiteRun, scores: Scores | None) -> EndScores:
 
 
 def _server_state(site_run: SiteRun, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the server's state with what was delivered in its place; raises SiteError."""
+    """Return the initial server state, updated with the leaves from the server; raises SiteError."""
     initial = flatten(initial_state(site_run.method, site_run.plan).server)
     for path, leaf in leaves.items():
         reference = initial.get(path)
         if reference is None or reference.shape != leaf.shape or reference.dtype != leaf.dtype:
-            raise SiteError("request", f"delivered leaf {path[:200]}", "is not of the run's method and net")
+            raise SiteError("request", f"leaf {path[:200]} from the server", "does not fit the run's method and net")
     return {**initial, **leaves}
 
 
@@ -174,17 +175,17 @@ def write_result(
     name: str = RESULT,
     delivered: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a run folder of the site's patients, under their own ids.
+    """Write a run folder with the site's patients under their own ids.
 
     Args:
         site: the site.
         site_run: the run.
         server: the server's state, leaves by path.
-        name: of the folder, which must not be there.
-        delivered: what its file ``DELIVERED`` says; None is no such file.
+        name: name of the folder, which must not exist.
+        delivered: content of the file ``DELIVERED``; None writes no such file.
 
     Raises:
-        EcgfedError: it is there, or cannot be written.
+        EcgfedError: the folder exists, or cannot be written.
     """
     state, cohort, first = site_run.state(), site_run.cohort, site_run.run_spec.first
     client_states = {site.index_of(client, first): (state.round, state.kept[client]) for client in state.kept}

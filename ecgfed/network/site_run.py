@@ -1,9 +1,9 @@
-"""A site's part of a round: what its patients keep is read, trained on and saved, and the reply is kept beside it.
+"""A site's part of a run: load its patients' state, train a round, and save the new state together with the reply.
 
-A round counts once the server has aggregated it, which a site learns with the next message: ``last`` is the last round
-of this site that counts. So a round that was trained is pending first, in a checkpoint of its own beside the site's;
-the next message moves it there or has it dropped, as one that came too late for the server. A server that was killed
-asks for its round again with the same message, and gets the reply that lies there: nothing is trained twice.
+A round is committed once the server has aggregated it, which the site learns from the next request: ``last`` is the
+site's last committed round. Until then a trained round is pending, in a checkpoint of its own; the next request commits
+it, or discards it because it arrived too late. A server that was killed repeats the same request and gets the stored
+reply, so no round is trained twice.
 """
 
 import hashlib
@@ -40,29 +40,29 @@ from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.tree_files import serialised
 
-#: Folder of a site that holds a folder for each run it takes part in.
+#: Folder of a site that holds one folder per run.
 RUNS = "runs"
-#: Folder of a run at a site: the checkpoint of a round that does not count yet.
+#: Folder in a run's folder: the checkpoint of the pending round.
 PENDING = "pending"
-#: What the run was when this site first took part in it, in that folder.
+#: File in a run's folder: the run specification at the start of the run.
 ORDER = "order.json"
-#: Which cohort the run was begun with, there.
+#: File in a run's folder: identifies the cohort at the start of the run.
 COHORT = "cohort.json"
 
 
 def run_folder(site: Site, run: str) -> Path:
-    """Return where a site keeps what it has of a run: ``checkpoint/`` and ``history.jsonl``."""
+    """Return a run's folder at a site, with ``checkpoint/`` and ``history.jsonl``."""
     return site.path / RUNS / run[:16]
 
 
 @dataclass(frozen=True)
 class RoundReply:
-    """What a site's participants send back; places are those of the participants asked for.
+    """A site's reply in a round, one entry per requested client, in the order of the request.
 
     Attributes:
-        returned: each one's tree.
-        losses: each one's losses.
-        examples: beats each one used.
+        returned: each client's tree.
+        losses: each client's losses.
+        examples: number of beats each client used.
     """
 
     returned: list[Tree]
@@ -72,14 +72,14 @@ class RoundReply:
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """What the server asks for.
+    """The server's request for a round.
 
     Attributes:
         run_spec: the run.
-        round: its number, from 1 on.
-        clients: participants of this site, numbers in the federation, increasing.
-        last: the last round of this site that counts, as the server has it; 0 for none.
-        shared: what each is sent.
+        round: number of the round, from 1.
+        clients: numbers of this site's participants in the federation, increasing.
+        last: the site's last committed round according to the server; 0 for none.
+        shared: the tree sent to each participant.
     """
 
     run_spec: RunSpec
@@ -89,7 +89,7 @@ class RoundRequest:
     shared: Sequence[Tree]
 
     def digest(self) -> Tensor:
-        """SHA-256 of all of it, (32,) uint8."""
+        """Return the SHA-256 of the request, (32,) uint8."""
         text = json.dumps([self.run_spec.as_text(), self.round, list(self.clients), self.last])
         sha256 = hashlib.sha256(text.encode())
         for tree in self.shared:
@@ -98,14 +98,14 @@ class RoundRequest:
 
 
 class SiteRun:
-    """What a site needs for the rounds of one run.
+    """One run at a site: its cohort, method, plan and checkpoints.
 
     Args:
         site: the site.
         run_spec: the run.
 
     Raises:
-        SiteError: the run cannot be taken part in with this cohort.
+        SiteError: the site cannot take part in the run with its cohort.
     """
 
     def __init__(self, site: Site, run_spec: RunSpec) -> None:
@@ -128,35 +128,36 @@ class SiteRun:
         self.initial = self.method.net.initial(self.plan.seed)
 
     def _check_same_run(self) -> None:
-        """Refuse an order that is another one than this run was begun with; raises SiteError, StorageError.
+        """Refuse a run specification that differs from the one at the start of the run; raises SiteError, StorageError.
 
-        With other numbers one patient's model would be another's; with another plan a patient could be asked about with
-        more or less noise, as a server likes.
+        Other numbers would assign one patient's model to another patient; another plan would let the server choose a
+        different noise for the same patient.
         """
         file = self.folder / ORDER
         if file.is_file() and read_json(file, StorageError) != json.loads(self.run_spec.as_text()):
-            raise SiteError("request", "the server's order", "is another one than this run was begun with")
+            raise SiteError("request", "the server's run specification", "differs from the one that started this run")
 
     def _check_same_cohort(self) -> None:
-        """Refuse another cohort than this run was begun with; raises SiteError, StorageError.
+        """Refuse a cohort that differs from the one at the start of the run; raises SiteError, StorageError.
 
-        What patients keep stands under their places in it: prepared anew, one patient's model would go on as another's.
+        Client states are stored by position in the cohort: in a newly prepared cohort, one patient's model could
+        continue as another's.
         """
         file = self.folder / COHORT
         if not (self.folder / ORDER).is_file() or not file.is_file():  # an older version wrote none
             return
         recorded, current = read_json(file, StorageError), _cohort_identity(self.cohort)
-        # version 0.2 did not write down who is held out
+        # version 0.2 did not store the held-out clients
         if not isinstance(recorded, dict) or {**current, **recorded} != current or "fingerprint" not in recorded:
             raise SiteError(
                 "cohort",
                 self.cohort.path,
-                f"has other beats, labels, splits or held-out clients than when run {self.folder.name} was begun here",
-                action="put the cohort of then back, or begin a new run",
+                f"has other beats, labels, splits or held-out clients than at the start of run {self.folder.name}",
+                action="restore the original cohort, or start a new run",
             )
 
     def begin(self) -> None:
-        """Write down what the run is, before it leaves anything else here; raises SiteError, StorageError."""
+        """Store the run's specification before anything else of the run; raises SiteError, StorageError."""
         if not (self.folder / ORDER).is_file():
             self.site.limits.check_room(self.folder.parent, self.folder)
             _create_folder(self.folder)
@@ -171,15 +172,15 @@ class SiteRun:
         return cohort
 
     def state(self) -> State:
-        """Return where the site stands in this run, rounds that count; raises RunError where its folder is damaged."""
+        """Return the site's state after its last committed round; raises RunError if the folder is damaged."""
         return self.store.load() if self.store.exists() else State(0, {})
 
     def settle(self, last: int) -> State:
-        """Have the pending round count if it is ``last``, and return where the site stands then.
+        """Commit the pending round if it is ``last``, and return the state after it.
 
         Raises:
-            SiteError: what its patients keep is not of round ``last``.
-            EcgfedError: its folder is damaged, or the disk refuses.
+            SiteError: the clients' state is not from round ``last``.
+            EcgfedError: the folder is damaged or cannot be written.
         """
         state = self.state()
         if last > state.round and self.pending.exists() and self.pending.rounds() == last:
@@ -189,16 +190,16 @@ class SiteRun:
             raise SiteError(
                 "behind",
                 self.folder,
-                f"is of round {state.round}; for the server its last round is {last}",
-                action="begin a new run where one of the two was lost",
+                f"is at round {state.round}, but the server expects round {last}",
+                action="start a new run if either of the two was lost",
             )
         return state
 
     def run(self, request: RoundRequest) -> RoundReply:
-        """Train the participants' round, or return the reply that is there already.
+        """Train a round, or return its reply if it was trained already.
 
         Raises:
-            SiteError: the request cannot be met; what counts is as it was.
+            SiteError: the request cannot be fulfilled; the committed state is unchanged.
         """
         if request.round <= request.last:
             raise SiteError("request", "the server's round", f"is {request.round} after {request.last}")
@@ -214,7 +215,7 @@ class SiteRun:
             raise SiteError("request", "the server's round", f"names patients {unknown}", "patients of this site")
         check_down(self.method, request.shared)
         check_budget(self.site.path, self.site.max_epsilon, self.plan, request.round)
-        self.begin()  # a run that is refused takes none of the runs that the site keeps
+        self.begin()  # after the checks: a refused run does not count towards the site's number of runs
         charge(self.site.path, self.site.max_epsilon, self.run_spec.run, self.plan, request.round)
         results = self._train(state, request)
         reply = RoundReply(
@@ -247,7 +248,7 @@ class SiteRun:
             with ThreadEngine(self.data, self.plan, available_cores()) as engine:
                 secret = self._secret(request)
                 outcomes = NoisedEngine(engine, self.plan, secret).run(self.method, work)
-                results = [result for result in outcomes if result is not None]  # threads leave nobody out
+                results = [result for result in outcomes if result is not None]  # ThreadEngine skips no client
                 if self.site.max_epsilon is not None:
                     results = noised_scalars(self.method, self.plan, results, request.round, secret)
                 return results
@@ -255,17 +256,17 @@ class SiteRun:
             raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
 
     def _secret(self, request: RoundRequest) -> bytes:
-        """Return what this answer's noise is drawn from: another question, however little it differs, gets other noise.
+        """Return the seed of this reply's noise, which depends on every part of the request.
 
-        Of two answers with the same noise the difference bears none: nothing that a server may choose (plan, settings,
-        who takes part, one patient's model) can be left out of it.
+        The difference of two replies with the same noise would contain no noise, so everything the server can choose
+        (plan, settings, participants, one patient's model) is part of the seed.
         """
         if self.plan.dp_at == SERVER or not (key := noise_key(self.folder, self.plan)):
             return b""
         return hmac.digest(key, request.digest().numpy().tobytes(), "sha256")
 
     def _save(self, state: State, request: RoundRequest, results: Sequence[ClientResult], reply: RoundReply) -> None:
-        """Write the round beside what counts: what the participants keep, and the reply; raises StorageError."""
+        """Write the pending round, the clients' state and the reply, beside the committed one; raises StorageError."""
         self.pending.attach(State(0, {}))
         pairs = list(zip(request.clients, results, strict=True))
         client_states = {client: (request.round, result.kept) for client, result in pairs}
@@ -274,7 +275,7 @@ class SiteRun:
         self.pending.write(Snapshot(request.round, client_states, server, beats_used))
 
     def _count(self, state: State, pending: State) -> None:
-        """Move the pending round to what counts: the history's line, then what everybody keeps; raises StorageError."""
+        """Commit the pending round: the history's line first, then the clients' state; raises StorageError."""
         self.store.attach(state)
         beats_used = {**state.seen, **pending.seen}
         client_states = {client: (pending.round, pending.kept[client]) for client in sorted(pending.seen)}
@@ -301,7 +302,7 @@ class SiteRun:
 
 
 def _cohort_identity(cohort: Cohort) -> dict[str, object]:
-    """What a run's folder keeps of the cohort that it was begun with."""
+    """Return what identifies a cohort in a run's folder."""
     return {"fingerprint": cohort.fingerprint, HELD_OUT: list(cohort.held_out)}
 
 
@@ -313,7 +314,7 @@ def _create_folder(folder: Path) -> None:
 
 
 def stored_reply(reply: RoundReply) -> Tree:
-    """Return a reply as a tree, for the checkpoint."""
+    """Return a reply as a tree for the checkpoint."""
     names = list(reply.losses[0])
     return {
         "returned": stack(reply.returned),
@@ -326,7 +327,7 @@ def stored_reply(reply: RoundReply) -> Tree:
 
 
 def reply_of(stored: Mapping[str, Tree]) -> RoundReply:
-    """Return the reply of ``stored_reply``."""
+    """Return the reply from ``stored_reply``'s tree."""
     examples: list[int] = stored["examples"].tolist()  # type: ignore[attr-defined]
     leaves = flatten(stored.get("returned", {}))
     losses: Mapping[str, Tensor] = stored["losses"]

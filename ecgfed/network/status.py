@@ -1,4 +1,4 @@
-"""How a server or a site stands, read from its folder while it runs or after."""
+"""The status of a server or a site, read from its folder during or after a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,14 +31,14 @@ from ecgfed.text import count_of, safe_text
 
 @dataclass(frozen=True)
 class Status:
-    """What a folder says.
+    """The status of a server or a site.
 
     Attributes:
         kind: ``server`` or ``site``.
-        folder: it.
-        values: what is known, JSON-ready.
-        lines: the same in words.
-        leaves: of a server, every leaf of its messages.
+        folder: the server's or site's folder.
+        values: the status, JSON-ready.
+        lines: the status as text.
+        leaves: for a server, every leaf of its messages.
     """
 
     kind: str
@@ -48,26 +48,28 @@ class Status:
     leaves: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the status as a JSON-ready dict."""
         return {"kind": self.kind, "folder": str(self.folder), **self.values, "leaves": self.leaves}
 
     def sentences(self) -> list[str]:
-        """Return it in words."""
+        """Return the status as text lines."""
         return self.lines
 
 
 def status_of(folder: Path) -> Status:
-    """Read how a folder stands.
+    """Read the status of a server's or a site's folder.
 
     Raises:
-        OptionError: it is neither a server's nor a site's.
-        EcgfedError: it is damaged.
+        OptionError: the folder is neither a server's nor a site's.
+        EcgfedError: the folder is damaged.
     """
     if (folder / SERVER_FILE).is_file():
         return _server(folder)
     if (folder / SITE_FILE).is_file():
         return _site(folder)
-    raise OptionError(str(folder), "is no server's and no site's folder", f"one with {SERVER_FILE} or {SITE_FILE}")
+    raise OptionError(
+        str(folder), "is neither a server's nor a site's folder", f"a folder with {SERVER_FILE} or {SITE_FILE}"
+    )
 
 
 def _server(folder: Path) -> Status:
@@ -80,7 +82,7 @@ def _server(folder: Path) -> Status:
     lines = [f"Server of {count_of(config.sites, 'site')}, method {config.method}; a round needs {needed}."]
     if refused := config_refusal(folder):
         values["refused"] = refused
-        lines.append(f"It could not begin: {refused}. Another start may ask for something else.")
+        lines.append(f"It could not start: {refused}. Start it again with other options.")
     if roster is not None:
         values["patients"] = [len(site.clients) for site in roster.sites]
         lines.append("; ".join(f"{site.name}: {count_of(len(site.clients), 'patient')}" for site in roster.sites) + ".")
@@ -98,14 +100,14 @@ def _server(folder: Path) -> Status:
                 several = f"{count_of(len(rounds), 'round')}, the last of them {rounds[-1]}"
                 rounds_text = several if len(rounds) > 1 else f"round {rounds[0]}"
                 reason = history[rounds[-1] - 1]["left_out"][name]
-                lines.append(f"Site {name} took no part in {rounds_text}: it {reason}.")
+                lines.append(f"Site {name} missed {rounds_text}: it {reason}.")
     if (folder / MESSAGES).is_file() and (
         messages := (folder / MESSAGES).read_text("utf-8", errors="replace").splitlines()
     ):
-        lines.append(f"Last said: {messages[-1]}")
+        lines.append(f"Last message: {messages[-1]}")
     if not refused and (problem := _why_ended(folder)):
         values["problem"] = problem
-        lines.append(f"Its last session ended early: {problem}. Start it again to go on.")
+        lines.append(f"Its last session ended early: {problem}. Start it again to resume.")
     if (folder / RESULT).is_file():
         result = read_json(folder / RESULT, StorageError)
         values["result"] = result
@@ -114,7 +116,7 @@ def _server(folder: Path) -> Status:
             lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
             if result.get("missing"):
                 sites = ", ".join(result["missing"])
-                lines.append(f"No result yet has {sites}: the same 'ecgfed federate server' hands it out again.")
+                lines.append(f"No result yet at {sites}: run the same 'ecgfed federate server' to send it again.")
     leaves: list[dict[str, Any]] = []
     if (folder / LEAVES).is_file():
         document = read_json(folder / LEAVES, StorageError)
@@ -124,7 +126,7 @@ def _server(folder: Path) -> Status:
 
 
 def _why_ended(folder: Path) -> str:
-    """Return why the last session of a server ended without a result, "" where it did not."""
+    """Return why the server's last session ended early, "" if it did not."""
     if not (folder / ENDED_AT_SERVER).is_file():
         return ""
     document = read_json(folder / ENDED_AT_SERVER, StorageError)
@@ -134,11 +136,11 @@ def _why_ended(folder: Path) -> str:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[None]:
-    """Say in one line that a file holds something else than was written there; raises StorageError."""
+    """Turn errors from malformed content of a file into StorageError."""
     try:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as problem:
-        raise StorageError(file, f"holds what cannot be read ({problem!s:.100})", action="restore it") from problem
+        raise StorageError(file, f"has invalid content ({problem!s:.100})", action="restore it") from problem
 
 
 def _missed_rounds(history: list[dict[str, Any]]) -> dict[str, list[int]]:
@@ -151,7 +153,7 @@ def _missed_rounds(history: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 
 def _results(folder: Path) -> dict[str, str]:
-    """Return the results in a site's folder by name, each with its run, "" where it does not say."""
+    """Return the results in a site's folder: name -> run, "" if unknown."""
     results = {}
     for path in (folder / RESULT_AT_SITE, *sorted(folder.glob(f"{RESULT_AT_SITE}-*"))):
         if path.is_dir():
@@ -169,8 +171,8 @@ def _site(folder: Path) -> Status:
     for path in runs:
         finished = finished_rounds(path, "")
         values["runs"][path.name] = finished
-        suffix = "" if (path / ENDED).is_file() else ", has not ended here"
-        lines.append(f"Run {path.name}: took part up to round {finished}{suffix}; what its patients keep is in {path}.")
+        suffix = "" if (path / ENDED).is_file() else ", not finished here"
+        lines.append(f"Run {path.name}: took part up to round {finished}{suffix}; its patients' state is in {path}.")
     values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
     lines.append(
         f"It takes part in at most {count_of(site.limits.runs, 'run')}, each of at most "
@@ -181,7 +183,7 @@ def _site(folder: Path) -> Status:
         lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.max_epsilon:g} spent at delta {DELTA:g}.")
         charged = {run[: len(path.name)] for path in runs for run in spent_by(folder)}
         if uncharged := [path.name for path in runs if values["runs"][path.name] and path.name not in charged]:
-            lines.append(f"Not counted in it, for they were answered before it was asked for: {', '.join(uncharged)}.")
+            lines.append(f"Not included, because they started before the budget was set: {', '.join(uncharged)}.")
     values["results"] = results = _results(folder)
     for name, run in results.items():
         suffix_run = f" of run {run[:16]}" if run else ""

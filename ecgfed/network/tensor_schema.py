@@ -1,7 +1,7 @@
-"""What a participant's answer of a round looks like: its leaves, shapes and types, and the names of its losses.
+"""The expected structure of a client's reply in a round: leaves with shapes and dtypes, and the names of the losses.
 
-The server learns it from two rounds of its own, of one step on a few beats of noise, and not from the first answer that
-comes: that may be the one that is wrong.
+The server derives it from two short local rounds on random beats, not from the first reply, which may itself be
+malformed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,17 +20,17 @@ from ecgfed.nets.net import NetSpec
 from ecgfed.network.errors import NetworkError
 
 _EXAMPLES = 8
-#: No weight or loss of a training is near this; sums and squares of what is below stay finite in float32.
+#: Larger than any trained weight or loss; sums and squares of smaller values stay finite in float32.
 MAX_ABS = 1e9
 
 
 @dataclass(frozen=True)
 class TensorSchema:
-    """What one participant sends in a round.
+    """The structure of one client's reply in a round.
 
     Attributes:
-        leaves: path -> type and shape, in the tree's order.
-        losses: names.
+        leaves: path -> dtype and shape, in the tree's order.
+        losses: names of the losses.
     """
 
     leaves: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]
@@ -38,37 +38,40 @@ class TensorSchema:
 
     @property
     def bytes(self) -> int:
-        """Of the leaves."""
+        """Size of the leaves in bytes."""
         return sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in self.leaves.values())
 
     def check(self, returned: Tree, losses: Mapping[str, float]) -> None:
-        """Refuse a participant's answer that has another form, or a number that is not finite or beyond ``MAX_ABS``.
+        """Reject a reply with another structure, or with a value that is not finite or exceeds ``MAX_ABS``.
 
-        A mean of such numbers is saved and sent to everybody: the run could never go on. Raises NetworkError.
+        The server saves the mean of such values and sends it to every site, so one bad reply would ruin the run.
+        Raises NetworkError.
         """
         received = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(returned).items()}
         if received != dict(self.leaves):
             mismatch = sorted(set(received.items()) ^ set(self.leaves.items()), key=str)[0][0]
-            raise NetworkError("a site's reply", f"has other leaves or shapes than the method ({mismatch[:100]!r})")
+            raise NetworkError(
+                "a site's reply", f"has leaves or shapes that differ from the method's ({mismatch[:100]!r})"
+            )
         if set(losses) != self.losses:
             raise NetworkError("a site's reply", f"has the losses {sorted(losses)!s:.100}", str(sorted(self.losses)))
         for path, leaf in flatten(returned).items():
             if leaf.is_floating_point() and not bool((leaf.abs() <= MAX_ABS).all()):
-                problem = "has numbers beyond belief" if bool(torch.isfinite(leaf).all()) else "is not finite"
+                problem = "has numbers that are too large" if bool(torch.isfinite(leaf).all()) else "is not finite"
                 raise NetworkError("a site's reply", f"{problem} in {path[:100]!r}", f"numbers of {MAX_ABS:g} at most")
         for name, value in losses.items():
-            if not abs(value) <= MAX_ABS:  # NaN is not
+            if not abs(value) <= MAX_ABS:  # also rejects NaN
                 raise NetworkError("a site's reply", f"has {name} {value:g}", f"a number of {MAX_ABS:g} at most")
 
 
 def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) -> int:
-    """Return how many beats a participant uses in a round: as many as ``ecgfed.federation.data.local_rows`` yields.
+    """Return how many beats a client uses in a round: as many as ``ecgfed.federation.data.local_rows`` yields.
 
     Args:
-        plan: the run's.
-        count: the participant's training beats.
+        plan: the run's training plan.
+        count: the client's training beats.
         beats_used: beats it has used in earlier rounds.
-        per_step: batches of a step.
+        per_step: batches per step.
     """
     steps = plan.steps_for(count) * per_step
     if plan.local_steps is not None:
@@ -80,29 +83,29 @@ def expected_beats(plan: TrainPlan, count: int, beats_used: int, per_step: int) 
 
 
 def check_beats(clients: Sequence[int], examples: Sequence[int], expected: Mapping[int, int]) -> None:
-    """Refuse an answer that claims other counts of beats than the plan has for what these sites said at first.
+    """Reject a reply whose beat counts differ from what the plan gives for the registered counts.
 
     Args:
-        clients: participants, numbers in the federation.
-        examples: what is claimed for each.
-        expected: participant -> ``expected_beats``.
+        clients: numbers of the clients in the federation.
+        examples: the reported beats of each client.
+        expected: client -> ``expected_beats``.
 
     Raises:
-        NetworkError: naming the first.
+        NetworkError: naming the first client that differs.
     """
     for client, claimed in zip(clients, examples, strict=True):
         if claimed != expected[client]:
             reason = f"claims {claimed:,} beats for patient number {client}"
-            raise NetworkError("a site's reply", reason, f"{expected[client]:,}, as the plan and its hello have it")
+            raise NetworkError("a site's reply", reason, f"{expected[client]:,}, from the plan and its registration")
 
 
 def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSchema:
-    """Return the form of a round's answers.
+    """Return the structure of a round's replies.
 
     Args:
-        method: the run's.
-        plan: its plan.
-        work: any participant's part of the round: what it is sent decides, too.
+        method: the run's method.
+        plan: the run's training plan.
+        work: any client's work in the round; the structure may depend on what the client is sent.
     """
     data = _noise(method.net.spec, work.info.index)
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=4)
@@ -110,7 +113,7 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
     initial = method.net.initial(plan.seed)
     message = method.shared(method.server_start(initial), info.index)
     work = replace(work, info=info, seen=0)
-    # what a client is sent may count on what it kept of a round before, as LG-FedAvg's head on its own extractor
+    # the message may depend on state from an earlier round, as LG-FedAvg's head does on the client's own extractor
     client_state = run_client(
         method, data, short, replace(work, shared=message, kept=method.client_start(initial))
     ).kept
@@ -120,7 +123,7 @@ def round_schema(method: Method, plan: TrainPlan, work: ClientWork) -> TensorSch
 
 
 def _noise(spec: NetSpec, client: int) -> TrainingData:
-    """Return beats, or images, that nobody has: half for training, half for validation."""
+    """Return random beats or images: half for training, half for validation."""
     rng = np.random.default_rng(0)
     ecg = spec.modality == "ecg"
     examples: Any = (

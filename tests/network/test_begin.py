@@ -41,7 +41,7 @@ def test_a_second_start_may_ask_for_something_else(
     assert "refused" not in json.loads((made.server / "server.json").read_text())
     run, one = made.serve(), alone("fedavg", **wish)
     assert same(run.state().server, one.state().server)
-    with pytest.raises(OptionError, match=r"as .* was begun with"):  # now it has begun
+    with pytest.raises(OptionError, match=r"as when .* was created"):  # now it has begun
         make_server(made.server, FederationConfig(3, "fedavg", rounds=3))
     assert read_config(made.server).rounds == 2
 
@@ -52,5 +52,5 @@ def test_more_patients_make_it_right(federation: Callable[..., Any]) -> None:
     file = made.server / "server.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "refused": "before"}))
     made.serve()
-    with pytest.raises(OptionError, match="was begun with"):
+    with pytest.raises(OptionError, match="was created"):
         make_server(made.server, FederationConfig(3, "fedavg", rounds=3, local_steps=1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from ecgfed.federation.round_leaves import traffic_of
+from ecgfed.federation.traffic import traffic_of
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError, StorageError
@@ -172,7 +172,7 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     wish: dict[str, Any] = {"rounds": 3, "local_steps": 1, "dp_clip": 0.05}
     open_one = federation("fedavg", **wish)
     make_site(open_one.sites[1], parts[1], SiteOptions(max_epsilon=20.0))
-    with pytest.raises(NetworkError, match="more of a patient than it allows"):
+    with pytest.raises(NetworkError, match="exceed its privacy budget"):
         open_one.serve()
     noised = federation("fedavg", name="noised", **wish, dp_noise=1.0, dp_at="patient")
     make_site(noised.sites[1], parts[1], SiteOptions(max_epsilon=20.0))
@@ -211,7 +211,7 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     assert changed == {2, 3}  # the second site's patients
     kept, said = (
         {"site": "2", "patients": 2},
-        "2 keeps its scores to itself (its --most-epsilon) or has no beats to score",
+        "2 does not report its scores (its --most-epsilon) or has no beats to score",
     )
     result = json.loads((made.server / "result.json").read_text())
     assert result["sites"][1] == kept
@@ -226,6 +226,5 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     make_site(made.sites[0], parts[0], SiteOptions(max_epsilon=1e5))
     (run,) = (path.name for path in (made.sites[0] / "runs").iterdir())
     assert (
-        f"Not counted in it, for they were answered before it was asked for: {run}."
-        in status_of(made.sites[0]).sentences()
+        f"Not included, because they started before the budget was set: {run}." in status_of(made.sites[0]).sentences()
     )

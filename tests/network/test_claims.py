@@ -74,7 +74,7 @@ def test_who_outweighs_all_others_is_said(federation: Callable[..., Any]) -> Non
     claiming(made, "query.hello", lambda say: say.update(train_examples=[900_000, 900_000]))
     made.serve()
     assert any("2: 2 with 1,800,000 beats, 100%" in line for line in made.said)
-    warning = "site 2 says that it has more beats than all other sites together (100.0%)"
+    warning = "site 2 reports more beats than all other sites together (100.0%)"
     assert any(line.startswith(warning) for line in made.said)
     honest = federation("fedavg", name="honest", rounds=1, local_steps=1)
     honest.serve()
@@ -103,7 +103,7 @@ def test_beats_of_a_round_are_the_plan_s(
     compare(made, run, without("scaffold", {2: PATIENTS[12]}, **wish))
     why = history(run)[1]["left_out"]["2"]
     assert f"claims {next(one for one in examples if one != 16):,} beats for patient number" in why
-    assert "expected 16, as the plan and its hello have it" in why
+    assert "expected 16, from the plan and its registration" in why
 
 
 @pytest.mark.parametrize(
@@ -121,15 +121,15 @@ def test_a_claim_that_changes_is_that_site_s_fault(
     del made.grid.push_messages
     claiming(made, "query.hello", lambda say: say.update(told))
     with pytest.raises(
-        NetworkError, match=r"^site 2: .*was begun with other sites, or with other patients or counts of site"
+        NetworkError, match=r"^site 2: .*was started with other sites, or with other patients or counts of site"
     ):
         made.serve()
     faulty(made, {}, min_sites=2)
     run = made.serve()
     one = without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish)
     assert same(run.state().server, one.state().server)  # its own last round is pending there until it is asked again
-    assert history(run)[1]["left_out"] == {"2": "says of itself what cannot be"}
-    assert any(line.startswith("site 2 sent what cannot be used") for line in made.said)
+    assert history(run)[1]["left_out"] == {"2": "sent an invalid registration"}
+    assert any(line.startswith("site 2 sent an invalid reply") for line in made.said)
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]
     assert not [kind for kind, node, _ in made.grid.sent[-12:] if node == 12 and kind != "query.hello"]
     faulty(made, {}, min_sites=3)

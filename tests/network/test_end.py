@@ -130,7 +130,7 @@ def test_a_delivery_that_is_not_of_the_run(federation: Callable[..., Any]) -> No
     site = open_site(made.sites[0])
     part = SiteRun(site, run_spec_for(run, roster, 0))
     for spoilt in ({"model/other": torch.zeros(2)}, {"model/head.out.bias": torch.zeros(2)}):
-        with pytest.raises(SiteError, match="is not of the run's method and net"):
+        with pytest.raises(SiteError, match="does not fit the run's method and net"):
             end_run(site, part, spoilt)
     assert not (site.path / "result").exists()
 
@@ -153,6 +153,6 @@ def test_a_run_stays_what_it_was_begun_as(federation: Callable[..., Any], other:
     assert roster is not None
     site, order = open_site(made.sites[1]), run_spec_for(run, roster, 1)
     SiteRun(site, order)
-    with pytest.raises(SiteError, match="another one than this run was begun with") as caught:
+    with pytest.raises(SiteError, match="differs from the one that started this run") as caught:
         SiteRun(site, other(order))
     assert caught.value.code == "request"

@@ -63,7 +63,7 @@ def test_an_address_of_another_machine(
 ) -> None:
     ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], "--prepare")
     said = ecgfed("federate", "server", tmp_path / "server", "--sites", 1, "--keys", tmp_path / "site", "--host", host)
-    refused(said, "--host", host, "cannot be listened at", "an address of this machine")
+    refused(said, "--host", "cannot listen at", host, "an address of this machine")
     assert not (tmp_path / "server").exists()
 
 

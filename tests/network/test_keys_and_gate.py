@@ -166,7 +166,7 @@ def test_programs_run_what_is_installed(tmp_path: Path) -> None:
     for name in REFUSED:
         done = subprocess.run([tmp_path / "bin" / name, "--token", "x"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.strip() == f"ecgfed: {name}: is not run here"
+        assert done.stderr.strip() == f"ecgfed: {name}: this program is disabled"
 
 
 def test_a_client_app_of_a_run_is_not_loaded() -> None:

@@ -48,7 +48,7 @@ def test_a_leaf_without_a_name_on_the_card_does_not_leave(
 ) -> None:
     made = federation("fedavg", rounds=2, local_steps=1)
     spoil_finish(monkeypatch, more)
-    with pytest.raises(NetworkError, match="the method would send what its card does not name"):
+    with pytest.raises(NetworkError, match="the method would send something its communication spec does not declare"):
         made.serve()
     for kind, _, content in made.grid.came:
         if kind == "train":
@@ -56,7 +56,7 @@ def test_a_leaf_without_a_name_on_the_card_does_not_leave(
             assert dict(content.config_records["say"]) == {"refused": "card"}
     stray = next(name for name in more if name != "model")
     for site in made.sites:
-        assert f"would send {stray}, which its card does not name" in (site / "log.txt").read_text()
+        assert f"would send {stray}, which its communication spec does not declare" in (site / "log.txt").read_text()
         assert not (site / "runs").exists() or not list((site / "runs").glob("**/progress.json"))
 
 

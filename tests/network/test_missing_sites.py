@@ -156,9 +156,9 @@ def test_a_site_whose_key_is_gone_is_left_out(federation: Callable[..., Any], wi
     run = serve(made.server, made.grid, {11: "1", 13: "3"}, made.said.append)
     one = without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish)
     assert same(run.state().server, one.state().server)
-    assert "site 2 has no key in the folder any more" in made.said
+    assert "site 2 no longer has a key in the folder" in made.said
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]
-    assert any("No result yet has 2" in line for line in status_of(made.server).sentences())
+    assert any("No result yet at 2" in line for line in status_of(made.server).sentences())
     with pytest.raises(NetworkError, match="name stranger"):
         serve(made.server, made.grid, {11: "1", 13: "3", 14: "stranger"})
 

@@ -19,7 +19,7 @@ from ecgfed.network.policy import ALL_SITES, Policy, read_policy, write_policy
         (4, None, "--min-sites: 4; expected at most 3"),
         (2, -1.0, "--wait: -1.0"),
         (2, float("nan"), "--wait: nan"),
-        (None, 5.0, "--wait: was given alone"),
+        (None, 5.0, "--wait: was given without --min-sites"),
     ],
 )
 def test_policies_that_cannot_be(least: int | None, wait: float | None, found: str) -> None:

@@ -108,7 +108,7 @@ def test_the_end_of_a_run_is_one(federation: Callable[..., Any]) -> None:
     leaves = {path: leaf + 1 for path, leaf in client_app_leaves(run).items()}
     from ecgfed.network.site_results import end_run
 
-    with pytest.raises(SiteError, match="is the result of another end of this run") as caught:
+    with pytest.raises(SiteError, match="is a different result of this run") as caught:
         end_run(site, part, leaves)
     assert caught.value.code == "ended"
     assert files_of(made.sites[0]) == before[made.sites[0]]
@@ -156,7 +156,7 @@ def test_runs_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> 
     del first.grid.push_messages
     same_sites(first, federation("fedavg", name="second", seed=1, **wish)).serve()
     third = same_sites(first, federation("fedavg", name="third", seed=2, **wish))
-    with pytest.raises(NetworkError, match=r"site 1: refused: the run is more than it takes part in"):
+    with pytest.raises(NetworkError, match=r"site 1: refused: the run exceeds its limits"):
         third.serve()
     runs = first.sites[0] / "runs"
     assert len(list(runs.iterdir())) == 2
@@ -194,7 +194,7 @@ def test_an_end_counts_as_a_run(federation: Callable[..., Any], parts: list[Path
 def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> None:
     made = federation("fedavg", rounds=3, local_steps=1)
     make_site(made.sites[1], parts[1], SiteOptions(max_rounds=2))
-    with pytest.raises(NetworkError, match=r"site 2: refused: the run is more than it takes part in"):
+    with pytest.raises(NetworkError, match=r"site 2: refused: the run exceeds its limits"):
         made.serve()
     assert "has 3 rounds; expected at most 2, this site's --most-rounds" in (made.sites[1] / "log.txt").read_text()
     make_site(made.sites[1], parts[1], SiteOptions(max_rounds=3))

@@ -48,7 +48,7 @@ def test_killed_in_a_round(replies: int, federation: Callable[..., Any], alone: 
         made.serve()
     del made.grid.push_messages  # the method of the class again
     run, one = made.serve(), alone("scaffold", **wish)
-    assert any("going on after round 2" in line for line in made.said)
+    assert any("resuming after round 2" in line for line in made.said)
     assert same(run.state().server, one.state().server)
     assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
     expected = one.state().kept
@@ -83,9 +83,9 @@ def test_a_site_that_lost_its_folder_is_told_apart(federation: Callable[..., Any
         made.serve()
     del made.grid.push_messages
     shutil.rmtree(made.sites[1] / "runs")
-    with pytest.raises(NetworkError, match=r"site 2: refused: what its patients keep is not of the round before"):
+    with pytest.raises(NetworkError, match=r"site 2: refused: its patients' state is not from the round before"):
         made.serve()
-    assert "is of round 0; for the server its last round is 2" in (made.sites[1] / "log.txt").read_text()
+    assert "is at round 0, but the server expects round 2" in (made.sites[1] / "log.txt").read_text()
 
 
 def test_damage_at_a_site_is_found(federation: Callable[..., Any]) -> None:
@@ -119,7 +119,7 @@ def test_other_counts_than_the_run_began_with(federation: Callable[..., Any], pa
     site = {"schema_version": 1, "cohort": str(parts[2]), "order": [0, 1, 2]}
     (made.sites[0] / "site.json").write_text(json.dumps(site))
     with pytest.raises(
-        NetworkError, match="its run was begun with other sites, or with other patients or counts of site"
+        NetworkError, match="its run was started with other sites, or with other patients or counts of site"
     ):
         made.serve()
 

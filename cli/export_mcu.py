@@ -71,7 +71,7 @@ def export_for_target(
             {
                 "folder": str(out),
                 "files": list(made.files),
-                "about": dict(model.about),
+                "about": dict(model.metadata),
                 "classes": list(model.classes),
                 "multiplications": model.multiplications,
                 "seconds": round(time.perf_counter() - started, 2),
@@ -79,7 +79,7 @@ def export_for_target(
         )
         return
     note(
-        f"{made.model.about['model'].capitalize()}: {count_of(len(made.model.classes), 'class')}, "
+        f"{made.model.metadata['model'].capitalize()}: {count_of(len(made.model.classes), 'class')}, "
         f"{made.model.multiplications:,} multiplications a beat.",
         quiet=quiet,
     )

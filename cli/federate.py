@@ -11,7 +11,7 @@ import typer
 
 from ecgfed.errors import OptionError
 from ecgfed.extras import require
-from ecgfed.system import needs_forks
+from ecgfed.platform import require_fork
 
 from .complete import method_names
 from .options import settings_of
@@ -282,7 +282,7 @@ def try_command(
 
 
 def _require() -> None:
-    needs_forks("ecgfed federate")
+    require_fork("ecgfed federate")
     for package in ("flwr", "torch"):
         require(package, "ecgfed federate")
 

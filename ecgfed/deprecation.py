@@ -1,4 +1,4 @@
-"""What is kept for a while although it is to go: one warning that says since when, what instead, and until when."""
+"""Deprecated functions and parameters: warn about the version of removal and the replacement."""
 
 import functools
 import warnings
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class EcgfedDeprecation(FutureWarning):
-    """A warning of something that a later version of ecgfed will not have; shown to users, not to developers alone."""
+    """Warning about a deprecated feature; a FutureWarning, so that it is shown to end users as well as developers."""
 
 
 @dataclass(frozen=True)
 class Deprecated:
-    """What is to go.
+    """A deprecated feature.
 
     Attributes:
-        what: its module and name, ``ecgfed.tasks.predict.predict``.
+        what: its qualified name, ``ecgfed.tasks.predict.predict``.
         since: the version that deprecated it, ``0.2``.
         removed: the first version without it.
-        instead: what to use.
+        instead: its replacement.
     """
 
     what: str
@@ -35,20 +35,20 @@ class Deprecated:
         return f"{self.what} is {until}: use {self.instead} instead"
 
 
-#: What the modules that are loaded mark as deprecated. A test loads all of them: what should be gone has to go.
+#: Deprecated features of the loaded modules. A test loads all modules and fails for features past their removal.
 REGISTER: list[Deprecated] = []
 
 
-def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Return a decorator: calls of the function warn, once for each place in the code, and its docstring says so.
+def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that makes calls of a function warn, and notes the deprecation in its docstring.
 
     Args:
         since: the version that deprecates it, ``0.2``.
-        removed: the first version without it: two minor versions later at least.
-        instead: what to use.
+        removed: the first version without it, at least two minor versions later.
+        instead: its replacement.
 
     Raises:
-        ValueError: versions that are none, or less than two minor versions between them.
+        ValueError: an invalid version, or fewer than two minor versions between them.
 
     Examples:
         >>> @deprecated("0.2", "0.4", "ecgfed.predict")
@@ -59,17 +59,16 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
         <BLANKLINE>
         Deprecated since 0.2: use ecgfed.predict instead. It goes with 0.4.
     """
-    if _minor(removed) < _minor(since) + 2:
-        raise ValueError(f"removed={removed!r} is less than two minor versions after since={since!r}")
+    _check_removal(since, removed)
 
-    def mark(function: Callable[Given, Result]) -> Callable[Given, Result]:
-        """Put a function into ``REGISTER`` and return it with the warning before each call."""
-        about = Deprecated(f"{function.__module__}.{function.__qualname__}", since, removed, instead)
-        REGISTER.append(about)
+    def mark(function: Callable[P, R]) -> Callable[P, R]:
+        """Add the function to ``REGISTER`` and return it with a warning before each call."""
+        entry = Deprecated(f"{function.__module__}.{function.__qualname__}", since, removed, instead)
+        REGISTER.append(entry)
 
         @functools.wraps(function)
-        def warned(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-            warnings.warn(str(about), EcgfedDeprecation, stacklevel=2)
+        def warned(*args: P.args, **kwargs: P.kwargs) -> R:
+            warnings.warn(str(entry), EcgfedDeprecation, stacklevel=2)
             return function(*args, **kwargs)
 
         note = f"Deprecated since {since}: use {instead} instead. It goes with {removed}."
@@ -79,13 +78,58 @@ def deprecated(since: str, removed: str, instead: str) -> Callable[[Callable[Giv
     return mark
 
 
-def overdue(version: str) -> list[Deprecated]:
-    """Return what should be gone in a version, ``0.4.0``, of what the modules that are loaded have marked.
+def renamed_parameters(since: str, removed: str, **new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that still accepts former names of keyword arguments, with a warning.
+
+    Args:
+        since: the version that renamed them, ``0.3``.
+        removed: the first version that refuses the former names, at least two minor versions later.
+        new_names: former name -> present name of each parameter.
 
     Raises:
-        ValueError: ``version`` is none.
+        ValueError: an invalid version, or fewer than two minor versions between them.
+
+    Examples:
+        >>> @renamed_parameters("0.3", "0.5", found="reason")
+        ... def line(reason: str) -> str:
+        ...     return reason
+        >>> line(reason="is empty")
+        'is empty'
     """
-    return [one for one in REGISTER if _minor(one.removed) <= _minor(version)]
+    _check_removal(since, removed)
+
+    def mark(function: Callable[P, R]) -> Callable[P, R]:
+        """Add the parameters to ``REGISTER`` and return the function with the former names translated."""
+        name = f"{function.__module__}.{function.__qualname__}"
+        entries = {old: Deprecated(f"{name}({old}=)", since, removed, new) for old, new in new_names.items()}
+        REGISTER.extend(entries.values())
+
+        @functools.wraps(function)
+        def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in new_names.keys() & kwargs.keys():
+                if new_names[old] in kwargs:
+                    raise TypeError(f"{name} got both {old!r} and {new_names[old]!r}")
+                warnings.warn(str(entries[old]), EcgfedDeprecation, stacklevel=2)
+                kwargs[new_names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return renamed
+
+    return mark
+
+
+def overdue(version: str) -> list[Deprecated]:
+    """Return the deprecated features of the loaded modules that a version, ``0.4.0``, should no longer have.
+
+    Raises:
+        ValueError: ``version`` is invalid.
+    """
+    return [entry for entry in REGISTER if _minor(entry.removed) <= _minor(version)]
+
+
+def _check_removal(since: str, removed: str) -> None:
+    if _minor(removed) < _minor(since) + 2:
+        raise ValueError(f"removed={removed!r} is less than two minor versions after since={since!r}")
 
 
 def _minor(version: str) -> int:

@@ -11,15 +11,15 @@ import pytest
 
 from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import read_json
-from ecgfed.gate import (
+from ecgfed.safe_io import (
     check_expansion,
     check_links,
     check_name,
-    name_fault,
+    name_problem,
     open_regular,
     parse_json,
     parse_toml,
-    path_fault,
+    path_problem,
     read_bounded,
 )
 
@@ -28,7 +28,7 @@ from ecgfed.gate import (
     "name", ["100", "201+202", "demo01", "a b", "Müller", "x.y", "-", "p" * 200, "심전도", "con1x"]
 )
 def test_names_that_can_be_a_files(name: str) -> None:
-    assert name_fault(name) == ""
+    assert name_problem(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_names_that_can_be_a_files(name: str) -> None:
     ],
 )
 def test_names_that_cannot(name: object, tmp_path: Path) -> None:
-    assert name_fault(name)
+    assert name_problem(name)
     with pytest.raises(CohortError, match="a name that can be a file's") as caught:
         check_name(name, "client", tmp_path, CohortError)
     assert "\n" not in str(caught.value)
@@ -68,14 +68,14 @@ def test_names_that_cannot(name: object, tmp_path: Path) -> None:
     "name", ["../x.dat", "/etc/passwd", "a/../../x", "a//b", "C:\\x", "..\\x", "x\0", "\\\\host\\x"]
 )
 def test_paths_that_lead_out_of_a_folder(name: str) -> None:
-    assert path_fault(name)
+    assert path_problem(name)
 
 
 @pytest.mark.parametrize(
     "name", ["100.dat", "A0001.mat", "sub/100.dat", "3000003_0001", "p000020-2183-04-28-17-47", "~"]
 )
 def test_paths_that_stay(name: str) -> None:
-    assert path_fault(name) == ""
+    assert path_problem(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_document_of_the_largest_size_takes_less_than_two_gigabytes(tmp_path: 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-    code = f"from ecgfed.gate import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
+    code = f"from ecgfed.safe_io import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=limit, check=False)
     assert done.stdout == "3900000\n", done.stderr[-300:]
 

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.gate import read_bounded
 from ecgfed.locks import locked
 from ecgfed.network.private import write_private
+from ecgfed.safe_io import read_bounded
 
 #: Validity of the certificates: long enough for a federation's run, with time to renew.
 DAYS = 825
@@ -35,7 +35,7 @@ def make_certificates(folder: Path, names: Sequence[str]) -> None:
         names: host names and addresses by which sites reach the server; localhost is added.
 
     Raises:
-        HeldError: another process is creating them and does not finish in time.
+        LockedError: another process is creating them and does not finish in time.
         StorageError: the folder cannot be written to.
     """
     if _all_exist(folder):  # a running server holds the lock

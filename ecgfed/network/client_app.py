@@ -15,7 +15,7 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.locks import HeldError, locked
+from ecgfed.locks import LockedError, locked
 from ecgfed.network import messages
 from ecgfed.network.budget import check_noise
 from ecgfed.network.errors import SiteError
@@ -47,12 +47,12 @@ def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDic
             return handler(open_site(folder), content)
     except SiteError as problem:
         refusal = problem
-    except HeldError as problem:
-        refusal = SiteError("busy", problem.where, problem.found)
+    except LockedError as problem:
+        refusal = SiteError("busy", problem.where, problem.reason)
     except StorageError as problem:
-        refusal = SiteError("storage", problem.where, problem.found, problem.expected, problem.action)
+        refusal = SiteError("storage", problem.where, problem.reason, problem.expected, problem.action)
     except EcgfedError as problem:
-        refusal = SiteError("training", problem.where, problem.found, problem.expected, problem.action)
+        refusal = SiteError("training", problem.where, problem.reason, problem.expected, problem.action)
     except Exception:
         refusal = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
     _write_log(folder, refusal)

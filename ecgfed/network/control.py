@@ -23,12 +23,12 @@ from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from ecgfed import __version__
-from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.files import write_text
-from ecgfed.gate import read_bounded
+from ecgfed.fsync import make_folder
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import without_proxy
+from ecgfed.safe_io import read_bounded
 
 #: The Flower app to submit. It has no code: server and sites run their installed packages.
 _APP = f"""[build-system]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
+from ecgfed.fsync import make_folder
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.programs import SERVER, SITE, write_programs
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from ecgfed.errors import EcgfedError
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.gate import parse_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import stored_settings
@@ -17,6 +16,7 @@ from ecgfed.nets.net import NetSpec
 from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 from ecgfed.plugins import names_code
+from ecgfed.safe_io import parse_json
 
 #: Version of the messages: server and site refuse another version instead of misreading it.
 PROTOCOL = 2

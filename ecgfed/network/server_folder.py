@@ -22,11 +22,11 @@ import numpy as np
 import torch
 
 from ecgfed import __version__
-from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
 from ecgfed.federation.updates import check_combining
 from ecgfed.files import read_json, write_json
+from ecgfed.fsync import make_folder
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
@@ -152,11 +152,11 @@ def make_server(path: Path, config: FederationConfig) -> FederationConfig:
             if getattr(config, name) != expected:
                 option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
                 value = getattr(config, name)
-                begun_with = "left out" if expected is None else f"{expected}"
+                created_with = "left out" if expected is None else f"{expected}"
                 raise OptionError(
                     option,
                     "was left out" if value is None else f"{value}",
-                    f"{begun_with}, as when {path} was created",
+                    f"{created_with}, as when {path} was created",
                     "give the same options every time, --prepare included, or choose a new folder",
                 )
         return existing

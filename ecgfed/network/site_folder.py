@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.federation.data import TrainingData, training_data
 from ecgfed.files import read_json, write_json
+from ecgfed.fsync import make_folder
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits, SiteOptions
 from ecgfed.text import count_of
@@ -206,7 +206,7 @@ def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
     except SiteError:
         raise
     except EcgfedError as problem:
-        raise SiteError("cohort", problem.where, problem.found, problem.expected, problem.action) from problem
+        raise SiteError("cohort", problem.where, problem.reason, problem.expected, problem.action) from problem
     clients: Sequence[int] = data.clients.tolist()
     return {
         "patients": len(site.order),

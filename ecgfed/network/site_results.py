@@ -92,7 +92,7 @@ def end_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> EndS
     except StorageError:
         raise
     except EcgfedError as problem:
-        raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+        raise SiteError("training", problem.where, problem.reason, problem.expected, problem.action) from problem
     end = _end_scores(site_run, scores)
     write_json(site_run.folder / ENDED, {"sha256": delivered["sha256"], **asdict(end)})
     return end
@@ -144,7 +144,7 @@ def score_run(site: Site, site_run: SiteRun, leaves: Mapping[str, Tensor]) -> En
     except StorageError:
         raise
     except EcgfedError as problem:
-        raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+        raise SiteError("training", problem.where, problem.reason, problem.expected, problem.action) from problem
     return _end_scores(site_run, scores)
 
 

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from ecgfed.cohort.cohort import Cohort
-from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, StorageError
 from ecgfed.federation.client_round import ClientResult, ClientWork
 from ecgfed.federation.one_thread import one_torch_thread
@@ -27,6 +26,7 @@ from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
 from ecgfed.files import append_line, read_json, write_json, write_text
+from ecgfed.fsync import make_folder
 from ecgfed.methods.base import ClientInfo, Tree
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
@@ -253,7 +253,7 @@ class SiteRun:
                     results = noised_scalars(self.method, self.plan, results, request.round, secret)
                 return results
         except EcgfedError as problem:
-            raise SiteError("training", problem.where, problem.found, problem.expected, problem.action) from problem
+            raise SiteError("training", problem.where, problem.reason, problem.expected, problem.action) from problem
 
     def _secret(self, request: RoundRequest) -> bytes:
         """Return the seed of this reply's noise, which depends on every part of the request.

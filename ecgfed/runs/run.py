@@ -12,14 +12,13 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.train import initial_state
 from ecgfed.federation.trees import flatten
 from ecgfed.files import is_temporary, write_json
-from ecgfed.gate import check_links
+from ecgfed.fsync import make_folder
 from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.registry import name_of, stored_method
 from ecgfed.methods.settings import stored_settings
@@ -42,6 +41,7 @@ from ecgfed.runs.document import (
 from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.kept_states import KeptStates
+from ecgfed.safe_io import check_links
 from ecgfed.text import count_of
 
 #: The lengths a run had before, in its ``run.json``.

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from ecgfed.federation.traffic import traffic_of
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.federation.client_round import ClientResult
 from ecgfed.federation.plan import TrainPlan
+from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import methods

@@ -6,7 +6,7 @@ The command line prints ``error.line`` after ``ecgfed: `` and exits with code 2,
 
 import re
 
-from ecgfed.deprecation import deprecated, renamed_parameters
+from ecgfed.deprecation import renamed_fields
 
 #: Maximum length of the reason in the message, characters.
 _LONGEST = 400
@@ -50,6 +50,7 @@ def in_python(line: str) -> str:
     return _OPTION.sub(parameter, line)
 
 
+@renamed_fields("0.3", "0.5", found="reason")
 class EcgfedError(Exception):
     """Invalid input or an environment problem, described in one line.
 
@@ -60,7 +61,6 @@ class EcgfedError(Exception):
         action: what the user can do, or ``""``.
     """
 
-    @renamed_parameters("0.3", "0.5", found="reason")
     def __init__(self, where: object, reason: str, expected: str = "", action: str = "") -> None:
         if len(reason) > _LONGEST:  # a library may quote all of a damaged file
             reason = f"{reason[: _LONGEST - 3]}..."
@@ -76,12 +76,6 @@ class EcgfedError(Exception):
     def line(self) -> str:
         """The command line's message."""
         return str(self.args[0])
-
-    @property
-    @deprecated("0.3", "0.5", "reason")
-    def found(self) -> str:
-        """The former name of ``reason``."""
-        return self.reason
 
     def __str__(self) -> str:
         """Return the message with Python parameters in place of options."""

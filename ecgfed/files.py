@@ -227,7 +227,7 @@ def read_folder_document(
             raise error(folder, reason, what, "rename it")
         raise error(folder, "is not a folder", what, f"create one with '{command}'")
     if not (folder / name).is_file():
-        raise error(folder, f"has no {name}", what, f"create one with '{command}'")
+        raise error(folder, f"holds no {name}", what, f"create one with '{command}'")
     check_links(folder, [name], error)
     document = read_json(folder / name, error)
     schema_version = document.get("schema_version") if isinstance(document, dict) else None

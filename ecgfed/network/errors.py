@@ -35,7 +35,7 @@ class SiteError(EcgfedError):
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str, str]]:  # type: ignore[override]
         """Support pickling, for errors raised in worker processes."""
-        return type(self), (self.code, self.where, self.found, self.expected, self.action)
+        return type(self), (self.code, self.where, self.reason, self.expected, self.action)
 
 
 class NetworkError(EcgfedError):

@@ -41,7 +41,7 @@ def onnx_runtime(folder: Path) -> tuple[str, bytes]:
     missing = [name for name in (SCRIPT, WASM) if not (folder / name).is_file()]
     if missing:
         raise OptionError(
-            "--ort", f"{folder} has no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}"
+            "--ort", f"{folder} holds no {missing[0]}", f"the npm package {PACKAGE}", f"npm install {PACKAGE}"
         )
     text = read_bounded(folder / SCRIPT, _MAX_RUNTIME_BYTES, OptionError).decode("utf-8")
     match = _EXPORTS.search(text)
@@ -63,7 +63,7 @@ def bundle_files(folder: Path) -> dict[str, bytes]:
         BundleError: the folder is not a bundle, or a file exceeds the size limit.
     """
     if not (folder / "manifest.json").is_file():
-        raise BundleError(folder, "has no manifest.json", "a bundle's folder", "create one with 'ecgfed export'")
+        raise BundleError(folder, "holds no manifest.json", "a bundle's folder", "create one with 'ecgfed export'")
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     selected = [path for path in files if path.suffix in (".json", ".onnx", ".safetensors", ".sig", ".pem", ".md")]
     return {path.relative_to(folder).as_posix(): read_bounded(path, _MAX_FILE_BYTES, BundleError) for path in selected}

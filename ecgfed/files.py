@@ -63,6 +63,14 @@ def _clear_leftovers(path: Path) -> None:
             remove(part)
 
 
+def create_folder(path: Path, action: str = "choose another folder") -> None:
+    """Create a folder and its missing parents durably, unless it exists; raises StorageError with ``action``."""
+    try:
+        make_folder(path)
+    except OSError as problem:
+        raise StorageError(path, f"cannot be made ({problem.strerror})", action=action) from problem
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder, ignoring errors."""
     if path.is_dir() and not path.is_symlink():

@@ -24,8 +24,7 @@ from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from ecgfed import __version__
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import write_text
-from ecgfed.fsync import make_folder
+from ecgfed.files import create_folder, write_text
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import without_proxy
 from ecgfed.safe_io import read_bounded
@@ -123,10 +122,7 @@ class Control:
         Raises:
             NetworkError: the SuperLink refuses.
         """
-        try:
-            make_folder(folder)
-        except OSError as problem:
-            raise StorageError(folder, f"cannot be made ({problem.strerror})") from problem
+        create_folder(folder)
         write_text(folder / "pyproject.toml", _APP)
         content = build_fab_from_disk(folder)
         fab = Fab(hashlib.sha256(content).hexdigest(), content, {})

@@ -361,7 +361,8 @@ def try_federation(
     sites = []
     for folder in folders:
         _, private = prepare_site(folder, folder / "cohort", SiteOptions(numbers="cohort"))
-        _copy_key(private.with_name(private.name + ".pub"), keys / f"{folder.name}.pub")
+        public = private.with_name(private.name + ".pub").read_bytes()
+        write_private(keys / f"{folder.name}.pub", public, mode=0o644)
         sites.append((folder, private))
     progress.note(f"Created certificates in {server / TLS} and a key for each site.")
     processes: list[subprocess.Popen[bytes]] = []
@@ -391,7 +392,3 @@ def try_federation(
     for folder in folders if outcome else []:
         progress.note(f"{folder.name}: its patients' run is {folder / 'result'}, their bundle {folder / 'bundle'}.")
     return outcome
-
-
-def _copy_key(source: Path, target: Path) -> None:
-    write_private(target, source.read_bytes(), mode=0o644)

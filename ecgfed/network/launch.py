@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.fsync import make_folder
+from ecgfed.files import create_folder
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.programs import SERVER, SITE, write_programs
 
@@ -112,10 +112,7 @@ class Flower:
             raise OptionError(
                 str(folder), f"has {os.pathsep!r} in its path", "a path without it", "choose another folder"
             )
-        try:
-            make_folder(self.home)
-        except OSError as problem:
-            raise StorageError(self.home, f"cannot be made ({problem.strerror})") from problem
+        create_folder(self.home)
         programs = self.home.resolve() / "bin"
         write_programs(programs)
         with contextlib.suppress(OSError):  # no log yet

@@ -25,8 +25,7 @@ from ecgfed import __version__
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
 from ecgfed.federation.updates import check_combining
-from ecgfed.files import read_json, write_json
-from ecgfed.fsync import make_folder
+from ecgfed.files import create_folder, read_json, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
@@ -160,16 +159,9 @@ def make_server(path: Path, config: FederationConfig) -> FederationConfig:
                     "give the same options every time, --prepare included, or choose a new folder",
                 )
         return existing
-    _create_folder(path, "choose another folder")
+    create_folder(path)
     write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(config)})
     return config
-
-
-def _create_folder(folder: Path, action: str) -> None:
-    try:
-        make_folder(folder)
-    except OSError as problem:
-        raise StorageError(folder, f"cannot be made ({problem.strerror})", action=action) from problem
 
 
 def record_refusal(path: Path, problem: OptionError) -> None:
@@ -251,7 +243,7 @@ def server_run(path: Path, config: FederationConfig, roster: Roster) -> Run:
     folder = path / RUN
     if not (folder / RUN_FILE).exists():
         method, plan = build_method_and_plan(config, roster)
-        _create_folder(folder, "free some space")
+        create_folder(folder, "free some space")
         write_json(folder / RUN_FILE, {**_document(method, plan, roster), **config.options()})
     return open_run(folder)
 

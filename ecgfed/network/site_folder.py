@@ -22,8 +22,7 @@ import numpy as np
 from ecgfed.cohort.cohort import Cohort, open_cohort
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.files import read_json, write_json
-from ecgfed.fsync import make_folder
+from ecgfed.files import create_folder, read_json, write_json
 from ecgfed.network.errors import SiteError
 from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits, SiteOptions
 from ecgfed.text import count_of
@@ -133,10 +132,7 @@ def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) 
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
     site = Site(path, cohort_path, tuple(indices), options.max_epsilon, limits, order)
-    try:
-        make_folder(path)
-    except OSError as problem:
-        raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
+    create_folder(path)
     _write(site)
     return site
 

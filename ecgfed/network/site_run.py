@@ -25,8 +25,7 @@ from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.trees import flatten, stack, unflatten
 from ecgfed.federation.updates import NoisedEngine, check_combining
-from ecgfed.files import append_line, read_json, write_json, write_text
-from ecgfed.fsync import make_folder
+from ecgfed.files import append_line, create_folder, read_json, write_json, write_text
 from ecgfed.methods.base import ClientInfo, Tree
 from ecgfed.network.budget import charge, check_budget, noised_scalars
 from ecgfed.network.errors import SiteError
@@ -160,7 +159,7 @@ class SiteRun:
         """Store the run's specification before anything else of the run; raises SiteError, StorageError."""
         if not (self.folder / ORDER).is_file():
             self.site.limits.check_room(self.folder.parent, self.folder)
-            _create_folder(self.folder)
+            create_folder(self.folder, "free some space")
             write_json(self.folder / COHORT, _cohort_identity(self.cohort))
             write_text(self.folder / ORDER, self.run_spec.as_text())
 
@@ -304,13 +303,6 @@ class SiteRun:
 def _cohort_identity(cohort: Cohort) -> dict[str, object]:
     """Return what identifies a cohort in a run's folder."""
     return {"fingerprint": cohort.fingerprint, HELD_OUT: list(cohort.held_out)}
-
-
-def _create_folder(folder: Path) -> None:
-    try:
-        make_folder(folder)
-    except OSError as problem:
-        raise StorageError(folder, f"cannot be made ({problem.strerror})", action="free some space") from problem
 
 
 def stored_reply(reply: RoundReply) -> Tree:

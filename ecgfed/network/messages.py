@@ -52,7 +52,9 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
     """
     fields = dict(_fields(content))
     if set(fields) != set(REGISTRATION_UP) or fields.pop("protocol") != PROTOCOL:
-        raise NetworkError("a site's hello", f"has the fields {sorted(fields)!s:.200}", ", ".join(REGISTRATION_UP))
+        raise NetworkError(
+            "a site's registration", f"has the fields {sorted(fields)!s:.200}", ", ".join(REGISTRATION_UP)
+        )
     clients, beats, patients = fields["clients"], fields["train_examples"], fields["patients"]
     lists = isinstance(clients, list) and isinstance(beats, list) and len(clients) == len(beats)
     if not lists or not _is_integer(patients, 0, 1 << 20) or not all(_is_integer(n, 1, 1 << 40) for n in beats):
@@ -63,12 +65,12 @@ def read_registration_reply(content: RecordDict) -> dict[str, Any]:
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
         raise NetworkError("a site's registration", "has no class names", "a list of names")
     if not 1 <= len(classes) <= MAX_CLASSES or len(set(classes)) < len(classes):
-        raise NetworkError("a site's hello", f"names {len(classes)} classes", f"1 to {MAX_CLASSES:,}, each once")
+        raise NetworkError("a site's registration", f"names {len(classes)} classes", f"1 to {MAX_CLASSES:,}, each once")
     # these values are stored for the whole run
     if not isinstance(modality, str) or modality not in RECIPES:
-        raise NetworkError("a site's hello", f"has modality {modality!r:.40}", " or ".join(RECIPES))
+        raise NetworkError("a site's registration", f"has modality {modality!r:.40}", " or ".join(RECIPES))
     if not _is_integer(version, min(RR_COUNT), max(RR_COUNT)):
-        raise NetworkError("a site's hello", f"has rr_version {version!r:.40}", " or ".join(map(str, RR_COUNT)))
+        raise NetworkError("a site's registration", f"has rr_version {version!r:.40}", " or ".join(map(str, RR_COUNT)))
     return fields
 
 

@@ -86,14 +86,14 @@ class Policy:
                 f"claims {count_of(registration['patients'], 'patient')}",
                 f"at most {self.max_patients:,}, --most-patients",
             )
-            raise NetworkError("a site's hello", reason, expected, action)
+            raise NetworkError("a site's registration", reason, expected, action)
         claimed = max(registration["train_examples"], default=0)
         if claimed > self.max_beats:
             reason, expected = (
                 f"claims {claimed:,} training beats of a patient",
                 f"at most {self.max_beats:,}, --most-beats",
             )
-            raise NetworkError("a site's hello", reason, expected, action)
+            raise NetworkError("a site's registration", reason, expected, action)
 
     @property
     def timeout_s(self) -> float:

@@ -64,7 +64,7 @@ def test_a_bound_is_the_operator_s(federation: Callable[..., Any]) -> None:
     write_policy(made.server, Policy(max_beats=5))
     with pytest.raises(NetworkError) as caught:
         made.serve()
-    assert "expected at most 5, --most-beats; a higher bound where that is true" in caught.value.line
+    assert "expected at most 5, --most-beats; raise the limit if the count is correct" in caught.value.line
     write_policy(made.server, Policy(max_beats=500))
     made.serve()
 

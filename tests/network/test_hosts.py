@@ -54,7 +54,7 @@ def test_a_name_that_a_certificate_may_have(name: str) -> None:
 
 @pytest.mark.parametrize(("host", "here"), [("::", "::1"), ("0:0:0:0:0:0:0:0", "::1"), ("0.0.0.0", "127.0.0.1")])
 def test_everywhere_is_reached_at_the_loopback(host: str, here: str) -> None:
-    assert Listening(host).here.host == here
+    assert Listening(host).local_address.host == here
 
 
 @pytest.mark.parametrize("host", ["192.0.2.77", "2001:db8::77"])
@@ -79,11 +79,11 @@ def test_an_address_of_another_machine(
 def test_the_certificate_is_good_where_its_own_programs_dial(
     host: str, here: str, ecgfed: Callable[..., Any], tmp_path: Path
 ) -> None:
-    assert str(Listening(host).here) == here
+    assert str(Listening(host).local_address) == here
     assert read_address(here).port == 9092
     assert ecgfed("federate", "server", tmp_path / "server", "--host", host, "--prepare").code == 0
     tls = tmp_path / "server" / "tls"
-    shakes_hands(tls, tls / "ca.crt", Listening(host).here.host)
+    shakes_hands(tls, tls / "ca.crt", Listening(host).local_address.host)
     said = ecgfed("federate", "server", tmp_path / "server", "--host", "192.0.2.8", "--prepare")
     refused(said, "--host: 192.0.2.8; expected one of", "send the new ca.crt")
 
@@ -163,7 +163,7 @@ def test_real_processes_at_one_address(
         if host != "::":
             with pytest.raises(OSError), socket.create_connection(("127.0.0.1", listening.port), 2):  # noqa: PT011
                 pass
-        address, root = listening.here, ca.resolve()
+        address, root = listening.local_address, ca.resolve()
         dialling.extend(start_supernode(site_flower(site), address, root, site / "key") for site in sites)
 
     with stopping(dialling):

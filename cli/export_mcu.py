@@ -71,7 +71,7 @@ def export_for_target(
             {
                 "folder": str(out),
                 "files": list(package.files),
-                "about": dict(model.about),
+                "about": dict(model.metadata),
                 "classes": list(model.classes),
                 "multiplications": model.multiplications,
                 "seconds": round(time.perf_counter() - started, 2),
@@ -79,7 +79,7 @@ def export_for_target(
         )
         return
     note(
-        f"{package.model.about['model'].capitalize()}: {count_of(len(package.model.classes), 'class')}, "
+        f"{package.model.metadata['model'].capitalize()}: {count_of(len(package.model.classes), 'class')}, "
         f"{package.model.multiplications:,} multiplications a beat.",
         quiet=quiet,
     )

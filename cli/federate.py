@@ -11,7 +11,7 @@ import typer
 
 from ecgfed.errors import OptionError
 from ecgfed.extras import require
-from ecgfed.system import needs_forks
+from ecgfed.platform import require_fork
 
 from .complete import method_names
 from .options import settings_of
@@ -21,7 +21,7 @@ from .train import AggregationOption, ClipOption, NoiseAtOption, NoiseOption
 from .watch import watching
 
 if TYPE_CHECKING:
-    from ecgfed.network.server_folder import Asked
+    from ecgfed.network.server_folder import FederationConfig
     from ecgfed.tasks.watch import Watch
 
 app = typer.Typer(
@@ -70,10 +70,13 @@ def server_command(
     wait: Annotated[
         float | None, typer.Option(help="Seconds that a round waits for the other sites; default 300.")
     ] = None,
-    most_beats: Annotated[
-        int | None, typer.Option(help="Training beats that a site may claim for a patient; default 1,000,000.")
+    max_beats: Annotated[
+        int | None,
+        typer.Option("--most-beats", help="Training beats that a site may claim for a patient; default 1,000,000."),
     ] = None,
-    most_patients: Annotated[int | None, typer.Option(help="Patients that a site may claim; default 10,000.")] = None,
+    max_patients: Annotated[
+        int | None, typer.Option("--most-patients", help="Patients that a site may claim; default 10,000.")
+    ] = None,
     method: MethodOption = "grp-fed",
     rounds: RoundsOption = None,
     passes: PassesOption = None,
@@ -99,10 +102,10 @@ def server_command(
     _require()
     from ecgfed.network.federate import prepare_server, run_server
     from ecgfed.network.listening import Listening
-    from ecgfed.network.policy import MOST_BEATS, MOST_PATIENTS, Policy
-    from ecgfed.network.server_folder import Asked
+    from ecgfed.network.policy import MAX_BEATS, MAX_PATIENTS, Policy
+    from ecgfed.network.server_folder import FederationConfig
 
-    config = Asked(
+    config = FederationConfig(
         sites=sites,
         settings=settings_of(set_),
         method=method,
@@ -117,12 +120,12 @@ def server_command(
         transport=transport,
         eval_every=eval_every,
     )
-    config = _protected(config, aggregation, dp_clip, dp_noise, dp_at)
+    config = _with_privacy(config, aggregation, dp_clip, dp_noise, dp_at)
     policy = Policy(
         min_sites,
         wait,
-        MOST_BEATS if most_beats is None else most_beats,
-        MOST_PATIENTS if most_patients is None else most_patients,
+        MAX_BEATS if max_beats is None else max_beats,
+        MAX_PATIENTS if max_patients is None else max_patients,
     )
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
@@ -137,8 +140,8 @@ def server_command(
             "--keys", "was not given", "the folder with each site's public key", "or pass --prepare first"
         )
     _run(
-        lambda watch, stop_requested: run_server(
-            folder, config, keys, listening, policy=policy, watch=watch, should_stop=stop_requested
+        lambda progress, stop_requested: run_server(
+            folder, config, keys, listening, policy=policy, progress=progress, should_stop=stop_requested
         ),
         folder,
         "every finished round is saved, the same 'ecgfed federate server' goes on",
@@ -158,15 +161,17 @@ def site_command(
         str | None,
         typer.Option(help="shuffled or cohort: the order in which the server numbers the patients; default shuffled."),
     ] = None,
-    most_epsilon: Annotated[
+    max_epsilon: Annotated[
         float | None,
-        typer.Option(help="Refuse runs that would bring what all of them tell of a patient above this epsilon."),
+        typer.Option(
+            "--most-epsilon", help="Refuse runs that would bring what all of them tell of a patient above this epsilon."
+        ),
     ] = None,
-    most_runs: Annotated[
-        int | None, typer.Option(help="Runs that the site keeps; a further one is refused. Default 20.")
+    max_runs: Annotated[
+        int | None, typer.Option("--most-runs", help="Runs that the site keeps; a further one is refused. Default 20.")
     ] = None,
-    most_rounds: Annotated[
-        int | None, typer.Option(help="Rounds of a run that the site takes part in; default 10,000.")
+    max_rounds: Annotated[
+        int | None, typer.Option("--most-rounds", help="Rounds of a run that the site takes part in; default 10,000.")
     ] = None,
     prepare: Annotated[bool, typer.Option("--prepare", help="Make the folder and the key, and end.")] = False,
     json_output: JsonOption = False,
@@ -175,11 +180,11 @@ def site_command(
     """Run a site: it dials the server, trains on its own patients and answers, until Ctrl-C."""
     _require()
     from ecgfed.network.federate import prepare_site, run_site
-    from ecgfed.network.limits import Terms
+    from ecgfed.network.limits import SiteOptions
 
-    terms = Terms(numbers, most_epsilon, most_runs, most_rounds)
+    options = SiteOptions(numbers, max_epsilon, max_runs, max_rounds)
     if prepare:
-        _, private = prepare_site(folder, cohort, terms, key=key)
+        _, private = prepare_site(folder, cohort, options, key=key)
         public = private.with_name(private.name + ".pub")
         if json_output:
             print_json({"site": str(folder), "public_key": str(public)})
@@ -189,8 +194,8 @@ def site_command(
     if server is None or ca is None:
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
-    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
-        run_site(folder, cohort, server, ca, terms, key=key, watch=watch, should_stop=stop.requested)
+    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as progress:
+        run_site(folder, cohort, server, ca, options, key=key, progress=progress, should_stop=stop.requested)
     if stop.code is not None:
         raise SystemExit(stop.code)
 
@@ -249,9 +254,9 @@ def try_command(
     """Try a federation on this machine: certificates, keys, sites, a run, scores and a bundle at each site."""
     _require()
     from ecgfed.network.federate import try_federation
-    from ecgfed.network.server_folder import Asked
+    from ecgfed.network.server_folder import FederationConfig
 
-    config = Asked(
+    config = FederationConfig(
         sites=sites,
         settings=settings_of(set_),
         method=method,
@@ -264,10 +269,10 @@ def try_command(
         rr=rr,
         transport=transport,
     )
-    config = _protected(config, aggregation, dp_clip, dp_noise, dp_at)
+    config = _with_privacy(config, aggregation, dp_clip, dp_noise, dp_at)
     _run(
-        lambda watch, stop_requested: try_federation(
-            cohort, out, config, overwrite=overwrite, watch=watch, should_stop=stop_requested
+        lambda progress, stop_requested: try_federation(
+            cohort, out, config, overwrite=overwrite, progress=progress, should_stop=stop_requested
         ),
         out / "server",
         f"a trial begins anew: pass --overwrite to replace {out}",
@@ -277,15 +282,15 @@ def try_command(
 
 
 def _require() -> None:
-    needs_forks("ecgfed federate")
+    require_fork("ecgfed federate")
     for package in ("flwr", "torch"):
         require(package, "ecgfed federate")
 
 
-def _protected(
-    config: "Asked", aggregation: str | None, clip: float | None, noise: float | None, at: str | None
-) -> "Asked":
-    """Return what was asked for with these options; one that was not given is what ``Asked`` takes without it."""
+def _with_privacy(
+    config: "FederationConfig", aggregation: str | None, clip: float | None, noise: float | None, at: str | None
+) -> "FederationConfig":
+    """Return the configuration with these options; an option that is None keeps its default."""
     return replace(
         config,
         aggregation=config.aggregation if aggregation is None else aggregation,
@@ -298,17 +303,17 @@ def _protected(
 def _run(
     work: Callable[["Watch", Callable[[], bool]], Mapping[str, object]],
     folder: Path,
-    again: str,
+    how_to_resume: str,
     *,
     json_output: bool,
     quiet: bool,
 ) -> None:
-    """Run a server, tell the result, and where it was stopped how to go on: ``again``."""
+    """Run a server and print the result, or how to resume if it was stopped."""
     started = time.perf_counter()
-    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
-        result = work(watch, stop.requested)
+    with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as progress:
+        result = work(progress, stop.requested)
     if not result:
-        stderr.print(f"ecgfed: stopped; {again}", highlight=False, markup=False, soft_wrap=True)
+        stderr.print(f"ecgfed: stopped; {how_to_resume}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(stop.code or 1)
     if json_output:
         print_json({**result, "seconds": round(time.perf_counter() - started, 2)})

@@ -13,7 +13,7 @@ import typer
 from ecgfed import __version__
 from ecgfed.errors import EcgfedError
 from ecgfed.extras import naming_the_extra
-from ecgfed.system import is_out_of_memory
+from ecgfed.platform import is_out_of_memory
 from ecgfed.text import closest, safe_text
 
 from .stop import interruptible

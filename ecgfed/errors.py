@@ -1,16 +1,17 @@
-"""The one error hierarchy: everything a user can cause, said in one line.
+"""Exceptions for invalid input and environment problems, each with a one-line message.
 
-The command line prints ``error.line`` after ``ecgfed: `` and exits with code 2; it never shows a traceback
-for these. In Python ``str(error)`` is the same line with parameters in place of options. Anything else that escapes
-is a defect of ours.
+The command line prints ``error.line`` after ``ecgfed: `` and exits with code 2, without a traceback. In Python
+``str(error)`` is the same line with parameter names in place of options. Any other exception is a bug in ecgfed.
 """
 
 import re
 
-#: Characters that are shown of what was found, and of where and of what was expected: a file may name any of them.
+from ecgfed.deprecation import renamed_fields
+
+#: Maximum length in the message, characters, of the reason and of what else a file may name.
 _LONGEST, _LONGEST_NAME = 400, 700
 
-#: Parameters of the verbs that are not the option's own name, and options that stand for a value.
+#: Options whose Python parameter has another name, or that stand for a parameter and a value.
 _PARAMETERS = {
     "lead": "leads",
     "mains": "mains_hz",
@@ -19,9 +20,10 @@ _PARAMETERS = {
     "set": "settings",
     "no-rr": "rr=False",
     "no-local-models": "local=False",
+    **{f"most-{name}": f"max_{name}" for name in ("beats", "patients", "epsilon", "runs", "rounds")},
 }
 _FLAGS = ("overwrite", "resume", "download")
-#: A command to copy stays as it is; else an option, what stands before it and the word for its value.
+#: Matches a whole command, which stays unchanged, or an option with the word before it and its metavariable.
 _OPTION = re.compile(
     r"(?P<command>\becgfed [a-z][^;']*)"
     r"|(?P<pass>\b(?:pass|or) )?(?<![\w./-])--(?P<name>[a-z][a-z-]*)\b(?: (?P<value>[A-Z]{2,}))?"
@@ -29,47 +31,48 @@ _OPTION = re.compile(
 
 
 def in_python(line: str) -> str:
-    """Return a line about options as one about parameters: ``leads`` for ``--lead``, ``resume=True`` for a flag.
+    """Replace the options in a message by Python parameters: ``leads`` for ``--lead``, ``resume=True`` for a flag.
 
     Args:
-        line: what the command line says. A whole command in it (``ecgfed train ...``) stays a command.
+        line: the command line's message. Whole commands in it (``ecgfed train ...``) stay unchanged.
     """
 
-    def parameter(found: re.Match[str]) -> str:
-        """Return what stands in place of an option with its value; a command to copy as it is."""
-        if found["command"]:
-            return found["command"]
-        name = _PARAMETERS.get(found["name"], found["name"].replace("-", "_"))
-        value = f"={found['value']}" if found["value"] else ""
-        if found["pass"] and found["name"] in _FLAGS:
+    def parameter(match: re.Match[str]) -> str:
+        """Return the replacement of an option with its value, or an unchanged command."""
+        if match["command"]:
+            return match["command"]
+        name = _PARAMETERS.get(match["name"], match["name"].replace("-", "_"))
+        value = f"={match['value']}" if match["value"] else ""
+        if match["pass"] and match["name"] in _FLAGS:
             value = "=True"
-        return f"{found['pass'] or ''}{name}{value}"
+        return f"{match['pass'] or ''}{name}{value}"
 
     return _OPTION.sub(parameter, line)
 
 
 def _without_middle(text: str) -> str:
-    """Return text with its two ends where it is longer than ``_LONGEST_NAME``: of a path, both say something."""
+    """Return text, its middle cut out if it is longer than ``_LONGEST_NAME``: both ends of a path are informative."""
     half = (_LONGEST_NAME - 3) // 2
     return text if len(text) <= _LONGEST_NAME else f"{text[:half]}...{text[-half:]}"
 
 
+@renamed_fields("0.3", "0.5", found="reason")
 class EcgfedError(Exception):
-    """Bad input or a bad environment, described in one line.
+    """Invalid input or an environment problem, described in one line.
 
     Args:
-        where: the file, folder, option or record that is at fault.
-        found: what was found there.
-        expected: what was expected instead, or ``""`` where ``found`` says it all.
+        where: the file, folder, option or record with the problem.
+        reason: what is wrong with it.
+        expected: what was expected, or ``""`` if ``reason`` is sufficient.
         action: what the user can do, or ``""``.
     """
 
-    def __init__(self, where: object, found: str, expected: str = "", action: str = "") -> None:
-        if len(found) > _LONGEST:  # a library may quote all of a damaged file
-            found = f"{found[: _LONGEST - 3]}..."
+    def __init__(self, where: object, reason: str, expected: str = "", action: str = "") -> None:
+        if len(reason) > _LONGEST:  # a library may quote all of a damaged file
+            reason = f"{reason[: _LONGEST - 3]}..."
         where, expected = _without_middle(str(where)), _without_middle(expected)
-        self.where, self.found, self.expected, self.action = where, found, expected, action
-        line = f"{where}: {found}"
+        self.where, self.reason, self.expected, self.action = where, reason, expected, action
+        line = f"{where}: {reason}"
         if expected:
             line += f"; expected {expected}"
         if action:
@@ -78,45 +81,45 @@ class EcgfedError(Exception):
 
     @property
     def line(self) -> str:
-        """What the command line says."""
+        """The command line's message."""
         return str(self.args[0])
 
     def __str__(self) -> str:
-        """Return the line with parameters of Python in place of options."""
+        """Return the message with Python parameters in place of options."""
         return in_python(self.line)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
-        """Survive the trip home from a worker process."""
-        return type(self), (self.where, self.found, self.expected, self.action)
+        """Support pickling, for errors raised in worker processes."""
+        return type(self), (self.where, self.reason, self.expected, self.action)
 
 
 class OptionError(EcgfedError):
-    """An option or argument that cannot be used as given."""
+    """Invalid option or argument."""
 
 
 class RecordError(EcgfedError):
-    """A recording, its header or its annotation that cannot be used."""
+    """A recording, its header or its annotation is invalid or not supported."""
 
 
 class CohortError(EcgfedError):
-    """A cohort that cannot be built, opened or trained on."""
+    """A cohort cannot be built, opened or trained on."""
 
 
 class RunError(EcgfedError):
-    """A training run that cannot be opened, resumed or evaluated."""
+    """A training run cannot be opened, resumed or evaluated."""
 
 
 class DivergedError(RunError):
-    """A training whose loss or whose parameters are no longer finite."""
+    """The loss or the parameters of a training run are no longer finite."""
 
 
 class BundleError(EcgfedError):
-    """A bundle that cannot be written, or is not what its manifest says."""
+    """A bundle cannot be written, or does not match its manifest."""
 
 
 class StorageError(EcgfedError):
-    """A file that could not be written or read; what was there before is still there."""
+    """A file could not be read or written; existing files are unchanged."""
 
 
 class MissingExtraError(EcgfedError):
-    """A package that one of ecgfed's extras installs is not here (``ecgfed.extras``)."""
+    """A package of one of ecgfed's extras is not installed (``ecgfed.extras``)."""

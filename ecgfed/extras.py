@@ -1,4 +1,4 @@
-"""Which extra of ecgfed brings which package, and the one line a user reads where one is missing."""
+"""Optional dependencies: the extra that installs each package, and the error if a package is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from ecgfed.errors import MissingExtraError
 
-#: Package, as it is imported -> the extra that installs it (pyproject.toml says what each is for).
+#: Import name of a package -> the extra that installs it (described in pyproject.toml).
 EXTRA_OF = {
     "wfdb": "records",
     "edfio": "records",
@@ -37,14 +37,14 @@ def is_installed(package: str) -> bool:
 
 
 def require(package: str, purpose: str) -> None:
-    """Refuse to go on where a package of an extra is not installed; to be called before it is imported lazily.
+    """Check that a package of an extra is installed; call before a lazy import.
 
     Args:
         package: a key of ``EXTRA_OF``.
-        purpose: what needs it, ``reading WFDB records``.
+        purpose: what needs the package, ``reading WFDB records``.
 
     Raises:
-        MissingExtraError: one line with the package and the pip command that installs it.
+        MissingExtraError: with the package and the pip command that installs it.
     """
     if not is_installed(package):
         raise _missing(package, purpose)
@@ -52,10 +52,10 @@ def require(package: str, purpose: str) -> None:
 
 @contextmanager
 def naming_the_extra(purpose: str = "this") -> Iterator[None]:
-    """Turn the import of a package that an extra installs, where it fails, into MissingExtraError.
+    """Turn a failed import of an extra's package into MissingExtraError; a context manager and decorator.
 
-    For a whole command or verb, whose imports lie anywhere below; as a decorator too. A package that no extra
-    installs stays what it is, a ModuleNotFoundError.
+    For a whole command or verb, whose imports may happen anywhere below. A failed import of any other package stays a
+    ModuleNotFoundError.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Writing so that a kill, a full disk or a power cut never leaves a half file (docs/decisions/0026).
+"""Atomic and durable writes: a kill, a full disk or a power cut never leaves a partial file (docs/decisions/0026).
 
-A temporary name first, which no other process can have; the bytes forced to the disk; the name changed; the folder
-forced to the disk; and only then what was there before is removed.
+Data is written under a unique temporary name and flushed to disk, then renamed; the folder is flushed, and only then is
+the previous version removed.
 """
 
 import contextlib
@@ -16,21 +16,31 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ecgfed.durable import exchange, hidden, make_folder, remove_empty, sync_file, sync_files, sync_folder, sync_tree
 from ecgfed.errors import EcgfedError, OptionError, StorageError
-from ecgfed.gate import MAX_JSON_BYTES, check_links, parse_json, read_bounded
-from ecgfed.locks import INSIDE, locked
+from ecgfed.fsync import (
+    atomic_swap,
+    hidden_name,
+    make_folder,
+    remove_empty,
+    sync_file,
+    sync_files,
+    sync_folder,
+    sync_tree,
+)
+from ecgfed.locks import LOCK_NAME, locked
+from ecgfed.safe_io import MAX_JSON_BYTES, check_links, parse_json, read_bounded
 from ecgfed.text import shortened
 
 _PARTIAL = ".partial"
 _TEMPORARY = re.compile(r"\.\d+-[0-9a-f]{8}\..*\.partial", re.DOTALL)
-#: What lies in a folder that a command of ours made, and may replace: a bundle, a cohort, a run or runs of several
-#: seeds, scores, a federation. Where somebody's own files are likely (recordings, C sources) a command names its own.
-MADE = ("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "server/server.json")
-#: How long one process waits for another one that writes the same file.
+#: Files that mark a folder as ecgfed's output, which a command may replace: a bundle, a cohort, a run or runs of
+#: several seeds, scores, a federation. Commands whose folders are likely to hold a user's own files (recordings, C
+#: sources) pass their own markers.
+MARKERS = ("manifest.json", "cohort.json", "run.json", "seed-*/run.json", "scores.json", "server/server.json")
+#: Seconds to wait for another process that writes the same file.
 _WAIT_S = 30.0
-#: Folders that are being made and are not there yet: they are forced to the disk whole, not file by file.
-_making: set[Path] = set()
+#: Folders in progress: they are flushed to disk as a whole at the end, not file by file.
+_in_progress: set[Path] = set()
 
 
 def _storage_error(path: Path, error: OSError) -> StorageError:
@@ -41,20 +51,28 @@ def _storage_error(path: Path, error: OSError) -> StorageError:
 
 
 def _temporary(path: Path) -> Path:
-    """Return a name beside ``path`` that no other process, and no other call, has."""
-    return path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}{hidden(path.name)}{_PARTIAL}")
+    """Return a name beside ``path`` that is unique to this process and call."""
+    return path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}{hidden_name(path.name)}{_PARTIAL}")
 
 
 def _clear_leftovers(path: Path) -> None:
-    """Remove what has a temporary name of ``path``; who holds the lock of ``path`` knows that nobody works on it."""
-    name = re.compile(rf"\.(\d+-[0-9a-f]{{8}}\.)?{re.escape(hidden(path.name)[1:])}{re.escape(_PARTIAL)}")
+    """Remove temporary files of ``path``; the caller holds its lock, so no process is using them."""
+    name = re.compile(rf"\.(\d+-[0-9a-f]{{8}}\.)?{re.escape(hidden_name(path.name)[1:])}{re.escape(_PARTIAL)}")
     with contextlib.suppress(OSError):
         for part in [part for part in path.parent.iterdir() if name.fullmatch(part.name)]:
             remove(part)
 
 
+def create_folder(path: Path, action: str = "choose another folder") -> None:
+    """Create a folder and its missing parents durably, unless it exists; raises StorageError with ``action``."""
+    try:
+        make_folder(path)
+    except OSError as problem:
+        raise StorageError(path, f"cannot be made ({problem.strerror})", action=action) from problem
+
+
 def remove(path: Path) -> None:
-    """Remove a file or a folder, as far as the system lets us."""
+    """Remove a file or a folder, ignoring errors."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -63,52 +81,52 @@ def remove(path: Path) -> None:
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a name is one that only unfinished work of ours has."""
-    return path.name == INSIDE or bool(_TEMPORARY.fullmatch(path.name))
+    """Return whether a path is a temporary file or a lock file of ecgfed."""
+    return path.name == LOCK_NAME or bool(_TEMPORARY.fullmatch(path.name))
 
 
-def _in_the_making(path: Path) -> bool:
-    return any(folder in path.parents for folder in _making)
+def _is_in_progress(path: Path) -> bool:
+    return any(folder in path.parents for folder in _in_progress)
 
 
 @contextlib.contextmanager
 def replacing_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path``, durably, when the block ends well.
+    """Yield a temporary path beside ``path``; rename it to ``path``, durably, if the block succeeds.
 
     Raises:
-        StorageError: when the operating system refuses to write; ``path`` is as it was before.
+        StorageError: the file cannot be written; ``path`` is unchanged.
     """
     partial = _temporary(path)
     with contextlib.ExitStack() as stack:
-        later = _in_the_making(path)
-        if not later and path.parent.is_dir() and stack.enter_context(locked(path, wait_s=_WAIT_S)):
+        deferred = _is_in_progress(path)
+        if not deferred and path.parent.is_dir() and stack.enter_context(locked(path, wait_s=_WAIT_S)):
             _clear_leftovers(path)
         stack.callback(remove, partial)
         try:
             yield partial
-            if not later:
+            if not deferred:
                 sync_file(partial)
             partial.replace(path)
-            if not later:
+            if not deferred:
                 sync_folder(path.parent)
         except OSError as error:
             raise _storage_error(path, error) from error
 
 
 def write_together(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
-    """Write several files of one folder, all of them or none; raises StorageError.
+    """Write several files of one folder, either all or none; raises StorageError.
 
-    Two processes that write the same files take turns: what is there in the end is one's, and not some of each.
+    Two processes that write the same files take turns, so the files never mix.
 
     Args:
-        contents: what each file shall hold, whole or in pieces; the folder is made where it is not there.
+        contents: the content of each file, complete or in chunks; the folder is created if missing.
     """
     first = next(iter(contents))
-    made: list[Path] = []
+    created: list[Path] = []
     try:
-        made = make_folder(first.parent)
+        created = make_folder(first.parent)
         with contextlib.ExitStack() as stack:
-            for target in sorted(contents):  # in one order, so that no two wait for one another
+            for target in sorted(contents):  # in a fixed order, to avoid deadlocks
                 if stack.enter_context(locked(target, wait_s=_WAIT_S)):
                     _clear_leftovers(target)
             files = stack.enter_context(NewFiles(first.parent))
@@ -117,19 +135,19 @@ def write_together(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
             files.publish()
             sync_folder(first.parent)
     except OSError as problem:
-        remove_empty(made)
-        found = f"cannot be made ({problem.strerror})"
-        raise StorageError(first.parent, found, action="choose another --out") from None
+        remove_empty(created)
+        reason = f"cannot be made ({problem.strerror})"
+        raise StorageError(first.parent, reason, action="choose another --out") from None
     except StorageError:
-        remove_empty(made)
+        remove_empty(created)
         raise
 
 
 class NewFiles:
-    """Files of one folder that are written one after the other and take their names together; a context manager.
+    """Files of one folder that are written one by one and published together; a context manager.
 
     Args:
-        folder: where to.
+        folder: the target folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,7 +155,7 @@ class NewFiles:
         self._waiting: list[tuple[Path, Path]] = []
 
     def add(self, name: str, data: bytes | Iterable[bytes]) -> None:
-        """Write a file, whole or piece by piece, under a temporary name; raises StorageError."""
+        """Write a file, complete or in chunks, under a temporary name; raises StorageError."""
         target = self.folder / name
         partial = _temporary(target)
         self._waiting.append((partial, target))
@@ -149,10 +167,10 @@ class NewFiles:
             raise _storage_error(target, error) from error
 
     def publish(self) -> None:
-        """Force every byte to the disk and give the files their names; the folder is the caller's to sync.
+        """Flush the files to disk and rename them to their final names; the caller flushes the folder.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: a file cannot be written.
         """
         try:
             sync_files([partial for partial, _ in self._waiting])
@@ -165,65 +183,68 @@ class NewFiles:
     def __enter__(self) -> "NewFiles":
         return self
 
-    def __exit__(self, *about: object) -> None:
-        """Take away what has not got its name."""
+    def __exit__(self, *exc_info: object) -> None:
+        """Remove unpublished files."""
         for partial, _ in self._waiting:
             remove(partial)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` whole or not at all; raises StorageError."""
+    """Write ``data`` to ``path`` atomically; raises StorageError."""
     with replacing_file(path) as partial:
         partial.write_bytes(data)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` (UTF-8) to ``path`` whole or not at all; raises StorageError."""
+    """Write ``text`` (UTF-8) to ``path`` atomically; raises StorageError."""
     write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write ``value`` as indented JSON, NaN refused, whole or not at all; raises StorageError."""
+    """Write ``value`` as indented JSON without NaN, atomically; raises StorageError."""
     write_text(path, json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path, error: type[EcgfedError]) -> Any:
-    """Read bounded JSON (``ecgfed.gate``); raises ``error`` with one line when the file is absent or is not JSON."""
+    """Read JSON within limits (``ecgfed.safe_io``); raises ``error`` if the file is missing or is not JSON."""
     data = read_bounded(path, MAX_JSON_BYTES, error)
     try:
         return parse_json(data)
     except ValueError as problem:  # nested too deep, a number of too many digits
-        raise error(path, f"cannot be read as JSON ({problem})", action="make it again") from problem
+        raise error(path, f"cannot be read as JSON ({problem})", action="create it again") from problem
 
 
 def read_folder_document(
-    folder: Path, name: str, version: int, error: type[EcgfedError], *, what: str, command: str, proof: str = ""
+    folder: Path, name: str, version: int, error: type[EcgfedError], *, what: str, command: str, marker: str = ""
 ) -> dict[str, Any]:
-    """Read the JSON document that makes a folder what it is, and check its schema version.
+    """Read a folder's main JSON document and check its schema version.
 
     Args:
         folder: a cohort, a run or a bundle.
         name: the document's file name.
-        version: the schema version this ecgfed reads.
-        error: what to raise, with one line, when the folder is none or of another version.
+        version: the supported schema version.
+        error: the class of the error to raise.
         what: what the folder should be, ``a cohort``.
-        command: the command that makes one, ``ecgfed prepare``.
-        proof: the file that shows it to be whole, where that is another one than the document.
+        command: the command that creates one, ``ecgfed prepare``.
+        marker: the file that marks a complete folder, if it is not the document.
     """
-    put_back(folder, proof or name)
+    recover(folder, marker or name)
     if not folder.is_dir():
-        if (aside := replaced_by(folder)).is_dir():
-            said = f"is not there; {aside.name} beside it is what an --overwrite that was killed put aside"
-            raise error(folder, said, what, "rename it")
-        raise error(folder, "is not a folder", what, f"make one with '{command}'")
+        if (backup := backup_path(folder)).is_dir():
+            reason = f"does not exist; {backup.name} beside it is the backup of an --overwrite that was killed"
+            raise error(folder, reason, what, "rename it")
+        raise error(folder, "is not a folder", what, f"create one with '{command}'")
     if not (folder / name).is_file():
-        raise error(folder, f"holds no {name}", what, f"make one with '{command}'")
+        raise error(folder, f"holds no {name}", what, f"create one with '{command}'")
     check_links(folder, [name], error)
     document = read_json(folder / name, error)
-    found = document.get("schema_version") if isinstance(document, dict) else None
-    if found != version:
+    schema_version = document.get("schema_version") if isinstance(document, dict) else None
+    if schema_version != version:
         raise error(
-            folder / name, f"schema version {found!s:.40}", f"{version}", f"run '{command}' again with this ecgfed"
+            folder / name,
+            f"schema version {schema_version!s:.40}",
+            f"{version}",
+            f"run '{command}' again with this ecgfed",
         )
     return dict(document)
 
@@ -233,92 +254,92 @@ def check_new_folder(
     *,
     overwrite: bool = False,
     option: str = "--out",
-    proofs: Sequence[str] = MADE,
+    markers: Sequence[str] = MARKERS,
     contents: Sequence[str] = ("*",),
 ) -> None:
-    """Refuse a folder that is taken before the work for it, as ``replacing_folder`` does; raises OptionError.
+    """Check before the work that ``replacing_folder`` may create a folder; raises OptionError.
 
     Args:
-        path: the folder to make.
-        overwrite: one that is there may be replaced, if one of ``proofs`` lies in it.
+        path: the folder to create.
+        overwrite: an existing folder may be replaced if it contains one of ``markers``.
         option: the option to name in the error.
-        proofs: patterns of files by which a folder is known to be one of ours.
-        contents: patterns of all that may lie in one that is replaced; by default anything may.
+        markers: patterns of files that mark a folder as ecgfed's output.
+        contents: patterns of all files a replaced folder may contain; by default any.
     """
     if path.exists() and not path.is_dir():
         raise OptionError(option, f"{path} is a file", "a folder to create")
     if path.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise OptionError(option, f"{path} is the folder this runs in", "a new folder", "name one inside it")
+        raise OptionError(option, f"{path} is the working directory", "a new folder", "name one inside it")
     if path.is_dir() and not all(map(is_temporary, path.iterdir())) and not overwrite:
         raise OptionError(option, f"{path} is not empty", "a new folder", "choose another, or pass --overwrite")
-    if overwrite and path.is_dir() and (strangers := _strangers(path, proofs, contents)):
-        found = f"{path} holds {shortened(', '.join(strangers), 60)}, which no command of ecgfed wrote"
+    if overwrite and path.is_dir() and (foreign := _foreign_names(path, markers, contents)):
+        reason = f"{path} contains {shortened(', '.join(foreign), 60)}, which ecgfed did not write"
         action = "choose another, or move your own files; nothing was removed"
-        raise OptionError(option, found, "a new folder, or one to replace", action)
+        raise OptionError(option, reason, "a new folder, or one to replace", action)
 
 
-def _strangers(path: Path, proofs: Sequence[str], contents: Sequence[str]) -> list[str]:
-    """Return the names in a folder that no command of ours wrote: all, where nothing shows that one made it."""
-    names = sorted(one.name for one in path.iterdir() if not is_temporary(one))
-    if not any(True for proof in proofs for _ in path.glob(proof)):
+def _foreign_names(path: Path, markers: Sequence[str], contents: Sequence[str]) -> list[str]:
+    """Return the names in a folder that ecgfed did not write: all of them if the folder has no marker."""
+    names = sorted(entry.name for entry in path.iterdir() if not is_temporary(entry))
+    if not any(True for marker in markers for _ in path.glob(marker)):
         return names
     return [name for name in names if not any(fnmatchcase(name, pattern) for pattern in contents)]
 
 
 def check_free(
-    targets: Sequence[Path], read: Iterable[Path] = (), *, overwrite: bool = False, option: str = "--out"
+    targets: Sequence[Path], inputs: Iterable[Path] = (), *, overwrite: bool = False, option: str = "--out"
 ) -> None:
-    """Refuse to write over files that are there, and over those that were read at any price; raises OptionError.
+    """Refuse to overwrite existing files, and input files in any case; raises OptionError.
 
     Args:
-        targets: the files to write, of one folder.
-        read: the files the work began with.
-        overwrite: files that are there may be replaced.
+        targets: the files to write, in one folder.
+        inputs: the files that were read.
+        overwrite: existing files may be replaced.
         option: the option to name in the error.
     """
-    sources = {os.path.realpath(file) for file in read}  # Path.resolve raises RuntimeError at a link to itself
-    own = [target.name for target in targets if os.path.realpath(target) in sources]
-    if own:
-        raise OptionError(option, f"{', '.join(own)} is the recording itself", "another folder")
+    sources = {os.path.realpath(file) for file in inputs}  # Path.resolve raises RuntimeError at a link to itself
+    overwritten = [target.name for target in targets if os.path.realpath(target) in sources]
+    if overwritten:
+        raise OptionError(option, f"{', '.join(overwritten)} is the recording itself", "another folder")
     taken = [target.name for target in targets if target.exists()]
     if taken and not overwrite:
-        found = f"{targets[0].parent} holds {', '.join(taken[:3])}"
-        raise OptionError(option, found, "no such files", "choose another, or --overwrite")
+        reason = f"{targets[0].parent} already has {', '.join(taken[:3])}"
+        raise OptionError(option, reason, "no such files", "choose another folder, or pass --overwrite")
 
 
-def replaced_by(path: Path) -> Path:
-    """Return where a folder lies while another one takes its place and may yet fail."""
+def backup_path(path: Path) -> Path:
+    """Return where the previous version of a folder is stored while it is being replaced."""
     real = path.resolve()
-    return real.with_name(f"{hidden(real.name)}.replaced") if real.name else real / ".replaced"
+    return real.with_name(f"{hidden_name(real.name)}.replaced") if real.name else real / ".replaced"
 
 
-def put_back(path: Path, proof: str) -> None:
-    """Finish, or undo, what a kill left of an ``--overwrite``, unless somebody is at work there.
+def recover(path: Path, marker: str) -> None:
+    """Complete or roll back an ``--overwrite`` that was killed, unless another process uses the folder.
 
     Args:
-        path: a folder that somebody wants to open.
-        proof: the file in it that shows it to be whole.
+        path: the folder.
+        marker: the file that marks a complete folder.
     """
-    if replaced_by(path).is_dir():
+    if backup_path(path).is_dir():
         with contextlib.suppress(StorageError), locked(path):
-            put_back_held(path, proof)
+            recover_locked(path, marker)
 
 
-def put_back_held(path: Path, proof: str) -> None:
-    """Do what ``put_back`` does, where the caller holds the folder's lock."""
-    old, path = replaced_by(path), path.resolve()
+def recover_locked(path: Path, marker: str) -> None:
+    """Do the work of ``recover``; the caller holds the folder's lock."""
+    old, path = backup_path(path), path.resolve()
     if not old.is_dir():
         return
-    with contextlib.suppress(OSError):  # a disk that may not be written: it stays, and who opens the folder is told
-        if (path / proof).is_file():  # the new one is whole
-            sync_folder((path / proof).parent)
+    with contextlib.suppress(OSError):  # not writable: the backup stays, and opening the folder reports it
+        if (path / marker).is_file():  # the new version is complete
+            sync_folder((path / marker).parent)
             remove(old)
         elif not path.exists():
             old.rename(path)
             sync_folder(path.parent)
-        elif (old / proof).is_file():
+        elif (old / marker).is_file():
             failed = old
-            if not exchange(old, path):
+            if not atomic_swap(old, path):
                 failed = path.rename(_temporary(path))
                 sync_folder(path.parent)
                 old.rename(path)
@@ -326,22 +347,22 @@ def put_back_held(path: Path, proof: str) -> None:
             remove(failed)
 
 
-def swap(new: Path, path: Path) -> None:
-    """Let a folder take another one's place, durably; the other then has the first one's name. Raises OSError.
+def swap_folders(new: Path, path: Path) -> None:
+    """Swap two folders durably; raises OSError.
 
-    In one step where the system can. Elsewhere the old one stands at ``replaced_by(path)`` for a moment, where
-    ``put_back`` finds it.
+    The swap is atomic if the system supports it. Otherwise the old folder is at ``backup_path(path)`` for a moment,
+    where ``recover`` finds it.
     """
-    if not exchange(new, path):
-        old, moved = replaced_by(path), new
+    if not atomic_swap(new, path):
+        old, source = backup_path(path), new
         if old == new:
-            moved = new.rename(_temporary(path))
+            source = new.rename(_temporary(path))
             sync_folder(path.parent)
-        remove(old)  # of a kill long ago: what stands at ``path`` took its place
+        remove(old)  # left over from an earlier kill, and replaced by ``path``
         path.rename(old)
         sync_folder(path.parent)
         try:
-            moved.rename(path)
+            source.rename(path)
         except OSError:
             old.rename(path)
             raise
@@ -357,50 +378,50 @@ def replacing_folder(
     *,
     overwrite: bool = False,
     option: str = "--out",
-    proofs: Sequence[str] = MADE,
+    markers: Sequence[str] = MARKERS,
     contents: Sequence[str] = ("*",),
 ) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path``; it takes the place of ``path``, durably, when the block ends well.
+    """Yield a temporary folder beside ``path``; it replaces ``path``, durably, if the block succeeds.
 
-    Until then nobody else can: the folder is locked.
+    The folder is locked until then.
 
     Args:
-        path: the folder to make; it must not exist, or be empty, unless ``overwrite``.
-        overwrite: replace what is there, at the very end.
+        path: the folder to create; it must not exist, or be empty, unless ``overwrite``.
+        overwrite: replace an existing folder at the end.
         option: the option to name in the error.
-        proofs: see ``check_new_folder``.
-        contents: likewise.
+        markers: as in ``check_new_folder``.
+        contents: as in ``check_new_folder``.
 
     Raises:
-        OptionError: when ``path`` is taken.
-        StorageError: when somebody else writes there, or the operating system refuses to; ``path`` is as it was before.
+        OptionError: ``path`` exists.
+        StorageError: another process writes there, or the system refuses; ``path`` is unchanged.
     """
-    check_new_folder(path, overwrite=overwrite, option=option, proofs=proofs, contents=contents)
+    check_new_folder(path, overwrite=overwrite, option=option, markers=markers, contents=contents)
     real = path.resolve()
     partial = _temporary(real)
     with contextlib.ExitStack() as stack:
         if stack.enter_context(locked(path)):
-            put_back_held(path, "")
+            recover_locked(path, "")
             _clear_leftovers(real)
-        # somebody may have made it, or put something there, before we had the lock
-        check_new_folder(path, overwrite=overwrite, option=option, proofs=proofs, contents=contents)
+        # it may have been created or filled before the lock was acquired
+        check_new_folder(path, overwrite=overwrite, option=option, markers=markers, contents=contents)
         stack.callback(remove, partial)
         try:
             make_folder(partial)
-            stack.callback(_making.discard, partial)
-            _making.add(partial)
+            stack.callback(_in_progress.discard, partial)
+            _in_progress.add(partial)
             yield partial
-            if not _in_the_making(partial):
+            if not _is_in_progress(partial):
                 sync_tree(partial)
-            _take_place(partial, real)
+            _publish_folder(partial, real)
         except OSError as error:
             raise _storage_error(path, error) from error
 
 
-def _take_place(new: Path, path: Path) -> None:
-    """Let a finished folder take its name; what had it before has the temporary one then."""
+def _publish_folder(new: Path, path: Path) -> None:
+    """Rename a finished folder to its final name; an existing folder gets the temporary name."""
     if path.is_dir():
-        swap(new, path)
+        swap_folders(new, path)
     else:
         new.rename(path)
         sync_folder(path.parent)
@@ -413,13 +434,13 @@ def sha256(path: Path) -> str:
 
 
 def md5(path: Path) -> str:
-    """Return the MD5 of a file as 32 hexadecimal digits: to compare with published ones, never for security."""
+    """Return the MD5 of a file as 32 hexadecimal digits, to compare with published checksums, not for security."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append one line and hand it to the operating system at once, not yet to the disk; raises StorageError."""
+    """Append one line without flushing it to disk; raises StorageError."""
     try:
         with path.open("a", encoding="utf-8") as stream:
             stream.write(line + "\n")

@@ -64,7 +64,7 @@ class Moment:
                 (target / name).write_bytes(self._bytes(what, torn))
 
     def _bytes(self, what: int, torn: str) -> bytes:
-        safe, live = self.durable.get(what, b""), self.live.get(what, b"")
+        safe, live = self.fsync.get(what, b""), self.live.get(what, b"")
         if safe == live or torn == "all":
             return live
         if torn == "none":
@@ -110,7 +110,7 @@ class CrashDisk:
         """Stand between the program and the system until ``patch`` is undone."""
         for name in ("rename", "replace", "unlink", "remove", "rmdir", "mkdir"):
             patch.setattr(os, name, self._changing(name, getattr(os, name)))
-        patch.setattr("ecgfed.durable._renameat2", self._changing("exchange", _renameat2()))
+        patch.setattr("ecgfed.fsync._renameat2", self._changing("exchange", _renameat2()))
         real = os.fsync
 
         def fsync(handle: int) -> None:
@@ -223,9 +223,9 @@ class CrashDisk:
 
 
 def _renameat2() -> Callable[[bytes, bytes], int]:
-    from ecgfed import durable
+    from ecgfed import fsync
 
-    return durable._renameat2
+    return fsync._renameat2
 
 
 def states(moments: list[Moment], folder: Path, *, some: int = 2, seed: int = 0) -> Iterator[tuple[Moment, Path, str]]:

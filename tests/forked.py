@@ -49,7 +49,7 @@ class Forks:
 
 def _end_at(step: int) -> None:
     """Let this process kill itself before the n-th call that changes a disk."""
-    from ecgfed import durable
+    from ecgfed import fsync
 
     left = [step]
 
@@ -64,18 +64,20 @@ def _end_at(step: int) -> None:
 
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    durable._renameat2 = counted(durable._renameat2)
+    fsync._renameat2 = counted(fsync._renameat2)
 
 
 def _call(name: str, options: dict[str, Any]) -> None:
     import ecgfed
-    from ecgfed import durable
+    from ecgfed import fsync
     from ecgfed.files import replacing_folder
 
     if options.pop("no_exchange", False):
-        durable._renameat2 = lambda *_: 38  # ENOSYS
+        fsync._renameat2 = lambda *_: 38  # ENOSYS
     if name == "make":  # a folder of which every file tells whose it is
-        with replacing_folder(Path(options["out"]), overwrite=options.get("overwrite", False), proofs=("*",)) as folder:
+        with replacing_folder(
+            Path(options["out"]), overwrite=options.get("overwrite", False), markers=("*",)
+        ) as folder:
             for number in range(20):
                 (folder / f"{number}.txt").write_text(options["mark"])
         return

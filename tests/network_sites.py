@@ -23,10 +23,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
 @pytest.fixture(scope="session")
 def parts(whole: Cohort, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The cohort of each site."""
-    from ecgfed.network.divide import divide_cohort
+    from ecgfed.network.partition import partition_cohort
 
     folders = [tmp_path_factory.mktemp("parts") / "cohort" for _ in NODES]
-    divide_cohort(whole, folders)
+    partition_cohort(whole, folders)
     return folders
 
 
@@ -53,16 +53,16 @@ def federation(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         from grid import GridHere
 
         from ecgfed.network import client_app
-        from ecgfed.network.limits import Terms
-        from ecgfed.network.server_folder import Asked, make_server
-        from ecgfed.network.site_end import EndScores
+        from ecgfed.network.limits import SiteOptions
+        from ecgfed.network.server_folder import FederationConfig, make_server
         from ecgfed.network.site_folder import make_site
+        from ecgfed.network.site_results import EndScores
 
         folder = tmp_path / (name or method)
-        make_server(folder / "server", Asked(3, method, **asked))
+        make_server(folder / "server", FederationConfig(3, method, **asked))
         sites = [folder / f"site-{number}" for number in NAMES.values()]
         for site, cohort in zip(sites, parts, strict=True):
-            make_site(site, cohort, Terms(numbers="cohort"))
+            make_site(site, cohort, SiteOptions(numbers="cohort"))
         if not end:  # scoring and exporting have tests of their own
             monkeypatch.setattr(client_app, "end_run", lambda *_: EndScores(1, 0.5, 0.5))
         return Federation(folder / "server", sites, GridHere(dict(zip(NODES, sites, strict=True))), [])
@@ -83,10 +83,10 @@ def alone(whole: Cohort, tmp_path: Path) -> Callable[..., Any]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for replies without a pause."""
-    from ecgfed.network import post
+    from ecgfed.network import messenger
 
-    monkeypatch.setattr(post, "POLL_S", 0.0)
-    monkeypatch.setattr(post, "LOOK_S", 0.0)
+    monkeypatch.setattr(messenger, "POLL_S", 0.0)
+    monkeypatch.setattr(messenger, "CHECK_S", 0.0)
 
 
 @pytest.fixture
@@ -116,14 +116,14 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
     from ecgfed.files import replacing_folder, write_text
-    from ecgfed.network import site_end
+    from ecgfed.network import site_results
 
     def exported(result: Path, bundle: Path, **more: Any) -> None:
         with replacing_folder(bundle, overwrite=more.get("overwrite", False)) as folder:
             write_text(folder / "manifest.json", (result / "delivered.json").read_text())
 
-    monkeypatch.setattr(site_end, "evaluate", lambda *_, **more: SimpleNamespace(T_g=0.5, T_p=0.25))
-    monkeypatch.setattr(site_end, "export", exported)
+    monkeypatch.setattr(site_results, "evaluate", lambda *_, **more: SimpleNamespace(T_g=0.5, T_p=0.25))
+    monkeypatch.setattr(site_results, "export", exported)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ecgfed.deprecation import EcgfedDeprecation
 from ecgfed.errors import EcgfedError, OptionError, RecordError, in_python
 from ecgfed.record.reader import check_annotator, read_annotation, read_recording
 from ecgfed.record.recording import Annotation, Recording, read_options
@@ -37,6 +38,14 @@ def test_an_error_keeps_both_and_survives_a_worker() -> None:
     assert str(error) == "mains_hz: 70; expected 50 or 60; pass download=True"
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), again.line, str(again)) == (OptionError, error.line, str(error))
+
+
+def test_the_former_name_of_the_reason_still_works() -> None:
+    with pytest.warns(EcgfedDeprecation, match=r"EcgfedError\.found is deprecated since ecgfed 0\.3 .* use reason"):
+        error = OptionError("--mains", found="70", expected="50 or 60")
+    assert error.reason == "70"
+    with pytest.warns(EcgfedDeprecation, match="use reason"):
+        assert error.found == "70"
 
 
 def test_what_a_library_quotes_is_cut() -> None:

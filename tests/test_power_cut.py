@@ -13,7 +13,7 @@ import torch
 from crash_disk import CrashDisk, states
 
 import ecgfed
-from ecgfed import files, system
+from ecgfed import files, platform
 from ecgfed.errors import EcgfedError
 from ecgfed.federation.state import State
 from ecgfed.federation.train import RoundOutcome
@@ -83,7 +83,7 @@ def test_a_checkpoint_survives_every_power_cut(
     assert disk.violations == []
     assert disk.promise == ROUNDS
     count = 0
-    monkeypatch.setattr(system, "_sync", lambda *_: None)  # what the states go on to write is not the question
+    monkeypatch.setattr(platform, "_sync", lambda *_: None)  # what the states go on to write is not the question
     for moment, root, what in states(moments, tmp_path, some=1):
         count += 1
         try:
@@ -97,15 +97,15 @@ def test_a_checkpoint_survives_every_power_cut(
 def test_the_disk_would_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
     """Without the syncs of files, or of folders, states are found that cannot be gone on with."""
     (tmp_path / "disk" / "run").mkdir(parents=True)
-    disk, real = CrashDisk(tmp_path / "disk", promise=0), system._sync
+    disk, real = CrashDisk(tmp_path / "disk", promise=0), platform._sync
     of_folder = lost == "folders"
     with monkeypatch.context() as patch:
         disk.watch(patch)
-        patch.setattr(system, "_sync", lambda path, flags: None if path.is_dir() == of_folder else real(path, flags))
+        patch.setattr(platform, "_sync", lambda path, flags: None if path.is_dir() == of_folder else real(path, flags))
         save_rounds(disk, tmp_path / "disk" / "run", 1, 2, 64 << 20)
         moments = disk.finish()
     assert disk.violations
-    monkeypatch.setattr(system, "_sync", lambda *_: None)
+    monkeypatch.setattr(platform, "_sync", lambda *_: None)
     failed = 0
     for moment, root, _ in states(moments, tmp_path, some=0):
         try:
@@ -117,7 +117,7 @@ def test_the_disk_would_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def make(path: Path, mark: str, **more: bool) -> None:
     """Make a folder of two files and a folder, one of which tells whether it is whole."""
-    with files.replacing_folder(path, proofs=("a.json",), **more) as partial:
+    with files.replacing_folder(path, markers=("a.json",), **more) as partial:
         files.write_text(partial / "a.json", json.dumps(mark))
         (partial / "deeper").mkdir()
         for number in range(3):
@@ -142,14 +142,14 @@ def test_a_folder_is_the_old_or_the_new_one_after_every_power_cut(
     with monkeypatch.context() as patch:
         disk.watch(patch)
         if system == "cannot":
-            patch.setattr(files, "exchange", lambda *_: False)
+            patch.setattr(files, "atomic_swap", lambda *_: False)
         make(root / "out", "new", overwrite=True)
         disk.promise = {"new"}
         moments = disk.finish()
     assert disk.violations == []
     found = set()
     for moment, state, what in states(moments, tmp_path, some=0):
-        files.put_back(state / "out", "a.json")
+        files.recover(state / "out", "a.json")
         assert (state / "out").is_dir(), what
         assert read(state / "out") in moment.promise, what
         found.add(read(state / "out"))
@@ -205,7 +205,7 @@ def test_a_training_goes_on_to_the_same_end_after_a_power_cut(
     assert disk.violations == []
     assert _whole(tmp_path / "disk" / "run") == whole
     resumed = 0
-    monkeypatch.setattr(system, "_sync", lambda *_: None)
+    monkeypatch.setattr(platform, "_sync", lambda *_: None)
     for number, (moment, state, what) in enumerate(states(moments, tmp_path, some=0)):
         run = state / "run"
         if not (run / "run.json").is_file():

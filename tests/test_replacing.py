@@ -18,7 +18,7 @@ def half_written(path: Path, error: Exception) -> None:
 
 
 def half_made(path: Path) -> None:
-    with files.replacing_folder(path, overwrite=True, proofs=("a",)) as partial:
+    with files.replacing_folder(path, overwrite=True, markers=("a",)) as partial:
         (partial / "b").write_text("2")
         raise KeyError("stop")
 
@@ -80,7 +80,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [entry.name for entry in path.iterdir()] == ["a"]
     with pytest.raises(KeyError, match="stop"):
         half_made(path)
-    with files.replacing_folder(path, overwrite=True, proofs=("a",)) as partial:
+    with files.replacing_folder(path, overwrite=True, markers=("a",)) as partial:
         (partial / "c").write_text("3")
         assert (path / "a").exists()
     assert [entry.name for entry in path.iterdir()] == ["c"]
@@ -92,7 +92,9 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis" / "data").mkdir(parents=True)
     (tmp_path / "thesis" / "chapter.tex").write_text("mine")
     with (
-        pytest.raises(OptionError, match=r"thesis holds chapter\.tex, data, which no command .* nothing was removed"),
+        pytest.raises(
+            OptionError, match=r"thesis contains chapter\.tex, data, which ecgfed did not write.* nothing was removed"
+        ),
         files.replacing_folder(tmp_path / "thesis", overwrite=True),
     ):
         pytest.fail("must not come this far")
@@ -141,6 +143,6 @@ def test_recordings_of_one_s_own_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine" / "100.hea").write_text("100 2 360 650000\n")
     for kept in ({"records": tmp_path / "mine"}, {"out": tmp_path / "mine"}):
         where = {"out": tmp_path / "cohort", **kept}
-        with pytest.raises(OptionError, match=r"mine holds 100\.hea, which no command"):
+        with pytest.raises(OptionError, match=r"mine contains 100\.hea, which ecgfed did not write"):
             ecgfed.prepare_demo(patients=1, minutes=1, overwrite=True, **where)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["100.hea"]

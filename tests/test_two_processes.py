@@ -15,8 +15,8 @@ from support import copied, snapshot
 import ecgfed
 from ecgfed import files
 from ecgfed.errors import StorageError
-from ecgfed.files import put_back, replaced_by
-from ecgfed.locks import HeldError, locked
+from ecgfed.files import backup_path, recover
+from ecgfed.locks import LockedError, locked
 
 STARTS = 50
 TOY = {"rounds": 2, "local_steps": 1, "width": 0.34, "method": "fedavg", "eval_every": 0, "batch_size": 8, "workers": 1}
@@ -41,12 +41,12 @@ def assert_held(said: tuple[int, str]) -> None:
 def test_one_lock_a_folder_and_it_says_who_has_it(tmp_path: Path) -> None:
     with locked(tmp_path / "out"):
         said = rf"out: is in use by process {os.getpid()} \(this one\) on .* since"
-        with pytest.raises(HeldError, match=said), locked(tmp_path / "out"):
+        with pytest.raises(LockedError, match=said), locked(tmp_path / "out"):
             pytest.fail("must not come this far")
         with locked(tmp_path / "other"):
             assert sorted(hidden(tmp_path)) == [".other.lock", ".out.lock"]
         (tmp_path / "link").symlink_to(tmp_path / "out")
-        with pytest.raises(HeldError), locked(tmp_path / "link"):
+        with pytest.raises(LockedError), locked(tmp_path / "link"):
             pytest.fail("must not come this far")
         (tmp_path / "link").unlink()
     assert list(tmp_path.iterdir()) == []
@@ -55,9 +55,9 @@ def test_one_lock_a_folder_and_it_says_who_has_it(tmp_path: Path) -> None:
 def test_some_share_a_lock_and_keep_others_out(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with locked(out, shared=True):
-        with locked(out, shared=True), pytest.raises(HeldError), locked(out):
+        with locked(out, shared=True), pytest.raises(LockedError), locked(out):
             pytest.fail("must not come this far")
-        with pytest.raises(HeldError), locked(out):
+        with pytest.raises(LockedError), locked(out):
             pytest.fail("must not come this far")
     with locked(out):
         pass
@@ -77,7 +77,7 @@ def test_what_is_in_a_lock_file_is_not_believed(tmp_path: Path) -> None:
         (tmp_path / ".out.lock").write_text(text)
         with (tmp_path / ".out.lock").open("r+") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            with pytest.raises(HeldError, match="in use by another process"), locked(tmp_path / "out"):
+            with pytest.raises(LockedError, match="in use by another process"), locked(tmp_path / "out"):
                 pytest.fail("must not come this far")
     with locked(tmp_path / "out"):  # nobody holds what a kill left
         pass
@@ -88,7 +88,7 @@ def test_a_lock_file_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> Non
     (tmp_path / "mine").write_text("keep")
     (tmp_path / "out").mkdir()
     (tmp_path / ".out.lock").symlink_to(tmp_path / "mine")
-    with locked(tmp_path / "out"), pytest.raises(HeldError), locked(tmp_path / "out"):
+    with locked(tmp_path / "out"), pytest.raises(LockedError), locked(tmp_path / "out"):
         pytest.fail("must not come this far")
     (tmp_path / ".out.lock").unlink()
     os.mkfifo(tmp_path / ".out.lock")
@@ -126,7 +126,7 @@ def test_leftovers_go_when_their_maker_is_gone_and_not_before(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["n" * 240, "ä" * 120])
 def test_a_long_name_has_a_lock_and_a_temporary_name_too(tmp_path: Path, name: str) -> None:
     for _ in range(2):
-        with files.replacing_folder(tmp_path / name, overwrite=True, proofs=("a",)) as partial:
+        with files.replacing_folder(tmp_path / name, overwrite=True, markers=("a",)) as partial:
             files.write_text(partial / "a", "1")
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -157,10 +157,10 @@ def test_a_folder_is_old_or_new_wherever_its_overwrite_is_killed(
         forks.run(("make", {"out": str(out), "mark": "old", "overwrite": True}))
         options = {"out": str(out), "mark": "new", "overwrite": True, "no_exchange": no_exchange}
         ((code, _),) = forks.run(("make", options), kill_at=step)
-        put_back(out, "19.txt")
+        recover(out, "19.txt")
         (mark,) = {path.read_text() for path in out.iterdir()}
         assert len(list(out.iterdir())) == 20
-        assert not replaced_by(out).exists()
+        assert not backup_path(out).exists()
         found.append(mark)
         if code == 0:
             break
@@ -182,7 +182,7 @@ def test_a_run_that_is_trained_is_left_alone_by_everybody_else(
             lambda: ecgfed.train(cohort_path, run, **TOY),  # type: ignore[arg-type]
             lambda: ecgfed.evaluate(run, split="valid"),
         ):
-            with pytest.raises(HeldError, match="is in use by process"):
+            with pytest.raises(LockedError, match="is in use by process"):
                 refused()
         assert snapshot(run) == before
         ecgfed.evaluate(run, split="valid", out=tmp_path / "scores", local_models=False)
@@ -219,7 +219,7 @@ def test_a_run_is_old_or_new_wherever_its_overwrite_is_killed(
     ecgfed.train(cohort_path, old, **TOY)  # type: ignore[arg-type]
     for step in range(0, 300, 1 if before == "seed 0" else 3):
         shutil.rmtree(run, ignore_errors=True)
-        shutil.rmtree(replaced_by(run), ignore_errors=True)
+        shutil.rmtree(backup_path(run), ignore_errors=True)
         if before == "seed 0":
             shutil.copytree(old, run)
         options = {**TOY, "rounds": 1, "cohort": str(cohort_path), "out": str(run), "seed": 1, "overwrite": True}
@@ -233,7 +233,7 @@ def test_a_run_is_old_or_new_wherever_its_overwrite_is_killed(
         if before == "seed 0":
             opened.state()
             assert found[-1] in ((0, 2), (1, 1)), step
-            assert not replaced_by(run).exists()
+            assert not backup_path(run).exists()
         if code == 0:
             break
     assert found[-1] == (1, 1)
@@ -318,6 +318,6 @@ def test_one_evaluates_what_another_replaces(cohort_path: Path, tmp_path: Path, 
         scores = run / "evaluation-valid" / "scores.json"
         if scores.is_file():
             assert json.loads(scores.read_text())["round"] == opened.store.rounds()
-        assert not replaced_by(run).exists()
+        assert not backup_path(run).exists()
         shutil.rmtree(run)
     assert [path.name for path in tmp_path.iterdir()] == ["old"]

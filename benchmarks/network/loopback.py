@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.cohort.cohort import open_cohort
-from ecgfed.network.divide import divide_cohort
 from ecgfed.network.federate import prepare_site
 from ecgfed.network.launch import free_port
-from ecgfed.network.limits import Terms
+from ecgfed.network.limits import SiteOptions
+from ecgfed.network.partition import partition_cohort
 from ecgfed.network.private import write_private
 from ecgfed.runs.history import HISTORY, read_lines
 
@@ -38,9 +38,9 @@ class Loopback:
         self.folder, self.port, self.options = folder, free_port(), ["--sites", str(sites), *options]
         self.sites = [folder / f"site-{place + 1}" for place in range(sites)]
         self.server, self.keys = folder / "server", folder / "keys"
-        divide_cohort(open_cohort(cohort), [site / "cohort" for site in self.sites])
+        partition_cohort(open_cohort(cohort), [site / "cohort" for site in self.sites])
         for site in self.sites:
-            _, private = prepare_site(site, site / "cohort", Terms(numbers="cohort"))
+            _, private = prepare_site(site, site / "cohort", SiteOptions(numbers="cohort"))
             public = private.with_name(f"{private.name}.pub").read_bytes()
             write_private(self.keys / f"{site.name}.pub", public, mode=0o644)
         self.started: list[subprocess.Popen[bytes]] = []

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import OptionError
-from ecgfed.gate import MAX_TOML_BYTES, check_labels, parse_json, parse_toml, read_bounded
 from ecgfed.record.recording import BEAT_SYMBOLS
+from ecgfed.safe_io import MAX_TOML_BYTES, check_labels, parse_json, parse_toml, read_bounded
 from ecgfed.text import count_of, shortened
 
 #: The classes with more than 17 beats on the 46 MIT-BIH records that have MLII, by falling count.

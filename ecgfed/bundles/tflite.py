@@ -220,7 +220,7 @@ class TfliteForms:
         try:
             steps_of(models, chain[0])
         except BundleError as problem:  # an ensemble, a kernel machine: others of the bundle may well be nets
-            reason = f"is no extractor and head of a net ({problem.found})"
+            reason = f"is no extractor and head of a net ({problem.reason})"
             self.entries[whose] = {"file": None, "accepted": False, "reason": reason, "beats": 0}
             return
         calibrate = self._feeds(calibration_rows(self.cohort.label, rows, most))

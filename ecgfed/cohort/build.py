@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed import __version__, system
+from ecgfed import __version__, platform
 from ecgfed.beats.extract import FLAG_POOR_QUALITY, Windows
 from ecgfed.beats.labels import BUILT_IN, LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, Watching, read_beats
@@ -24,11 +24,11 @@ from ecgfed.cohort.workers import worker_pool
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
-from ecgfed.gate import check_labels, check_name
 from ecgfed.record.annotations import end_note
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
 from ecgfed.record.recording import LongRecording, is_synthetic, spans
+from ecgfed.safe_io import check_labels, check_name
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.signal.size import too_large
@@ -283,7 +283,7 @@ def build_cohort(
     version = options.beats.rr_version
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, rr_version=version) as writer:
         build = _Build(options, writer)
-        read = _read_all(sources, options, folder, workers or system.cores(), watching)
+        read = _read_all(sources, options, folder, workers or platform.cores(), watching)
         for source in sources:
             parts = []
             for _ in source.records:

@@ -18,8 +18,8 @@ from ecgfed.cohort.arrays import check_document, check_hashes, npy_header
 from ecgfed.cohort.split import TEST, TRAIN
 from ecgfed.errors import CohortError
 from ecgfed.files import read_folder_document
-from ecgfed.gate import check_labels, check_links, check_name, open_regular
 from ecgfed.record.leads import leads_in
+from ecgfed.safe_io import check_labels, check_links, check_name, open_regular
 from ecgfed.text import count_of, listed
 
 SCHEMA_VERSION = 1

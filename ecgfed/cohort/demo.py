@@ -388,7 +388,7 @@ def write_demo_records(
     """
     _check(seed, patients, minutes)
     names = []
-    with replacing_folder(folder, overwrite=overwrite, option="--records", proofs=OWN_RECORDS) as partial:
+    with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
         for number in range(patients):
             names.append(_write_patient(partial, seed, number, minutes * 60))
             if progress:

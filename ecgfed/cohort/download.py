@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ecgfed.cohort.mitbih import published_sha256
-from ecgfed.durable import sync_file, sync_folder
 from ecgfed.errors import StorageError
 from ecgfed.files import md5, sha256
+from ecgfed.fsync import sync_file, sync_folder
 from ecgfed.locks import locked
 
 PHYSIONET = "https://physionet.org/files/mitdb/1.0.0/"

@@ -9,10 +9,10 @@ from pathlib import Path
 from ecgfed.cohort.build import Source
 from ecgfed.cohort.problems import Problems
 from ecgfed.errors import CohortError, OptionError, RecordError
-from ecgfed.gate import check_columns, read_bounded
 from ecgfed.record.kinds import FORMATS, is_of_kind, may_be_recording
 from ecgfed.record.reader import format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
+from ecgfed.safe_io import check_columns, read_bounded
 
 #: A line for each of 100,000 recordings has 10 MB.
 _MAX_PATIENTS_BYTES = 16 << 20

@@ -20,7 +20,7 @@ from ecgfed.cohort.cohort import ARRAYS, SCHEMA_VERSION, Layout, layout_of, open
 from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import replacing_file, replacing_folder
-from ecgfed.gate import MAX_JSON_BYTES, check_expansion, open_regular, parse_json
+from ecgfed.safe_io import MAX_JSON_BYTES, check_expansion, open_regular, parse_json
 
 _META = "cohort"
 _LIMIT_UV = 32767
@@ -146,5 +146,5 @@ def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder:
         open_cohort(folder)
     except CohortError as problem:
         where = f"{file}: {Path(problem.where).name}"
-        raise CohortError(where, problem.found, problem.expected, _AGAIN) from problem
+        raise CohortError(where, problem.reason, problem.expected, _AGAIN) from problem
     check_document(file, meta)

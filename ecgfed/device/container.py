@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ecgfed.device.zip_file import ZipFile, read_directory
 from ecgfed.errors import BundleError
-from ecgfed.gate import check_links, read_bounded
+from ecgfed.safe_io import check_links, read_bounded
 
 #: The ending of a bundle in one file.
 ZIP = ".zip"

@@ -21,8 +21,8 @@ from ecgfed.device.classifier import Classifier, softmax
 from ecgfed.device.graph import AT_ONCE
 from ecgfed.device.manifest import GOLDEN, models_in
 from ecgfed.errors import BundleError, EcgfedError
-from ecgfed.gate import MAX_JSON_BYTES, parse_json
 from ecgfed.record.checks import check_fs
+from ecgfed.safe_io import MAX_JSON_BYTES, parse_json
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass, fill_gaps

@@ -12,7 +12,7 @@ from ecgfed.device.graph_shapes import batch_of, check_operations, shown
 from ecgfed.device.onnx_file import ModelFile, ValueType, read_model, read_parts
 from ecgfed.device.protobuf import WireError
 from ecgfed.errors import BundleError
-from ecgfed.gate import read_bounded
+from ecgfed.safe_io import read_bounded
 
 #: The most examples a graph is weighed for: bounds memory. Blocks of beats are cut at multiples of it.
 BATCH = 256

@@ -21,8 +21,8 @@ from ecgfed.device.facts import check_class_table
 from ecgfed.device.int8 import INT8, chains_of, check_int8
 from ecgfed.device.preprocessing import difference, preprocessing_difference
 from ecgfed.errors import BundleError
-from ecgfed.gate import MAX_JSON_BYTES, check_labels, check_name, label_fault, parse_json, path_fault
 from ecgfed.record.leads import leads_in
+from ecgfed.safe_io import MAX_JSON_BYTES, check_labels, check_name, label_problem, parse_json, path_problem
 from ecgfed.signal import filters
 
 #: What export writes, and what is read: version 1 says less, and answers the same.
@@ -117,7 +117,7 @@ def _check_fields(path: Path, manifest: Mapping[str, Any]) -> None:
         if not isinstance(manifest[name], str):
             raise TypeError(name)
     for name in labels.classes:  # a person's own class may be a sentence, which an annotation's note has room for
-        if fault := label_fault(name, MOST_CLASS_NAME):
+        if fault := label_problem(name, MOST_CLASS_NAME):
             raise BundleError(path, f"class {name!r:.100} {fault}", "a printable name", _AGAIN)
     if len(set(labels.classes)) != len(labels.classes):
         raise BundleError(path, "one class twice", "each once", _AGAIN)
@@ -180,7 +180,7 @@ def _check_files(path: Path, manifest: Mapping[str, Any]) -> None:
     """Check that files lie inside the folder and that chains are made of them, for patients who have a name."""
     files, strangers = manifest["files"], BundleError(path, "names files that are not the bundle's", action=_AGAIN)
     for name, about in files.items():
-        if path_fault(name) or not isinstance(about["sha256"], str) or type(about.get("bytes", 0)) is not int:
+        if path_problem(name) or not isinstance(about["sha256"], str) or type(about.get("bytes", 0)) is not int:
             raise strangers
     entries = (manifest["global"], *manifest["patients"].values())
     chains = [chain for entry in entries for chain in chains_of(entry)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ecgfed.device.container import Container
 from ecgfed.errors import BundleError, EcgfedError, OptionError
 from ecgfed.extras import is_installed, require
-from ecgfed.gate import read_bounded
+from ecgfed.safe_io import read_bounded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from ecgfed.errors import BundleError
-from ecgfed.gate import open_regular, path_fault
+from ecgfed.safe_io import open_regular, path_problem
 
 #: Most files and bytes of a bundle, and of the directory that lists them: 10,000 patients have 1 GB.
 MOST_FILES, MOST_BYTES, MOST_DIRECTORY = 100_000, 4 << 30, 32 << 20
@@ -153,7 +153,7 @@ def _name(path: Path, raw: bytes, attributes: int) -> str:
         name = raw.decode("utf-8")
     except UnicodeDecodeError:
         _refuse(path, f"holds a name that is not UTF-8 ({raw!r:.100})")
-    if "\\" in name or path_fault(name[:-1] if name.endswith("/") else name) or "." in name.split("/"):
+    if "\\" in name or path_problem(name[:-1] if name.endswith("/") else name) or "." in name.split("/"):
         _refuse(path, f"holds {name!r:.100}, which is no path inside a bundle")
     kind = stat.S_IFMT(attributes >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):

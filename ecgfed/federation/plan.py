@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed import system
+from ecgfed import platform
 from ecgfed.cohort.cohort import LEAVE_OUT
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
@@ -171,4 +171,4 @@ def worker_count(workers: int | None) -> int:
 
 def available_cores() -> int:
     """Return the processor cores this process may use."""
-    return system.cores()
+    return platform.cores()

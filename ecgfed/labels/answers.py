@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import check_columns, read_bounded
 from ecgfed.record.annotations import TIME_TOLERANCE_S
 from ecgfed.record.tables import as_number
+from ecgfed.safe_io import check_columns, read_bounded
 
 #: Columns of a table that ``label`` writes; ``sample`` and ``label`` are needed.
 COLUMNS = ("recording", "sample", "time_s", "label", "beats", "source")

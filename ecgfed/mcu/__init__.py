@@ -1,1 +1,1 @@
-"""A model as C99 sources for a microcontroller: band-pass, R peaks, windows, RR features and an int8 net."""
+"""Export a model as C99 sources for a microcontroller: band-pass, R peaks, windows, RR features and an int8 net."""

@@ -1,4 +1,4 @@
-"""The detector's weights and the band-pass's taps as C headers, from the very arrays that Python uses."""
+"""The detector's weights and the band-pass filter's taps as C headers, from the arrays that Python uses."""
 
 import numpy as np
 
@@ -17,8 +17,8 @@ _HEAD = (
 def qrs_weights_header() -> str:
     """Return ``ecgfed_qrs_weights.h``: each layer's weights as [output][input], in units of 1/256, and biases.
 
-    The second layer of the first network takes what all leads say, once as a mean and once as the highest. Of one lead
-    both are the same, so its weights are added up.
+    The second layer of the first network takes the mean and the maximum over the leads. For a single lead both are the
+    same, so their weights are added.
     """
     stored = detector_weights()
     parts = [_HEAD.format(what="The R peak detector's networks.", guard="ECGFED_QRS_WEIGHTS_H")]
@@ -35,7 +35,7 @@ def qrs_weights_header() -> str:
 
 
 def taps_header() -> str:
-    """Return ``ecgfed_taps.h``: the symmetric taps from the middle one on, for samples in half microvolts."""
+    """Return ``ecgfed_taps.h``: the symmetric taps from the central one on, for samples in half microvolts."""
     taps = band_pass_taps(FS_HZ)
     half = (taps[len(taps) // 2 :] / 2000).astype(np.float32)
     head = _HEAD.format(what="The band-pass, 0.5 to 40 Hz at 360 samples a second.", guard="ECGFED_TAPS_H")

@@ -1,4 +1,4 @@
-"""The self-test of the C sources: a made-up recording, and what Python's detector and int8 graphs make of it."""
+"""The self-test of the C sources: a synthetic recording with the output of Python's detector and int8 graphs."""
 
 from dataclasses import dataclass
 
@@ -23,19 +23,19 @@ _WAVES = {
     "V": ((0, 42, 1.45), (95, 35, -0.55), (310, 60, -0.40)),
 }
 _NOISE_UV, _WANDER_MV, _WANDER_HZ = 8, 0.10, 0.3
-#: A label is compared where it is so much likelier than the next one.
+#: Labels are compared only if their probability exceeds the second highest by this margin.
 MARGIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Golden:
-    """The recording and its beats.
+    """The synthetic recording and its beats.
 
     Attributes:
-        signal_uv: (samples,) int16 whole microvolts at 360 Hz.
+        signal_uv: (samples,) int16 microvolts at 360 Hz.
         sample: (beats,) int64 R peaks.
-        label: (beats,) int64 class numbers, -1 where two classes are nearly as likely.
-        probability: (beats,) float32 of the likeliest class.
+        label: (beats,) int64 class indices, -1 if the two most likely classes are within ``MARGIN``.
+        probability: (beats,) float32 probability of the most likely class.
     """
 
     signal_uv: NDArray[np.int16]
@@ -45,7 +45,7 @@ class Golden:
 
 
 def golden_signal_uv(fs_hz: float = FS_HZ) -> NDArray[np.int16]:
-    """Make up twelve seconds of a lead in whole microvolts; nobody's, and the same everywhere."""
+    """Return twelve seconds of a synthetic lead, (samples,) int16 microvolts; the same on every machine."""
     time_s = np.arange(round(LENGTH_S * fs_hz)) / fs_hz
     signal_mv = _WANDER_MV * np.sin(2 * np.pi * _WANDER_HZ * time_s)
     for at_s, kind in BEATS:
@@ -57,18 +57,18 @@ def golden_signal_uv(fs_hz: float = FS_HZ) -> NDArray[np.int16]:
 
 
 def make_golden(classifier: Classifier) -> Golden:
-    """Run the recording through Python's path: detector, windows, RR features of version 1, int8 graphs."""
+    """Run the recording through Python's pipeline: detector, windows, RR features of version 1, int8 graphs."""
     signal_uv = golden_signal_uv()
     signal_mv = signal_uv.astype(np.float64) / 1000
     peaks = detect_qrs(signal_mv, FS_HZ)
-    found = classifier.classify(windows_around(signal_mv, FS_HZ, peaks, rr_version=1))
-    ordered = np.sort(found.probability, axis=1)
+    predictions = classifier.classify(windows_around(signal_mv, FS_HZ, peaks, rr_version=1))
+    ordered = np.sort(predictions.probability, axis=1)
     clear = ordered[:, -1] - ordered[:, -2] > MARGIN if ordered.shape[1] > 1 else np.ones(len(peaks), np.bool_)
-    return Golden(signal_uv, peaks, np.where(clear, found.label, -1), ordered[:, -1].astype(np.float32))
+    return Golden(signal_uv, peaks, np.where(clear, predictions.label, -1), ordered[:, -1].astype(np.float32))
 
 
 def example_lines(fs_hz: float) -> str:
-    """Return ``example.txt``: the recording at a device's rate in millivolts, one a line."""
+    """Return ``example.txt``: the recording at a device's rate in millivolts, one sample per line."""
     return "".join(f"{value / 1000:.3f}\n" for value in golden_signal_uv(fs_hz).tolist())
 
 

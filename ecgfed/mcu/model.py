@@ -1,4 +1,4 @@
-"""A patient's net in int8 as C: which nets the C runtime can run, their layers, and ``model.h``."""
+"""A model's int8 net as C: the nets that the C runtime supports, their layers, and ``model.h``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ from ecgfed.nets.layers import NORM_EPS
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ARCHITECTURES
 
-#: Layers of the extractor in the order in which they run; the blocks' follow the stem.
+#: Number of residual blocks, and the convolutions of each in execution order.
 BLOCKS = 2
 _CONVS = ("conv0", "conv1", "skip")
-#: The runtime's own limit: indices in C are int32, and buffers have to fit a microcontroller.
-MOST_CLASSES = 64
+#: Limit of the C runtime: indices are int32, and buffers must fit a microcontroller.
+MAX_CLASSES = 64
 
-#: Numbers of a window's shape, and the largest whole number that one is rounded to.
-SHAPE_STEPS, _MOST_STEP = 64, 32767
+#: Values per prototype, and the largest integer to which one is rounded.
+SHAPE_STEPS, _MAX_STEP = 64, 32767
 
 Params = Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True, eq=False)
-class Typical:
-    """Typical shapes of training beats, for C.
+class Prototypes:
+    """Prototypes of training beats for out-of-distribution detection, quantized for C.
 
     Attributes:
-        steps: (shapes, 64) int16.
-        scale: (shapes,) float32, of each shape's steps.
-        threshold: the mean square above which a beat is far.
+        steps: (prototypes, 64) int16.
+        scale: (prototypes,) float32, the scale of each prototype.
+        threshold: mean squared distance above which a beat is out of distribution.
     """
 
     steps: NDArray[np.int16]
@@ -42,39 +42,39 @@ class Typical:
     threshold: float
 
 
-def typical_of(found: tuple[NDArray[np.float32], float] | None) -> Typical | None:
-    """Round shapes (shapes, 64) to steps of their own highest value over 32767; None for none.
+def quantized_prototypes(prototypes: tuple[NDArray[np.float32], float] | None) -> Prototypes | None:
+    """Quantize prototypes (prototypes, 64) to int16, each with its own scale; None if there are none.
 
     Args:
-        found: shapes and threshold, from ``typical_shapes``.
+        prototypes: prototypes and threshold, from ``typical_shapes``.
 
     Raises:
-        BundleError: another form, or values that are not finite.
+        BundleError: another shape, or values that are not finite.
     """
-    if found is None:
+    if prototypes is None:
         return None
-    shapes, threshold = found
+    shapes, threshold = prototypes
     if shapes.ndim != 2 or shapes.shape[1] != SHAPE_STEPS or not np.isfinite(shapes).all():
-        raise BundleError("typical shapes", f"of form {shapes.shape}", f"(shapes, {SHAPE_STEPS}), finite")
+        raise BundleError("prototypes", f"of shape {shapes.shape}", f"(prototypes, {SHAPE_STEPS}), finite")
     if not len(shapes):
         return None
     largest = np.abs(shapes).max(axis=1)
-    scale = np.where(largest > 0, largest / _MOST_STEP, 1.0).astype(np.float32)
-    return Typical(np.rint(shapes / scale[:, None]).astype(np.int16), scale, threshold)
+    scale = np.where(largest > 0, largest / _MAX_STEP, 1.0).astype(np.float32)
+    return Prototypes(np.rint(shapes / scale[:, None]).astype(np.int16), scale, threshold)
 
 
 @dataclass(frozen=True, eq=False)
 class McuModel:
-    """All numbers of one model.
+    """All parameters of one model.
 
     Attributes:
-        spec: of the net; an ECG net with GroupNorm, BatchNorm or none, without RR or with RR features of version 1.
-        layers: int8 layers by the net's own names.
-        norms: by name, weight and bias (channels,) float32, what BatchNorm does as a factor and a shift.
-        classes: names in order.
-        certainty: of this model in int8.
-        typical: shapes that a beat is compared with, or None where nobody says which beats are far.
-        about: what it is, by name, for whoever reads the header.
+        spec: the net's spec: an ECG net with GroupNorm, BatchNorm or none, without RR or with RR features of version 1.
+        layers: int8 layers by the net's parameter names.
+        norms: weight and bias (channels,) float32 by name; BatchNorm is folded into a factor and a shift.
+        classes: class names in order.
+        certainty: calibration of the int8 model.
+        prototypes: prototypes for out-of-distribution detection, or None without it.
+        metadata: descriptive entries for the header.
     """
 
     spec: NetSpec
@@ -82,18 +82,18 @@ class McuModel:
     norms: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]
     classes: tuple[str, ...]
     certainty: Certainty
-    typical: "Typical | None"
-    about: Mapping[str, str]
+    prototypes: Prototypes | None
+    metadata: Mapping[str, str]
 
     @property
     def multiplications(self) -> int:
-        """Multiplications in the layers for one beat."""
+        """Multiplications of all layers per beat."""
         steps = _steps(self.spec)
-        return sum(one.multiplications * steps.get(name, 1) for name, one in self.layers.items())
+        return sum(layer.multiplications * steps.get(name, 1) for name, layer in self.layers.items())
 
 
 def check_spec(spec: NetSpec) -> None:
-    """Raise BundleError for a net that the C runtime cannot run; the line says what to do."""
+    """Raise BundleError for a net that the C runtime does not support."""
     if spec.modality != "ecg":
         raise BundleError("--target mcu", f"a net for images ({spec.architecture})", "a net for ECG")
     if spec.rr and spec.rr_version != 1:
@@ -103,8 +103,8 @@ def check_spec(spec: NetSpec) -> None:
             "RR features of version 1, or the window alone",
             "prepare the cohort with --rr-version 1, or train with --no-rr",
         )
-    if spec.classes > MOST_CLASSES:
-        raise BundleError("--target mcu", f"{spec.classes} classes", f"{MOST_CLASSES} at most")
+    if spec.classes > MAX_CLASSES:
+        raise BundleError("--target mcu", f"{spec.classes} classes", f"{MAX_CLASSES} at most")
 
 
 def make_model(
@@ -113,42 +113,42 @@ def make_model(
     layers: Sequence[Int8Layer],
     classes: tuple[str, ...],
     certainty: Certainty,
-    typical: Typical | None,
-    about: Mapping[str, str],
+    prototypes: Prototypes | None,
+    metadata: Mapping[str, str],
 ) -> McuModel:
-    """Put a model together from its int8 layers and the float parameters that they were made from.
+    """Build a model from its int8 layers and the float parameters they were quantized from.
 
     Args:
-        spec: of the net.
-        params: the model's float parameters by the net's own names.
-        layers: from ``int8_layers`` of the graphs of its int8 form.
-        classes: names in order.
-        certainty: of the int8 form.
-        typical: what says which beats are far, or None.
-        about: what it is.
+        spec: the net's spec.
+        params: the model's float parameters by the net's names.
+        layers: from ``int8_layers`` of the int8 variant's graphs.
+        classes: class names in order.
+        certainty: calibration of the int8 variant.
+        prototypes: prototypes for out-of-distribution detection, or None.
+        metadata: descriptive entries for the header.
 
     Raises:
-        BundleError: a net, or a model (ensemble, kernel machine, gate), that the C runtime cannot run.
+        BundleError: a net or a model (ensemble, kernel machine, gate) that the C runtime does not support.
     """
     check_spec(spec)
-    by_name = {one.name: one for one in layers}
-    wanted = layer_names(spec, params)
-    if set(by_name) != set(wanted) or not all(np.isfinite(params[f"{name}.weight"]).all() for name in wanted):
-        odd = ", ".join(sorted(set(by_name) ^ set(wanted))) or "weights that are not finite"
+    by_name = {layer.name: layer for layer in layers}
+    names = layer_names(spec, params)
+    if set(by_name) != set(names) or not all(np.isfinite(params[f"{name}.weight"]).all() for name in names):
+        differences = ", ".join(sorted(set(by_name) ^ set(names))) or "weights that are not finite"
         raise BundleError(
             "--target mcu",
-            f"a model of other layers than an extractor and a head ({odd:.200})",
+            f"a model of other layers than an extractor and a head ({differences:.200})",
             "one extractor and one head",
             "choose another --personal, or leave --patient out for the global model",
         )
-    for name in wanted:
+    for name in names:
         _check_layer(by_name[name], params[f"{name}.weight"])
-    norms = {name: found for name in norm_names() if (found := _norm(spec, params, name)) is not None}
-    return McuModel(spec, {name: by_name[name] for name in wanted}, norms, classes, certainty, typical, about)
+    norms = {name: values for name in norm_names() if (values := _norm(spec, params, name)) is not None}
+    return McuModel(spec, {name: by_name[name] for name in names}, norms, classes, certainty, prototypes, metadata)
 
 
 def layer_names(spec: NetSpec, params: Params) -> tuple[str, ...]:
-    """Return the layers that a model with these parameters has, in the order in which they run."""
+    """Return the names of the layers of a model with these parameters, in execution order."""
     names = ["extractor.stem", *(f"extractor.block{i}.{conv}" for i in range(BLOCKS) for conv in _CONVS)]
     names += ["extractor.rr"] if spec.rr else []
     heads = ("own",) if "own.weight" in params else ("head.hidden", "head.out", "personal")
@@ -161,7 +161,7 @@ def norm_names() -> tuple[str, ...]:
 
 
 def _check_layer(layer: Int8Layer, weight: NDArray[np.float32]) -> None:
-    """See that a layer is the int8 form of these weights: no weight is further off than half a step."""
+    """Check that a layer quantizes these weights: every error is at most half a quantization step."""
     if layer.weight.shape != weight.shape:
         raise BundleError(layer.name, f"int8 weights of shape {layer.weight.shape}", f"{weight.shape}")
     scale = layer.weight_scale.reshape(-1, *[1] * (weight.ndim - 1))
@@ -181,54 +181,54 @@ def _norm(spec: NetSpec, params: Params, name: str) -> tuple[NDArray[np.float32]
 
 
 def _steps(spec: NetSpec) -> dict[str, int]:
-    """Return how many steps of time each convolution makes."""
+    """Return the number of output time steps of each convolution."""
     architecture = ARCHITECTURES[spec.architecture]
     steps = -(-WINDOW_SAMPLES // architecture.stem[2])
-    found = {"extractor.stem": steps}
+    steps_by_layer = {"extractor.stem": steps}
     for i, (_, _, stride) in enumerate(architecture.blocks):
         steps = -(-steps // stride)
-        found |= {f"extractor.block{i}.{conv}": steps for conv in _CONVS}
-    return found
+        steps_by_layer |= {f"extractor.block{i}.{conv}": steps for conv in _CONVS}
+    return steps_by_layer
 
 
 def buffers(model: McuModel) -> dict[str, int]:
-    """Return the room that the net's values need: floats of the two buffers, and bytes of what a layer reads."""
+    """Return the sizes of the net's buffers: floats of the two activation buffers, and bytes of a layer's input."""
     steps = _steps(model.spec)
-    one, other, read = [0], [WINDOW_SAMPLES], [0]
+    first, second, input_bytes = [0], [WINDOW_SAMPLES], [0]
     before = WINDOW_SAMPLES
     for name, layer in model.layers.items():
         out, size = steps.get(name, 1), layer.weight.shape
         if layer.kind == "conv":
             conv1 = name.endswith("conv1")
             reads = out if conv1 else before
-            read.append((reads + 2 * (size[2] // 2)) * size[1])
+            input_bytes.append((reads + 2 * (size[2] // 2)) * size[1])
             before = out if conv1 or name == "extractor.stem" else before
-            (other if name.endswith("skip") else one).append(out * size[0])
+            (second if name.endswith("skip") else first).append(out * size[0])
         else:
-            read.append(size[1])
-            one.append(size[0])
-            other.append(size[1])
-    return {"ECGFED_FLOATS_ONE": max(one), "ECGFED_FLOATS_OTHER": max(other), "ECGFED_BYTES": max(read)}
+            input_bytes.append(size[1])
+            first.append(size[0])
+            second.append(size[1])
+    return {"ECGFED_FLOATS_ONE": max(first), "ECGFED_FLOATS_OTHER": max(second), "ECGFED_BYTES": max(input_bytes)}
 
 
 def layer_arrays_bytes(model: McuModel) -> int:
-    """Return the bytes of all numbers of the net: weights, scales, offsets, biases, normalisations."""
+    """Return the size of the net's constants in bytes: weights, scales, offsets, biases, normalisations."""
     layers = sum(
-        one.weight.size + 8 * len(one.weight) + (0 if one.bias is None else 4 * len(one.bias))
-        for one in model.layers.values()
+        layer.weight.size + 8 * len(layer.weight) + (0 if layer.bias is None else 4 * len(layer.bias))
+        for layer in model.layers.values()
     )
-    typical = 0 if model.typical is None else model.typical.steps.nbytes + model.typical.scale.nbytes
-    return layers + typical + sum(4 * len(values) for pair in model.norms.values() for values in pair)
+    prototypes_bytes = 0 if model.prototypes is None else model.prototypes.steps.nbytes + model.prototypes.scale.nbytes
+    return layers + prototypes_bytes + sum(4 * len(values) for pair in model.norms.values() for values in pair)
 
 
 def model_header(model: McuModel) -> str:
-    """Return ``model.h``: sizes for every source, numbers for the one that defines ``ECGFED_MODEL_DATA``."""
-    about = "".join(f" *   {c_comment(name)}: {c_comment(value)}\n" for name, value in model.about.items())
+    """Return ``model.h``: sizes for every source, constants for the one that defines ``ECGFED_MODEL_DATA``."""
+    metadata = "".join(f" *   {c_comment(name)}: {c_comment(value)}\n" for name, value in model.metadata.items())
     sizes = {"ECGFED_MAX_CLASSES": len(model.classes), **buffers(model)}
     defines = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
     return (
         "/* Written by ecgfed export --target mcu: the numbers of one model.\n"
-        f"{about} */\n#ifndef ECGFED_MODEL_H\n#define ECGFED_MODEL_H\n\n#include <stdint.h>\n\n{defines}\n#endif\n\n"
+        f"{metadata} */\n#ifndef ECGFED_MODEL_H\n#define ECGFED_MODEL_H\n\n#include <stdint.h>\n\n{defines}\n#endif\n\n"
         f"#ifdef ECGFED_MODEL_DATA\n\n{_data(model)}\n#endif\n"
     )
 
@@ -236,15 +236,17 @@ def model_header(model: McuModel) -> str:
 def _data(model: McuModel) -> str:
     parts = [_layer_arrays(layer) for layer in model.layers.values()]
     for name, values in model.norms.items():
-        parts += [c_array(f"{_c_name(name)}_{what}", one) for what, one in zip(("weight", "bias"), values, strict=True)]
-    if model.typical is not None:
-        parts.append(c_array("ecgfed_typical", model.typical.steps))
-        parts.append(c_array("ecgfed_typical_scale", model.typical.scale))
+        parts += [
+            c_array(f"{_c_name(name)}_{what}", array) for what, array in zip(("weight", "bias"), values, strict=True)
+        ]
+    if model.prototypes is not None:
+        parts.append(c_array("ecgfed_typical", model.prototypes.steps))
+        parts.append(c_array("ecgfed_typical_scale", model.prototypes.scale))
     names = ", ".join(c_string(name) for name in (*model.classes, "unclassified"))  # ECGFED_UNCLASSIFIED
-    said = "; ".join(f"{name}: {value}" for name, value in model.about.items())
+    metadata_text = "; ".join(f"{name}: {value}" for name, value in model.metadata.items())
     parts += [
         f"const char *const ecgfed_class_names[] = {{{names}}};\n",
-        f"const char ecgfed_model_about[] = {c_string(said)};\n",
+        f"const char ecgfed_model_about[] = {c_string(metadata_text)};\n",
         *(f"static const ecgfed_layer {name} = {_layer(model, key)};\n" for key, name in _separate(model).items()),
         _struct(model),
     ]
@@ -256,7 +258,7 @@ def _c_name(name: str) -> str:
 
 
 def _layer_arrays(layer: Int8Layer) -> str:
-    """Return a layer's numbers, the weights as [out][kernel][in]."""
+    """Return a layer's constants, with weights as [out][kernel][in]."""
     weight = layer.weight if layer.kind == "linear" else layer.weight.transpose(0, 2, 1)
     offset = -layer.input_zero_point * layer.weight.astype(np.int64).reshape(len(layer.weight), -1).sum(1)
     name = _c_name(layer.name)
@@ -285,14 +287,14 @@ def _norm_struct(model: McuModel, name: str) -> str:
 
 
 def _separate(model: McuModel) -> dict[str, str]:
-    """Return the layers that a model may lack, which the struct points at, and what they are called."""
+    """Return the optional layers, to which the struct holds pointers -> their C names."""
     return {key: f"{_c_name(key)}_layer" for key in ("extractor.rr", "head.hidden", "personal") if key in model.layers}
 
 
-def _far(typical: Typical | None) -> str:
-    if typical is None:
+def _prototypes(prototypes: Prototypes | None) -> str:
+    if prototypes is None:
         return "0, 0, 0, 0.0f"
-    return f"ecgfed_typical, ecgfed_typical_scale, {len(typical.steps)}, {c_float(typical.threshold)}"
+    return f"ecgfed_typical, ecgfed_typical_scale, {len(prototypes.steps)}, {c_float(prototypes.threshold)}"
 
 
 def _struct(model: McuModel) -> str:
@@ -314,5 +316,6 @@ def _struct(model: McuModel) -> str:
         f"const ecgfed_model ecgfed_net = {{\n  {_layer(model, 'extractor.stem')},\n"
         f"  {_norm_struct(model, 'extractor.stem_norm')},\n  {{\n" + ",\n".join(blocks) + "\n  },\n"
         f"  {pointer('extractor.rr')}, {pointer('head.hidden')},\n  {_layer(model, out)},\n  {pointer('personal')},\n"
-        f"  {c_float(share)}, {classes}, {c_float(temperature)}, {c_float(threshold)},\n  {_far(model.typical)}\n}};\n"
+        f"  {c_float(share)}, {classes}, {c_float(temperature)}, {c_float(threshold)},\n"
+        f"  {_prototypes(model.prototypes)}\n}};\n"
     )

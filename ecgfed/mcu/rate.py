@@ -1,4 +1,4 @@
-"""The filter that brings a device's own rate to 360 samples a second, for C."""
+"""The filter that resamples a device's sampling rate to 360 Hz, for C."""
 
 from math import gcd
 
@@ -9,31 +9,31 @@ from ecgfed.errors import OptionError
 from ecgfed.mcu.c_text import c_array
 from ecgfed.signal.fir import REACH, low_pass
 
-#: Rates that a QRS complex can be found at, and the most taps that a rate may need (8 kB).
-LEAST_HZ, MOST_HZ, MOST_TAPS = 100, 2000, 2048
+#: Sampling rates that are sufficient to detect QRS complexes, Hz; and the maximum number of taps (8 kB).
+MIN_HZ, MAX_HZ, MAX_TAPS = 100, 2000, 2048
 
 
 def check_rate(fs_hz: int) -> tuple[int, int]:
-    """Return (up, down) in lowest terms: 360 over the rate.
+    """Return the ratio 360 / rate in lowest terms as (up, down).
 
     Raises:
-        OptionError: a rate out of bounds, or one that has so little in common with 360 that its filter is too long.
+        OptionError: the rate is out of range, or its ratio to 360 needs too long a filter.
     """
-    wanted = f"whole samples a second, {LEAST_HZ} to {MOST_HZ}"
-    if isinstance(fs_hz, bool) or not isinstance(fs_hz, int) or not LEAST_HZ <= fs_hz <= MOST_HZ:
-        raise OptionError("--fs", f"{fs_hz!r:.40}", wanted)
+    expected = f"whole samples a second, {MIN_HZ} to {MAX_HZ}"
+    if isinstance(fs_hz, bool) or not isinstance(fs_hz, int) or not MIN_HZ <= fs_hz <= MAX_HZ:
+        raise OptionError("--fs", f"{fs_hz!r:.40}", expected)
     common = gcd(round(FS_HZ), fs_hz)
     up, down = round(FS_HZ) // common, fs_hz // common
     taps = 2 * REACH * max(up, down) + 1
-    if taps > MOST_TAPS:
+    if taps > MAX_TAPS:
         raise OptionError(
-            "--fs", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MOST_TAPS:,}", "use 125, 250 or 500"
+            "--fs", f"{fs_hz}, whose filter has {taps:,} taps", f"at most {MAX_TAPS:,}", "use 125, 250 or 500"
         )
     return up, down
 
 
 def rate_header(fs_hz: int) -> str:
-    """Return ``ecgfed_rate_taps.h``: the taps of ``ecgfed.signal.fir.resampled``, for every phase together."""
+    """Return ``ecgfed_rate_taps.h``: the taps of ``ecgfed.signal.fir.resampled`` for all phases."""
     up, down = check_rate(fs_hz)
     half = 0 if up == down else REACH * max(up, down)
     taps = np.ones(1) if up == down else low_pass(2 * half + 1, 1.0 / max(up, down)) * up

@@ -1,4 +1,4 @@
-"""``README.md`` of a folder of C sources: how to run them, and how much room they take."""
+"""``README.md`` of a folder of C sources: how to run them, and their memory use."""
 
 import numpy as np
 
@@ -51,19 +51,19 @@ _OTHER_RATE = (
 
 
 def _plain(text: str) -> str:
-    """Return text that is no markup in a table: one line, no marks but usual ones."""
-    return "".join(one if one.isalnum() or one in " .,:;/+-()=%" else "_" for one in text)
+    """Return text without Markdown markup, for a table cell."""
+    return "".join(character if character.isalnum() or character in " .,:;/+-()=%" else "_" for character in text)
 
 
 def readme(model: McuModel, fs_hz: int) -> str:
-    """Return the text; what others named stands in it as plain words."""
-    about = {name: _plain(value) for name, value in model.about.items()}
+    """Return the text, with all names from the bundle escaped."""
+    metadata = {name: _plain(value) for name, value in model.metadata.items()}
     taps = (len(band_pass_taps(FS_HZ)) // 2 + 1) * np.dtype(np.float32).itemsize
     detector = sum(values.size * 2 for values in detector_weights().values())
     buffer = buffers(model)
     room = 4 * (buffer["ECGFED_FLOATS_ONE"] + buffer["ECGFED_FLOATS_OTHER"]) + buffer["ECGFED_BYTES"]
     rows = {
-        **about,
+        **metadata,
         "classes": ", ".join(_plain(name) for name in model.classes),
         "numbers of the net": f"{layer_arrays_bytes(model):,} bytes of flash",
         "numbers of the detector": f"about {detector:,} bytes of flash",
@@ -72,10 +72,10 @@ def readme(model: McuModel, fs_hz: int) -> str:
         "multiplications of the net": f"{model.multiplications:,} a beat",
     }
     return _TEXT.format(
-        title=f"ecgfed on a microcontroller: {about.get('model', 'a model')}",
+        title=f"ecgfed on a microcontroller: {metadata.get('model', 'a model')}",
         table="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
         fs_hz=fs_hz,
         rate=_AT_360 if fs_hz == FS_HZ else _OTHER_RATE.format(fs_hz=fs_hz),
-        leads=about.get("lead", "the lead it was trained on"),
+        leads=metadata.get("lead", "the lead it was trained on"),
         wait=", and once the next R peak is known" if model.spec.rr else "",
     )

@@ -1,4 +1,4 @@
-"""Writing the C sources of one model into a folder: all of them, or nothing."""
+"""Write the C sources of one model into a folder atomically."""
 
 from collections.abc import Callable
 from importlib.resources import files
@@ -12,15 +12,15 @@ from ecgfed.mcu.model import McuModel, model_header
 from ecgfed.mcu.rate import rate_header
 from ecgfed.mcu.readme import readme
 
-#: The sources that are the same for every model.
+#: Sources that are the same for every model.
 SOURCES = (
     *("ecgfed.h", "ecgfed.c", "ecgfed_qrs.h", "ecgfed_qrs.c", "ecgfed_qrs_net.h", "ecgfed_qrs_net.c"),
     *("ecgfed_net.h", "ecgfed_net.c", "ecgfed_rate.h", "ecgfed_rate.c", "ecgfed_golden.h", "ecgfed_golden.c"),
     *("golden_test.c", "example_main.c", "Makefile"),
 )
 
-#: What is made for a model and a device's samples a second, beside them.
-_MADE: dict[str, Callable[[McuModel, Golden, int], str]] = {
+#: Files generated for a model and a device's sampling rate.
+_GENERATED: dict[str, Callable[[McuModel, Golden, int], str]] = {
     "ecgfed_qrs_weights.h": lambda model, golden, fs_hz: qrs_weights_header(),
     "ecgfed_taps.h": lambda model, golden, fs_hz: taps_header(),
     "ecgfed_rate_taps.h": lambda model, golden, fs_hz: rate_header(fs_hz),
@@ -29,49 +29,49 @@ _MADE: dict[str, Callable[[McuModel, Golden, int], str]] = {
     "example.txt": lambda model, golden, fs_hz: example_lines(fs_hz),
     "README.md": lambda model, golden, fs_hz: readme(model, fs_hz),
 }
-#: What shows that a folder was made here, and all that may lie in one that is replaced: an export, and what ``make``
-#: built there. People work in such folders.
-_PROOFS = ("ecgfed.h",)
-_CONTENTS = (*SOURCES, *_MADE, "example", "golden_test", "*.o")
+#: The file that marks an exported folder, and everything a replaced folder may contain: an export and what ``make``
+#: built there. Users may work in such folders.
+_MARKERS = ("ecgfed.h",)
+_CONTENTS = (*SOURCES, *_GENERATED, "example", "golden_test", "*.o")
 
 
 def source(name: str) -> str:
-    """Return one of ``SOURCES`` as it lies in the package."""
+    """Return the text of one of ``SOURCES``."""
     return files("ecgfed.mcu").joinpath("c", name).read_text("utf-8")
 
 
 def mcu_files(model: McuModel, golden: Golden, fs_hz: int) -> dict[str, str]:
-    """Return every file of a folder of C sources, by name."""
-    made = {name: make(model, golden, fs_hz) for name, make in _MADE.items()}
-    return {name: source(name) for name in SOURCES} | made
+    """Return the content of all files of an export, by name."""
+    generated = {name: make(model, golden, fs_hz) for name, make in _GENERATED.items()}
+    return {name: source(name) for name in SOURCES} | generated
 
 
 def check_sources_folder(out: Path, *, overwrite: bool = False) -> None:
-    """Refuse a folder that is taken, or that holds more than an export and what ``make`` builds there.
+    """Refuse an existing folder, or with ``overwrite`` one with files other than an export and what ``make`` builds.
 
     Raises:
-        OptionError: in one line; nothing was removed.
+        OptionError: the folder cannot be used; nothing was removed.
     """
     if out.suffix.casefold() == ".zip":
-        raise OptionError("--out", f"{out}: C sources are a folder, no zip file", "a folder to create")
-    check_new_folder(out, overwrite=overwrite, proofs=_PROOFS, contents=_CONTENTS)
+        raise OptionError("--out", f"{out}: C sources are written to a folder, not a zip file", "a folder to create")
+    check_new_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS)
 
 
 def write_mcu(out: Path, model: McuModel, golden: Golden, *, fs_hz: int, overwrite: bool = False) -> None:
-    """Write the folder; until all of it is there, nothing is.
+    """Write the folder atomically.
 
     Args:
-        out: the folder to make.
+        out: the folder to create.
         model: the model.
-        golden: the self-test, of that model.
-        fs_hz: the device's samples a second.
-        overwrite: replace ``out`` where it exists.
+        golden: the model's self-test.
+        fs_hz: the device's sampling rate, Hz.
+        overwrite: replace ``out`` if it exists.
 
     Raises:
-        OptionError: ``out`` is taken.
-        StorageError: it cannot be written; what was there is as it was.
+        OptionError: ``out`` exists.
+        StorageError: it cannot be written; an existing folder is unchanged.
     """
     contents = mcu_files(model, golden, fs_hz)
-    with replacing_folder(out, overwrite=overwrite, proofs=_PROOFS, contents=_CONTENTS) as folder:
+    with replacing_folder(out, overwrite=overwrite, markers=_MARKERS, contents=_CONTENTS) as folder:
         for name, text in contents.items():
             write_text(folder / name, text)

@@ -1,1 +1,1 @@
-"""The same training across hospitals: Flower carries the messages, the hooks of the methods stay as they are."""
+"""Federated training across hospitals: Flower transports the messages, the methods' hooks stay the same."""

@@ -1,8 +1,9 @@
-"""How much anybody may send to the server: what is longer is refused before it is held in memory.
+"""Limits on what clients may upload to the server, enforced before a request is read into memory.
 
-Flower cuts arrays into pieces of 5 MiB and sends each as a request of its own, which the SuperLink reads whole before
-it looks at who sent it. So a request has a length, at most ``MOST_REQUEST``; and what a site may send in all between
-two questions of the server is what its answer may have, which the server writes down before it asks.
+Flower splits arrays into 5 MiB chunks and sends each in a separate request, which the SuperLink reads completely before
+it checks the sender. So every request must declare its length, at most ``MAX_REQUEST_BYTES``, and the total a site may
+upload between two requests of the server is limited to the size of a valid reply, which the server writes to a file
+before it sends its request.
 """
 
 import json
@@ -10,12 +11,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-#: Of one request, bytes: a piece of an array with its headers, or the list of a message's pieces.
-MOST_REQUEST = 8 << 20
-#: Of one site before the server has said how much an answer may have, bytes: a hello.
-FIRST_BOUND = 4 << 20
-#: Pieces of an answer come in here; a question of the server's goes out there.
-PIECES, ASKS = "/v1/fleet/push-object", "/v1/runtime/push-messages"
+#: Largest request, bytes: one chunk of an array with its headers, or the list of a message's chunks.
+MAX_REQUEST_BYTES = 8 << 20
+#: Upload limit per site until the server has written one, bytes: enough for a registration.
+INITIAL_LIMIT = 4 << 20
+#: Sites upload the chunks of a reply to the first path; the server sends its requests to the second.
+PUSH_OBJECT, PUSH_MESSAGES = "/v1/fleet/push-object", "/v1/runtime/push-messages"
 #: Flower's header with a site's public key.
 KEY_HEADER = b"flwr-public-key"
 
@@ -25,28 +26,28 @@ Send = Callable[[Scope], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Bounded:
-    """Refuses what sites send beyond the bounds: 411 without a length, 413 with one that is too long.
+class UploadLimit:
+    """ASGI middleware that rejects oversized uploads: 411 without a content length, 413 above the limit.
 
     Args:
         app: the SuperLink.
-        fleet: where sites send to.
-        bound: the file in which the server writes down how much a site may send.
+        fleet: path prefix of the sites' API.
+        bound: the file in which the server stores the upload limit.
     """
 
     def __init__(self, app: ASGIApp, fleet: str, bound: Path) -> None:
         self.app, self.fleet, self.bound = app, fleet, bound
-        self._most = FIRST_BOUND
+        self._limit = INITIAL_LIMIT
         self._sent: dict[bytes, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Forward the request, or reject it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         path = str(scope["path"])
-        if path == ASKS:
-            self._most, self._sent = self._read(), {}
+        if path == PUSH_MESSAGES:
+            self._limit, self._sent = self._read(), {}
         if not path.startswith(self.fleet):
             await self.app(scope, receive, send)
             return
@@ -57,14 +58,14 @@ class Bounded:
             await _refuse(send, 411)
             return
         site = headers.get(KEY_HEADER, b"")
-        before = self._sent.get(site, 0)
-        if not 0 <= length <= MOST_REQUEST or (path == PIECES and before + length > self._most):
+        received = self._sent.get(site, 0)
+        if not 0 <= length <= MAX_REQUEST_BYTES or (path == PUSH_OBJECT and received + length > self._limit):
             await _refuse(send, 413)
             return
 
         async def counted(message: Scope) -> None:
-            # what was refused, as of a stranger that names somebody else's key, is not held against anybody
-            if message["type"] == "http.response.start" and path == PIECES and message["status"] == 200:
+            # rejected requests do not count: anyone can put another site's public key into the header
+            if message["type"] == "http.response.start" and path == PUSH_OBJECT and message["status"] == 200:
                 self._sent[site] = self._sent.get(site, 0) + length
             await send(message)
 
@@ -72,13 +73,13 @@ class Bounded:
 
     def _read(self) -> int:
         try:
-            return max(FIRST_BOUND, int(json.loads(self.bound.read_text())["bytes"]))
+            return max(INITIAL_LIMIT, int(json.loads(self.bound.read_text())["bytes"]))
         except (OSError, ValueError, KeyError, TypeError):
-            return FIRST_BOUND
+            return INITIAL_LIMIT
 
 
 async def _refuse(send: Send, status: int) -> None:
-    """Answer without having read a byte of the request; the connection ends with it."""
+    """Respond without reading the request body, and close the connection."""
     headers = [(b"content-length", b"0"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

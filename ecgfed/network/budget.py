@@ -1,14 +1,14 @@
-r"""What a site lets the runs it takes part in learn of one patient: an epsilon that all of them together stay under.
+r"""A site's privacy budget: an upper bound on the epsilon of all its runs together, for one patient.
 
-The server chooses a run's noise, and what a loss is taken of, so a site that wants to be asked within bounds has to say
-so itself (``federate site --most-epsilon``). It then answers only where noise is added before an update leaves, gives
-the losses noise of the same z (``noised_numbers``), and keeps its scores to itself. Each answer is charged before it is
-computed, whatever run it is for and whether or not it is used: for its weights, and once more for its losses. Answers i
-with noise z_i tell together as much as one mechanism with :math:`\mu^2 = \sum_i (m^2 + 1) / z_i^2`
-(``ecgfed.privacy.accountant``), where m is how far one patient moves the weights that are sent, over the clip: 1, or 2
-with ``--dp-at site``, whose own epsilon is about a whole site and not about one patient in it.
+The server chooses a run's noise, and the model whose loss is reported, so a site that wants a guarantee sets the bound
+itself (``federate site --most-epsilon``). It then takes part only in runs that add noise before an update leaves the
+site, adds noise of the same z to the losses (``noised_scalars``), and does not report its scores. Each reply is charged
+before it is computed, for any run and whether or not the server uses it: once for its weights and once for its losses.
+Replies i with noise z_i compose to one Gaussian mechanism with :math:`\mu^2 = \sum_i (m^2 + 1) / z_i^2`
+(``ecgfed.privacy.accountant``), where m is the sensitivity of the uploaded weights to one patient, in units of the
+clipping norm: 1, or 2 with ``--dp-at site``, whose own epsilon covers a whole site rather than one patient.
 
-How many patients there are, and how many beats each of them has, is said without noise.
+The number of patients and the number of beats of each are reported without noise.
 """
 
 import math
@@ -30,120 +30,123 @@ from ecgfed.network.errors import SiteError
 from ecgfed.privacy.accountant import DELTA, epsilon_of_mu
 from ecgfed.privacy.noise import PATIENT, SERVER, SITE, gaussian
 
-#: What has been charged so far, in the site's folder: run -> the sum of (m^2 + 1) / z^2 over its answers.
+#: File in the site's folder with the charges so far: run -> sum of (m^2 + 1) / z^2 over its replies.
 SPENT = "spent.json"
-#: How far an answer moves when one patient is taken out of it, over the clip: that patient's update goes; or a sum that
-#: is clipped as a whole, whose other patients' updates may point the other way, goes from one end of the ball to the
-#: other.
-_MOST_MOVED = {PATIENT: 1.0, SITE: 2.0}
+#: Sensitivity of a reply to removing one patient, in units of the clipping norm. Per-patient clipping: that patient's
+#: update disappears. Per-site clipping: the sum is clipped as a whole, and may move across the whole ball, because the
+#: other patients' updates may point the other way.
+_SENSITIVITY = {PATIENT: 1.0, SITE: 2.0}
 
 
-def charge(folder: Path, most: float | None, run: str, plan: TrainPlan, number: int) -> None:
-    """Charge one answer, or refuse it; raises SiteError, StorageError.
-
-    Args:
-        folder: the site's.
-        most: the largest epsilon at ``accountant.DELTA``; None charges nothing.
-        run: names the run.
-        plan: the run's.
-        number: as in ``check_budget``.
-    """
-    one = check_budget(folder, most, plan, number)
-    if most is not None:
-        spent = spent_by(folder)
-        write_json(folder / SPENT, {**spent, run: spent.get(run, 0.0) + one})
-
-
-def check_budget(folder: Path, most: float | None, plan: TrainPlan, number: int) -> float:
-    """Return what an answer is charged, 0 where nothing is, or refuse it; raises SiteError, StorageError.
+def charge(folder: Path, max_epsilon: float | None, run: str, plan: TrainPlan, round_number: int) -> None:
+    """Charge one reply to the budget, or refuse it; raises SiteError, StorageError.
 
     Args:
-        folder: the site's.
-        most: as in ``charge``.
-        plan: the run's.
-        number: the round; it and all that are left of the plan must be within ``most``, so that no run stops half way.
+        folder: the site's folder.
+        max_epsilon: the largest epsilon at ``accountant.DELTA``; None charges nothing.
+        run: the run's SHA-256.
+        plan: the run's training plan.
+        round_number: as in ``check_budget``.
     """
-    check_noise(most, plan)
-    if most is None:
+    cost = check_budget(folder, max_epsilon, plan, round_number)
+    if max_epsilon is not None:
+        charged = spent_by(folder)
+        write_json(folder / SPENT, {**charged, run: charged.get(run, 0.0) + cost})
+
+
+def check_budget(folder: Path, max_epsilon: float | None, plan: TrainPlan, round_number: int) -> float:
+    """Return the charge of one reply (0 without a budget), or refuse it; raises SiteError, StorageError.
+
+    Args:
+        folder: the site's folder.
+        max_epsilon: as in ``charge``.
+        plan: the run's training plan.
+        round_number: the round; this round and all remaining rounds of the plan must fit into ``max_epsilon``, so that
+            no run stops half way.
+    """
+    check_noise(max_epsilon, plan)
+    if max_epsilon is None:
         return 0.0
-    spent, one = spent_by(folder), (_MOST_MOVED[plan.dp_at] ** 2 + 1) / plan.dp_noise**2
-    whole = sum(spent.values()) + one * max(1, plan.rounds - number + 1)
-    if (epsilon := epsilon_of_mu(math.sqrt(whole))) > most:
-        raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", most)
-    return one
+    charged, cost = spent_by(folder), (_SENSITIVITY[plan.dp_at] ** 2 + 1) / plan.dp_noise**2
+    total = sum(charged.values()) + cost * max(1, plan.rounds - round_number + 1)
+    if (epsilon := epsilon_of_mu(math.sqrt(total))) > max_epsilon:
+        raise _refusal(f"would bring epsilon to {epsilon:.3g} for one patient", max_epsilon)
+    return cost
 
 
-def check_noise(most: float | None, plan: TrainPlan) -> None:
-    """Refuse a run whose noise is added at the server or not at all; raises SiteError.
+def check_noise(max_epsilon: float | None, plan: TrainPlan) -> None:
+    """Refuse a run that adds no noise, or adds it at the server; raises SiteError.
 
     Args:
-        most: as in ``charge``; None takes any run.
-        plan: the run's.
+        max_epsilon: as in ``charge``; None accepts any run.
+        plan: the run's training plan.
     """
-    if most is not None and (plan.dp_at == SERVER or not plan.privacy.on or not plan.dp_noise):
-        raise _refusal("adds no noise before an update leaves", most)
+    if max_epsilon is not None and (plan.dp_at == SERVER or not plan.privacy.on or not plan.dp_noise):
+        raise _refusal("adds no noise before an update leaves", max_epsilon)
 
 
-def _refusal(found: str, most: float) -> SiteError:
-    expected = f"at most {most:g} at delta {DELTA:g}, this site's --most-epsilon"
-    return SiteError("privacy", "the server's run", found, expected, "more --dp-noise, --dp-at patient, fewer rounds")
+def _refusal(reason: str, max_epsilon: float) -> SiteError:
+    expected = f"at most {max_epsilon:g} at delta {DELTA:g}, this site's --most-epsilon"
+    return SiteError("privacy", "the server's run", reason, expected, "more --dp-noise, --dp-at patient, fewer rounds")
 
 
 def spent_by(folder: Path) -> dict[str, float]:
-    """Return what each run has been charged, as ``SPENT`` says; raises StorageError."""
+    """Return the total charge of each run from ``SPENT``; raises StorageError."""
     file = folder / SPENT
     if not file.is_file():
         return {}
-    found = read_json(file, StorageError)
-    fits = isinstance(found, Mapping) and all(
+    document = read_json(file, StorageError)
+    valid = isinstance(document, Mapping) and all(
         isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-        for value in found.values()
+        for value in document.values()
     )
-    if not fits:
-        raise StorageError(file, "holds what is no sum", "a number above 0 for each run", "restore it from a backup")
-    return {str(name): float(value) for name, value in found.items()}
+    if not valid:
+        raise StorageError(file, "holds invalid charges", "a number above 0 for each run", "restore it from a backup")
+    return {str(name): float(value) for name, value in document.items()}
 
 
 def epsilon_spent(folder: Path) -> float:
-    """Return epsilon of all that has been charged, at ``accountant.DELTA``; raises StorageError."""
+    """Return the epsilon spent so far, at ``accountant.DELTA``; raises StorageError."""
     return epsilon_of_mu(math.sqrt(sum(spent_by(folder).values())))
 
 
-def noised_numbers(
-    method: Method, plan: TrainPlan, results: Sequence[ClientResult], number: int, secret: bytes
+def noised_scalars(
+    method: Method, plan: TrainPlan, results: Sequence[ClientResult], round_number: int, secret: bytes
 ) -> list[ClientResult]:
-    r"""Return results whose single numbers (losses, in reports and trees) bear noise, as their weights do.
+    r"""Return results with noise on their scalars (losses, in reports and trees), as their weights already have.
 
-    Each is cut to what an answer worse than a guess may reach, 0 to :math:`B = 2 \ln K` of K classes, gets noise of
-    standard deviation :math:`z B \sqrt n`, of n numbers that the patient sends, and is cut again. So all of them are
-    one Gaussian mechanism with noise z, whatever model the server has the losses taken of.
+    Each scalar is clipped to 0 to :math:`B = 2 \ln K` for K classes (twice the loss of a random guess), gets noise of
+    standard deviation :math:`z B \sqrt n` for the n scalars the patient sends, and is clipped again. Together they are
+    one Gaussian mechanism with noise z, whichever model the server requests the losses for.
 
     Args:
-        method: whose card says which leaves are weights; every other one is a number.
-        plan: says z.
+        method: its communication spec tells which leaves are weights; every other leaf counts as a scalar.
+        plan: provides z.
         results: what the patients are about to send.
-        number: the round.
-        secret: of the noise, as in ``noised_results``.
+        round_number: the round.
+        secret: seed of the noise, as in ``noised_results``.
     """
-    most, noised = most_loss(method.net.spec.classes), []
+    bound, noised = max_loss(method.net.spec.classes), []
     weights = {path for result in results[:1] for path in updates_of(method, [{}], stack([result.returned])).change}
-    for place, result in enumerate(results):
+    for position, result in enumerate(results):
         leaves = flatten(result.returned)
-        told = {f"tree/{path}": leaf.double() for path, leaf in leaves.items() if path not in weights}
-        told |= {f"report/{name}": torch.tensor(loss, dtype=torch.float64) for name, loss in result.losses.items()}
-        count = sum(value.numel() for value in told.values())
-        drawn = gaussian(told, plan.dp_noise * most * math.sqrt(count), secret, number, "numbers", place)
-        kept = {path: _cut(_cut(value, most) + drawn[path], most) for path, value in told.items()}
-        own = {path: kept[f"tree/{path}"].to(leaf.dtype) for path, leaf in leaves.items() if path not in weights}
-        losses = {name: float(kept[f"report/{name}"]) for name in result.losses}
-        noised.append(replace(result, returned=unflatten({**leaves, **own}), losses=losses))
+        scalars = {f"tree/{path}": leaf.double() for path, leaf in leaves.items() if path not in weights}
+        scalars |= {f"report/{name}": torch.tensor(loss, dtype=torch.float64) for name, loss in result.losses.items()}
+        total = sum(value.numel() for value in scalars.values())
+        noise = gaussian(scalars, plan.dp_noise * bound * math.sqrt(total), secret, round_number, "numbers", position)
+        clipped = {path: _clipped(_clipped(value, bound) + noise[path], bound) for path, value in scalars.items()}
+        clipped_leaves = {
+            path: clipped[f"tree/{path}"].to(leaf.dtype) for path, leaf in leaves.items() if path not in weights
+        }
+        losses = {name: float(clipped[f"report/{name}"]) for name in result.losses}
+        noised.append(replace(result, returned=unflatten({**leaves, **clipped_leaves}), losses=losses))
     return noised
 
 
-def most_loss(classes: int) -> float:
-    """Return B of ``noised_numbers``: twice the cross-entropy of a guess among so many classes."""
+def max_loss(classes: int) -> float:
+    """Return B of ``noised_scalars``: twice the cross-entropy of a random guess among ``classes``."""
     return 2 * math.log(max(2, classes))
 
 
-def _cut(value: Tensor, most: float) -> Tensor:
-    return value.nan_to_num(nan=most, posinf=most, neginf=0.0).clamp(0.0, most)
+def _clipped(value: Tensor, bound: float) -> Tensor:
+    return value.nan_to_num(nan=bound, posinf=bound, neginf=0.0).clamp(0.0, bound)

@@ -1,4 +1,4 @@
-"""Certificates of the server and keys of the sites, as Flower takes them: X.509 for TLS, OpenSSH keys for the nodes."""
+"""The server's certificates and the sites' keys in Flower's formats: X.509 for TLS, OpenSSH keys for the nodes."""
 
 import contextlib
 import ipaddress
@@ -13,45 +13,45 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.gate import read_bounded
 from ecgfed.locks import locked
 from ecgfed.network.private import write_private
+from ecgfed.safe_io import read_bounded
 
-#: How long certificates last: a federation's run, and time to plan the next ones.
+#: Validity of the certificates: long enough for a federation's run, with time to renew.
 DAYS = 825
-#: How long to wait for another process that is making them.
+#: How long to wait for another process that is creating them.
 LOCK_S = 30.0
 CA, CERTIFICATE, KEY = "ca.crt", "server.crt", "server.key"
 _MAX_BYTES = 1 << 16
 
 
 def make_certificates(folder: Path, names: Sequence[str]) -> None:
-    """Write a certificate authority of one's own, and the server's certificate and key, unless they are there.
+    """Create a private certificate authority and the server's certificate and key, unless they exist.
 
-    The authority's own key is not kept: nobody can make a second certificate that sites would take.
+    The authority's key is discarded, so no second certificate that sites would trust can be issued.
 
     Args:
-        folder: where to: ``ca.crt`` is for the sites, the rest stays.
-        names: host names and addresses that sites reach the server by; this machine's own are added.
+        folder: the target folder; ``ca.crt`` goes to the sites, the other files stay here.
+        names: host names and addresses by which sites reach the server; localhost is added.
 
     Raises:
-        HeldError: another process is making them, and takes long.
+        LockedError: another process is creating them and does not finish in time.
         StorageError: the folder cannot be written to.
     """
-    if _all_there(folder):  # a server that runs holds the lock
+    if _all_exist(folder):  # a running server holds the lock
         return
-    with locked(folder, wait_s=LOCK_S):  # of two first starts the second takes what the first one makes
-        if not _all_there(folder):
-            _make(folder, names)
+    with locked(folder, wait_s=LOCK_S):  # of two simultaneous first starts, the second uses the first's certificates
+        if not _all_exist(folder):
+            _create(folder, names)
 
 
-def _all_there(folder: Path) -> bool:
+def _all_exist(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (CA, CERTIFICATE, KEY))
 
 
-def _make(folder: Path, names: Sequence[str]) -> None:
+def _create(folder: Path, names: Sequence[str]) -> None:
     authority, key = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
-    now = datetime.now(UTC) - timedelta(hours=1)  # clocks of two houses differ
+    now = datetime.now(UTC) - timedelta(hours=1)  # clocks of two hospitals differ
     issuer, subject = _name("ecgfed federation"), _name(names[0] if names else "localhost")
     builder = x509.CertificateBuilder().not_valid_before(now).not_valid_after(now + timedelta(days=DAYS))
     ca = (
@@ -85,25 +85,25 @@ def _make(folder: Path, names: Sequence[str]) -> None:
 
 
 def check_names(folder: Path, names: Sequence[str], option: str = "--name") -> None:
-    """Refuse the server's certificate where sites would: it has other names, or has expired; raises OptionError.
+    """Reject a server certificate that sites would reject: a name is missing, or it has expired; raises OptionError.
 
     Args:
-        folder: as of ``make_certificates``.
-        names: host names and addresses that were asked for now.
-        option: that they were asked for with.
+        folder: as in ``make_certificates``.
+        names: the required host names and addresses.
+        option: the command-line option they were given with.
     """
-    file, again = folder / CERTIFICATE, f"remove {folder}, and send the new {CA} to every site"
+    file, action = folder / CERTIFICATE, f"remove {folder}, and send the new {CA} to every site"
     try:
-        found = x509.load_pem_x509_certificate(read_bounded(file, _MAX_BYTES, StorageError))
-        mine = list(found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        certificate = x509.load_pem_x509_certificate(read_bounded(file, _MAX_BYTES, StorageError))
+        alternatives = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except (OSError, ValueError, x509.ExtensionNotFound) as problem:
-        raise StorageError(file, f"is no certificate of a server ({problem!s:.100})", action=again) from problem
+        raise StorageError(file, f"is not a server certificate ({problem!s:.100})", action=action) from problem
     for name in names:
-        if _alternative(name) not in mine:
-            known = ", ".join(str(one.value) for one in mine)
-            raise OptionError(option, f"{name}", f"one of {known:.200}, which {file} has", again)
-    if found.not_valid_after_utc < datetime.now(UTC):
-        raise StorageError(file, f"has expired on {found.not_valid_after_utc:%Y-%m-%d}", action=again)
+        if _alternative(name) not in alternatives:
+            known = ", ".join(str(alternative.value) for alternative in alternatives)
+            raise OptionError(option, f"{name}", f"one of {known:.200}, which {file} has", action)
+    if certificate.not_valid_after_utc < datetime.now(UTC):
+        raise StorageError(file, f"has expired on {certificate.not_valid_after_utc:%Y-%m-%d}", action=action)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
@@ -136,13 +136,13 @@ def _alternative(name: str) -> x509.GeneralName:
 
 
 def make_site_key(path: Path) -> Path:
-    """Write a site's key pair, unless it is there: ``path`` is private, ``path.pub`` is for the server's operator.
+    """Create a site's key pair, unless it exists: ``path`` is private, ``path.pub`` is for the server's operator.
 
     Returns:
         The public key's file.
 
     Raises:
-        OptionError: the private key cannot be used, or the public one is another's.
+        OptionError: the private key cannot be used, or the public key does not belong to it.
         StorageError: the folder cannot be written to.
     """
     public = path.with_name(path.name + ".pub")
@@ -150,26 +150,26 @@ def make_site_key(path: Path) -> Path:
         key = read_site_key(path)
     else:
         key = ec.generate_private_key(ec.SECP384R1())
-        form = serialization.PrivateFormat.OpenSSH
-        write_private(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+        private_format = serialization.PrivateFormat.OpenSSH
+        write_private(path, key.private_bytes(serialization.Encoding.PEM, private_format, serialization.NoEncryption()))
     text = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     if not public.is_file():
         write_private(public, text + b"\n", mode=0o644)
     elif read_bounded(public, _MAX_BYTES, StorageError).split()[:2] != text.split()[:2]:  # a comment may follow
-        found = f"{public} is not the public half of {path}"
+        reason = f"{public} is not the public half of {path}"
         raise OptionError(
-            "--key", found, "both of one pair", f"remove {public.name}, and send the new one to the server"
+            "--key", reason, "both of one pair", f"remove {public.name}, and send the new one to the server"
         )
     return public
 
 
 def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Read a site's private key; raises OptionError where it is none."""
+    """Read a site's private key; raises OptionError if the file is not one."""
     try:
         key = serialization.load_ssh_private_key(read_bounded(path, _MAX_BYTES, StorageError), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as problem:
         raise OptionError(
-            "--key", f"{path} is no private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
+            "--key", f"{path} is not a private key ({problem!s:.100})", "OpenSSH, ECDSA, no password"
         ) from problem
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise OptionError(
@@ -179,26 +179,30 @@ def read_site_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def check_public_key(path: Path) -> None:
-    """Refuse a file that is no public key of a site; raises OptionError."""
+    """Reject a file that is not a site's public key; raises OptionError."""
     try:
         key = serialization.load_ssh_public_key(read_bounded(path, _MAX_BYTES, StorageError))
     except (OSError, ValueError, UnsupportedAlgorithm) as problem:
-        raise OptionError("--keys", f"{path} is no public key ({problem!s:.100})", "a site's key.pub") from problem
+        raise OptionError("--keys", f"{path} is not a public key ({problem!s:.100})", "a site's key.pub") from problem
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise OptionError("--keys", f"{path} is a {type(key).__name__}", "an ECDSA key, as a site makes it")
 
 
 def check_certificate(path: Path) -> None:
-    """Refuse a file by which no server could be known: no certificate, one server's, or expired; raises OptionError."""
+    """Reject a CA file that cannot verify a server: not a certificate, not an authority's, or expired.
+
+    Raises:
+        OptionError: naming the file and what is wrong with it.
+    """
     try:
-        found = x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
+        certificate = x509.load_pem_x509_certificate(read_bounded(path, _MAX_BYTES, StorageError))
     except (OSError, ValueError) as problem:
-        raise OptionError("--ca", f"{path} is no certificate ({problem!s:.100})", "the server's ca.crt") from problem
+        raise OptionError("--ca", f"{path} is not a certificate ({problem!s:.100})", "the server's ca.crt") from problem
     with contextlib.suppress(x509.ExtensionNotFound, ValueError):
-        if not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+        if not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             raise OptionError(
                 "--ca", f"{path} is the certificate of one server", "its authority's, tls/ca.crt", "ask for that file"
             )
-    if found.not_valid_after_utc < datetime.now(UTC):
-        expired = f"{path} has expired on {found.not_valid_after_utc:%Y-%m-%d}"
-        raise OptionError("--ca", expired, "one that is valid", f"ask for the server's {CA} of today")
+    if certificate.not_valid_after_utc < datetime.now(UTC):
+        expired = f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
+        raise OptionError("--ca", expired, "a valid certificate", f"ask for the server's current {CA}")

@@ -1,7 +1,7 @@
-"""The ClientApp: every message a site gets comes here, and nothing leaves but what this file returns.
+"""The ClientApp: handles every message a site receives; only what this file returns leaves the site.
 
-An error is written to the site's own log and answered with one word (``ecgfed.network.errors.REASONS``): Flower would
-send its text, and a text may hold a patient's id or a file's name.
+An error goes to the site's own log, and the reply holds only its code (``ecgfed.network.errors.REASONS``): Flower would
+send the error's text, which may contain a patient's id or a file name.
 """
 
 import os
@@ -15,107 +15,107 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from ecgfed.errors import EcgfedError, StorageError
-from ecgfed.locks import HeldError, locked
+from ecgfed.locks import LockedError, locked
 from ecgfed.network import messages
 from ecgfed.network.budget import check_noise
 from ecgfed.network.errors import SiteError
 from ecgfed.network.programs import SITE
-from ecgfed.network.site_end import EndScores, end_run, score_run
-from ecgfed.network.site_folder import Site, hello, open_site
-from ecgfed.network.site_round import SiteRound
+from ecgfed.network.site_folder import Site, open_site, registration
+from ecgfed.network.site_results import EndScores, end_run, score_run
+from ecgfed.network.site_run import SiteRun
 from ecgfed.text import safe_text
 
 LOG, OLD_LOG = "log.txt", "log-old.txt"
-#: A server that is refused again and again fills a log and not the disk: what is longer becomes the old one, bytes.
-MOST_LOG = 4 << 20
-#: A site that was killed may hold its folder a moment longer than it lives.
+#: Log rotation size, bytes: a server whose requests are refused repeatedly must not fill the disk.
+MAX_LOG_BYTES = 4 << 20
+#: Seconds to wait for the folder's lock: a killed process may release it late.
 HELD_S = 5.0
 
 app = ClientApp()
 
 
-def answered(folder: Path, content: RecordDict, answer: Callable[[Site, RecordDict], RecordDict]) -> RecordDict:
-    """Answer a message with the site's folder held, or refuse with one word.
+def handle(folder: Path, content: RecordDict, handler: Callable[[Site, RecordDict], RecordDict]) -> RecordDict:
+    """Handle a message with the site's folder locked; a failure becomes a refusal with a code.
 
     Args:
-        folder: the site's.
-        content: of the message.
-        answer: what is done.
+        folder: the site's folder.
+        content: the message's content.
+        handler: returns the reply.
     """
     try:
         with locked(folder, wait_s=HELD_S):
-            return answer(open_site(folder), content)
+            return handler(open_site(folder), content)
     except SiteError as problem:
-        refused = problem
-    except HeldError as problem:
-        refused = SiteError("busy", problem.where, problem.found)
+        refusal = problem
+    except LockedError as problem:
+        refusal = SiteError("busy", problem.where, problem.reason)
     except StorageError as problem:
-        refused = SiteError("storage", problem.where, problem.found, problem.expected, problem.action)
+        refusal = SiteError("storage", problem.where, problem.reason, problem.expected, problem.action)
     except EcgfedError as problem:
-        refused = SiteError("training", problem.where, problem.found, problem.expected, problem.action)
+        refusal = SiteError("training", problem.where, problem.reason, problem.expected, problem.action)
     except Exception:
-        refused = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
-    _write_down(folder, refused)
-    return messages.refusal(refused)
+        refusal = SiteError("internal", folder, traceback.format_exc().strip().replace("\n", " | "))
+    _write_log(folder, refusal)
+    return messages.refusal_reply(refusal)
 
 
-def _write_down(folder: Path, problem: SiteError) -> None:
+def _write_log(folder: Path, problem: SiteError) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     line = safe_text(f"{now} refused ({problem.code}): {problem.line}")
     try:
-        if (folder / LOG).is_file() and (folder / LOG).stat().st_size > MOST_LOG:
+        if (folder / LOG).is_file() and (folder / LOG).stat().st_size > MAX_LOG_BYTES:
             (folder / LOG).replace(folder / OLD_LOG)
-        # in any locale: what is raised here would leave the site in Flower's answer
+        # must not raise in any locale: Flower would send the error's text to the server
         with (folder / LOG).open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(line + "\n")
-    except OSError:  # the answer goes all the same
+    except OSError:  # the reply is sent regardless
         print(ascii(line))
 
 
-def _hello(site: Site, content: RecordDict) -> RecordDict:
-    rr, leave_out = messages.read_hello_request(content)
-    told = hello(site, rr, leave_out)
-    return messages.hello_reply(told)
+def _register(site: Site, content: RecordDict) -> RecordDict:
+    rr, leave_out = messages.read_registration_request(content)
+    reply = registration(site, rr, leave_out)
+    return messages.registration_reply(reply)
 
 
 def _round(site: Site, content: RecordDict) -> RecordDict:
     request = messages.read_round_request(content)
-    return messages.round_reply(SiteRound(site, request.order).run(request), request)
+    return messages.round_reply(SiteRun(site, request.run_spec).run(request), request)
 
 
-def _end(site: Site, content: RecordDict) -> RecordDict:
-    order, last, split, leaves = messages.read_end_request(content)
-    part = SiteRound(site, order)
-    check_noise(site.most_epsilon, part.plan)
-    part.settle(last)
-    # scores bear no noise: of models of a server's choice they would tell about single patients
-    kept = site.most_epsilon is not None
+def _finish(site: Site, content: RecordDict) -> RecordDict:
+    run_spec, last, split, leaves = messages.read_end_request(content)
+    site_run = SiteRun(site, run_spec)
+    check_noise(site.max_epsilon, site_run.plan)
+    site_run.settle(last)
+    # scores have no noise: for a model of the server's choice they could reveal a single patient
+    withhold = site.max_epsilon is not None
     if split == "valid":
-        scores = EndScores(len(part.data.clients), None, None) if kept else score_run(site, part, leaves)
+        scores = EndScores(len(site_run.data.clients), None, None) if withhold else score_run(site, site_run, leaves)
     else:
-        scores = end_run(site, part, leaves)
-    return messages.end_reply(replace(scores, t_g=None, t_p=None) if kept else scores)
+        scores = end_run(site, site_run, leaves)
+    return messages.end_reply(replace(scores, t_g=None, t_p=None) if withhold else scores)
 
 
 def _folder() -> Path:
     return Path(os.environ[SITE])
 
 
-def say_hello(message: Message, context: Context) -> Message:
-    """Say who this site is."""
-    return Message(answered(_folder(), message.content, _hello), reply_to=message)
+def register(message: Message, context: Context) -> Message:
+    """Register this site with the server."""
+    return Message(handle(_folder(), message.content, _register), reply_to=message)
 
 
 def train_round(message: Message, context: Context) -> Message:
     """Train this site's participants for a round."""
-    return Message(answered(_folder(), message.content, _round), reply_to=message)
+    return Message(handle(_folder(), message.content, _round), reply_to=message)
 
 
-def end(message: Message, context: Context) -> Message:
-    """Make, score and export what was trained."""
-    return Message(answered(_folder(), message.content, _end), reply_to=message)
+def finish_run(message: Message, context: Context) -> Message:
+    """Build, score and export the trained model."""
+    return Message(handle(_folder(), message.content, _finish), reply_to=message)
 
 
-app.query("hello")(say_hello)
+app.query("hello")(register)
 app.train()(train_round)
-app.evaluate()(end)
+app.evaluate()(finish_run)

@@ -1,4 +1,4 @@
-"""Asking the SuperLink on this machine: sites' keys, who is connected, starting a run and how it stands."""
+"""Client of the local SuperLink's Control API: register keys, list connected nodes, start a run, query its status."""
 
 import hashlib
 import os
@@ -23,14 +23,13 @@ from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from ecgfed import __version__
-from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
-from ecgfed.files import write_text
-from ecgfed.gate import read_bounded
+from ecgfed.files import create_folder, write_text
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.launch import without_proxy
+from ecgfed.safe_io import read_bounded
 
-#: What Flower wants to be given as an app. No code: both ends run what is installed there.
+#: The Flower app to submit. It has no code: server and sites run their installed packages.
 _APP = f"""[build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
@@ -53,7 +52,7 @@ clientapp = "ecgfed.network.client_app:app"
 
 
 class Control:
-    """The SuperLink's own machine's way to it; a context manager.
+    """A connection to the local SuperLink; a context manager.
 
     Args:
         address: ``host:port``.
@@ -74,81 +73,78 @@ class Control:
         self._client.close()
 
     def _nodes(self) -> dict[bytes, tuple[int, str]]:
-        """Nodes that are registered: public key -> node and status."""
-        with _asking("does not answer"):
-            found = self._client.ListNodes(ListNodesRequest())
+        """Return the registered nodes: public key -> node id and status."""
+        with _flower_errors("does not answer"):
+            response = self._client.ListNodes(ListNodesRequest())
         return {
             bytes(node.public_key): (int(node.node_id), str(node.status))
-            for node in found.nodes_info
+            for node in response.nodes_info
             if node.status != "unregistered"
         }
 
     def register(self, keys: list[Path]) -> dict[int, str]:
-        """Let in the sites that have these keys, and nobody else.
+        """Register the sites with these keys, and unregister all others.
 
         Args:
             keys: public keys, in the order of the sites.
 
         Returns:
-            Node -> name of the key's file without its end, in that order.
+            Node id -> name of the key's file without its suffix, in that order.
 
         Raises:
-            OptionError: a file is no public key, or two are the same.
+            OptionError: two files hold the same key.
             NetworkError: the SuperLink refuses.
         """
-        wanted = {_bytes_of(key): key for key in keys}
-        if len(wanted) != len(keys):
-            raise OptionError("--keys", "two files hold the same key", "a key of its own for each site")
-        there = self._nodes()
-        with _asking("did not take a key"):
-            for key, (node, _) in there.items():
-                if key not in wanted:  # a site that is not of this federation any more
+        files = {_key_bytes(key): key for key in keys}
+        if len(files) != len(keys):
+            raise OptionError("--keys", "two files hold the same key", "a different key for each site")
+        nodes = self._nodes()
+        with _flower_errors("did not take a key"):
+            for key, (node, _) in nodes.items():
+                if key not in files:  # a site that has left the federation
                     self._client.UnregisterNode(UnregisterNodeRequest(node_id=node))
-            for key in wanted:
-                if key not in there:
+            for key in files:
+                if key not in nodes:
                     self._client.RegisterNode(RegisterNodeRequest(public_key=key))
-        there = self._nodes()
-        return {there[key][0]: file.name.removesuffix(".pub") for key, file in wanted.items()}
+        nodes = self._nodes()
+        return {nodes[key][0]: file.name.removesuffix(".pub") for key, file in files.items()}
 
     def online(self) -> set[int]:
-        """Return the nodes that are connected."""
+        """Return the ids of the connected nodes."""
         return {node for node, status in self._nodes().values() if status == "online"}
 
     def start_run(self, folder: Path) -> int:
-        """Start the run; returns Flower's number of it.
+        """Start the run; returns Flower's run id.
 
         Args:
-            folder: where the description of the app is put.
+            folder: where the app's ``pyproject.toml`` is written.
 
         Raises:
             NetworkError: the SuperLink refuses.
         """
-        try:
-            make_folder(folder)
-        except OSError as problem:
-            raise StorageError(folder, f"cannot be made ({problem.strerror})") from problem
+        create_folder(folder)
         write_text(folder / "pyproject.toml", _APP)
         content = build_fab_from_disk(folder)
         fab = Fab(hashlib.sha256(content).hexdigest(), content, {})
-        with _asking("did not take the run"):
+        with _flower_errors("did not take the run"):
             for number, run in self._client.ListRuns(ListRunsRequest()).run_dict.items():
-                if str(run.status.status) != "finished":  # of a server that was killed
+                if str(run.status.status) != "finished":  # left over from a killed server
                     self._client.StopRun(StopRunRequest(run_id=number))
             return int(self._client.StartRun(StartRunRequest(fab=fab_to_proto(fab))).run_id)
 
     def is_over(self, run: int) -> bool:
-        """Return whether a run has ended, however; a SuperLink that does not answer says nothing."""
+        """Return whether a run has ended, successfully or not; False if the SuperLink does not answer."""
         try:
-            with _asking("does not answer"):
-                found = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
+            with _flower_errors("does not answer"):
+                runs = self._client.ListRuns(ListRunsRequest(run_id=run)).run_dict
         except NetworkError:
             return False
-        return run in found and str(found[run].status.status) == "finished"
+        return run in runs and str(runs[run].status.status) == "finished"
 
 
 @contextmanager
 def _no_proxy(host: str) -> Iterator[None]:
-    """Have no proxy of the environment between here and this machine: a client of Flower's looks when it is made."""
+    """Bypass environment proxies for the local machine: Flower's client reads the variables when it is created."""
     new = without_proxy(os.environ, host)
     before = {name: os.environ.get(name) for name in new}
     os.environ.update(new)
@@ -163,14 +159,14 @@ def _no_proxy(host: str) -> Iterator[None]:
 
 
 @contextmanager
-def _asking(what: str) -> Iterator[None]:
-    """Say in one line what Flower's client raises, which is its HTTP library's."""
+def _flower_errors(what: str) -> Iterator[None]:
+    """Turn any error of Flower's client or its HTTP library into NetworkError."""
     try:
         yield
     except Exception as problem:
         raise NetworkError("Flower", f"{what} ({type(problem).__name__}: {problem!s:.200})") from problem
 
 
-def _bytes_of(file: Path) -> bytes:
+def _key_bytes(file: Path) -> bytes:
     key = load_ssh_public_key(read_bounded(file, 1 << 16, StorageError))
-    return bytes(public_key_to_bytes(key))  # ``check_public_key`` has seen that it is an ECDSA key
+    return bytes(public_key_to_bytes(key))  # ``check_public_key`` has checked that it is an ECDSA key

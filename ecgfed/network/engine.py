@@ -1,7 +1,7 @@
-"""The engine whose clients are elsewhere: a round's work goes out as messages, the results come back as replies.
+"""The engine that trains clients at remote sites: it sends a round's work as messages and collects the replies.
 
-What ``ecgfed.federation.train`` does around it, and every method's hooks, are the same as on one machine. The clients
-of a site that gave no answer did not take part in the round.
+``ecgfed.federation.train`` and the methods' hooks are the same as on one machine. The clients of a site that did not
+reply are treated as not having taken part in the round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,139 +16,145 @@ from ecgfed.files import read_json, write_json
 from ecgfed.methods.base import Method
 from ecgfed.network import messages
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.expected import Form, beats_of, check_beats, form_of
 from ecgfed.network.leaves import Leaf, check_up, leaves_of_round
-from ecgfed.network.orders import Order
-from ecgfed.network.post import Post
+from ecgfed.network.messenger import SiteMessenger
 from ecgfed.network.programs import BOUND
 from ecgfed.network.roster import Roster
-from ecgfed.network.site_round import RoundReply, RoundRequest
+from ecgfed.network.run_spec import RunSpec
+from ecgfed.network.site_run import RoundReply, RoundRequest
+from ecgfed.network.tensor_schema import TensorSchema, check_beats, expected_beats, round_schema
 
-#: Which sites the round in flight goes on without, in the server's folder.
-LEFT_OUT = "left_out.json"
-#: What a reply may be longer than its leaves: Flower's headers, numbers, a reply that is sent once more.
-_TIMES, _MORE_BYTES = 3, 4 << 20
+#: File in the server's folder with the sites that the current round skips.
+SKIPPED_FILE = "left_out.json"
+#: Allowed size of a reply relative to its leaves, for Flower's headers, scalars and a repeated upload; and extra bytes.
+_SIZE_FACTOR, _EXTRA_BYTES = 3, 4 << 20
 
 
 class NetworkEngine:
     """Runs the clients of a round at their sites.
 
     Args:
-        folder: the server's.
-        post: the way to the sites.
+        folder: the server's folder.
+        messenger: the connection to the sites.
         roster: the sites.
-        plan: the run's.
-        order: makes the order for the site at a place.
-        last: place -> the last round of the site that counts; changed here.
+        plan: the run's training plan.
+        run_spec: returns the run specification for the site with an index.
+        last_rounds: site index -> the site's last committed round; updated here.
 
     Attributes:
-        traffic: every leaf of the first participant of the last round.
-        left_out: place -> why its clients took no part in the last round.
+        round_leaves: every leaf of the first participant's messages in the last round.
+        skipped: site index -> why its clients did not take part in the last round.
     """
 
     def __init__(
         self,
         folder: Path,
-        post: Post,
+        messenger: SiteMessenger,
         roster: Roster,
         plan: TrainPlan,
-        order: Callable[[int], Order],
-        last: dict[int, int],
+        run_spec: Callable[[int], RunSpec],
+        last_rounds: dict[int, int],
     ) -> None:
-        self.folder, self.post, self.roster, self.plan, self.order, self.last = folder, post, roster, plan, order, last
-        self.traffic: list[Leaf] = []
-        self.left_out: dict[int, str] = {}
+        self.folder, self.messenger, self.roster, self.plan = folder, messenger, roster, plan
+        self.run_spec, self.last_rounds = run_spec, last_rounds
+        self.round_leaves: list[Leaf] = []
+        self.skipped: dict[int, str] = {}
 
     def run(self, method: Method, work: Sequence[ClientWork]) -> list[ClientResult | None]:
         """Run the clients of a round.
 
         Returns:
-            A result for each, or None for those of a site that gave no answer which could be used.
+            A result for each client, or None for the clients of a site without a valid reply.
 
         Raises:
-            NetworkError: too few sites answered; nothing of the round has changed here.
+            NetworkError: too few sites replied; the server's state is unchanged.
         """
-        number = work[0].info.round
+        round_number = work[0].info.round
         requests = self._requests(work)
-        decided = self._decided(number)
-        for place in requests:
-            node = self.roster.sites[place].node
-            if node not in self.post.names:
-                decided.setdefault(place, "has no key in the folder any more")
-            elif node in self.post.barred:
-                decided.setdefault(place, self.post.barred[node])
-        asked = {place: request for place, request in requests.items() if place not in decided}
-        place_of = {self.roster.sites[place].node: place for place in asked}
-        form = form_of(method, self.plan, work[0])
-        self._bound(form, requests)
+        skipped = self._already_skipped(round_number)
+        for site in requests:
+            node = self.roster.sites[site].node
+            if node not in self.messenger.names:
+                skipped.setdefault(site, "no longer has a key in the folder")
+            elif node in self.messenger.excluded:
+                skipped.setdefault(site, self.messenger.excluded[node])
+        active = {site: request for site, request in requests.items() if site not in skipped}
+        site_of = {self.roster.sites[site].node: site for site in active}
+        schema = round_schema(method, self.plan, work[0])
+        self._write_limit(schema, requests)
 
         per_step = method.needs.batches_per_step
-        beats = {one.info.index: beats_of(self.plan, one.info.train_examples, one.seen, per_step) for one in work}
+        beats = {
+            client.info.index: expected_beats(self.plan, client.info.train_examples, client.seen, per_step)
+            for client in work
+        }
 
         def read(node: int, content: RecordDict) -> RoundReply:
-            return _read(content, asked[place_of[node]], method, form, beats)
+            return _read_reply(content, active[site_of[node]], method, schema, beats)
 
-        contents = {node: messages.round_request(asked[place]) for node, place in place_of.items()}
-        answers = self.post.ask(messages.ROUND, contents, read, group=str(number))
-        self.left_out = {**decided, **{place_of[node]: why for node, why in answers.missing.items()}}
-        if self.left_out:  # a server that is killed from here on decides the same again
-            sites = {self.roster.sites[place].name: why for place, why in sorted(self.left_out.items())}
-            write_json(self.folder / LEFT_OUT, {"round": number, "sites": sites})
+        contents = {node: messages.round_request(active[site]) for node, site in site_of.items()}
+        replies = self.messenger.request(messages.ROUND, contents, read, group=str(round_number))
+        self.skipped = {**skipped, **{site_of[node]: reason for node, reason in replies.missing.items()}}
+        if self.skipped:  # a server killed after this point makes the same decision when it resumes
+            sites = {self.roster.sites[site].name: reason for site, reason in sorted(self.skipped.items())}
+            write_json(self.folder / SKIPPED_FILE, {"round": round_number, "sites": sites})
         results: dict[int, ClientResult] = {}
-        for node, reply in answers.replies.items():
-            for k, client in enumerate(asked[place_of[node]].clients):
-                results[client] = ClientResult(reply.returned[k], {}, reply.losses[k], reply.examples[k])
-            self.last[place_of[node]] = number
+        for node, reply in replies.replies.items():
+            for position, index in enumerate(active[site_of[node]].clients):
+                results[index] = ClientResult(
+                    reply.returned[position], {}, reply.losses[position], reply.examples[position]
+                )
+            self.last_rounds[site_of[node]] = round_number
         if not results:
-            raise NetworkError(self.folder / LEFT_OUT, "leaves nobody for the round", action="remove it")
-        transport = self.order(0).transport
-        self.traffic = leaves_of_round(method, work[0].shared, form, sorted(form.losses), transport)
-        return [results.get(one.info.index) for one in work]
+            raise NetworkError(self.folder / SKIPPED_FILE, "leaves no site for the round", action="remove it")
+        transport = self.run_spec(0).transport
+        self.round_leaves = leaves_of_round(method, work[0].shared, schema, sorted(schema.losses), transport)
+        return [results.get(client.info.index) for client in work]
 
     def _requests(self, work: Sequence[ClientWork]) -> dict[int, RoundRequest]:
         by_site: dict[int, list[ClientWork]] = {}
-        for one in work:
-            by_site.setdefault(self.roster.site_of(one.info.index), []).append(one)
+        for client in work:
+            by_site.setdefault(self.roster.site_of(client.info.index), []).append(client)
         return {
-            place: RoundRequest(
-                self.order(place),
+            site: RoundRequest(
+                self.run_spec(site),
                 work[0].info.round,
-                tuple(one.info.index for one in parts),
-                self.last.get(place, 0),
-                [one.shared for one in parts],
+                tuple(client.info.index for client in clients),
+                self.last_rounds.get(site, 0),
+                [client.shared for client in clients],
             )
-            for place, parts in by_site.items()
+            for site, clients in by_site.items()
         }
 
-    def _decided(self, number: int) -> dict[int, str]:
-        """Return the sites that a session which was killed had decided to go on without, in this very round."""
-        file = self.folder / LEFT_OUT
+    def _already_skipped(self, round_number: int) -> dict[int, str]:
+        """Return the sites that an earlier session, killed in this round, had already decided to skip."""
+        file = self.folder / SKIPPED_FILE
         if not file.is_file():
             return {}
         value = read_json(file, StorageError)
-        names = {site.name: place for place, site in enumerate(self.roster.sites)}
+        names = {site.name: index for index, site in enumerate(self.roster.sites)}
         try:
-            if int(value["round"]) != number:
+            if int(value["round"]) != round_number:
                 return {}
-            return {names[name]: str(why) for name, why in value["sites"].items() if name in names}
+            return {names[name]: str(reason) for name, reason in value["sites"].items() if name in names}
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise StorageError(file, f"lacks {problem!s:.100}", "a round's missing sites", "remove it") from problem
 
-    def _bound(self, form: Form, requests: Mapping[int, RoundRequest]) -> None:
-        """Tell the SuperLink how much any site may send until the next question."""
-        most = max(len(request.clients) for request in requests.values())
-        write_json(self.folder / BOUND, {"bytes": _TIMES * most * form.bytes + _MORE_BYTES})
+    def _write_limit(self, schema: TensorSchema, requests: Mapping[int, RoundRequest]) -> None:
+        """Write the upload limit per site, which the SuperLink applies until the next request."""
+        clients = max(len(request.clients) for request in requests.values())
+        write_json(self.folder / BOUND, {"bytes": _SIZE_FACTOR * clients * schema.bytes + _EXTRA_BYTES})
 
 
-def _read(
-    content: RecordDict, request: RoundRequest, method: Method, form: Form, beats: Mapping[int, int]
+def _read_reply(
+    content: RecordDict, request: RoundRequest, method: Method, schema: TensorSchema, expected: Mapping[int, int]
 ) -> RoundReply:
     try:
-        reply = messages.read_round_reply(content, request, form)
-        check_beats(request.clients, reply.examples, beats)
+        reply = messages.read_round_reply(content, request, schema)
+        check_beats(request.clients, reply.examples, expected)
         check_up(method, reply.returned, reply.losses)
     except EcgfedError as problem:
-        raise NetworkError(problem.where, problem.found, problem.expected) from problem
+        raise NetworkError(problem.where, problem.reason, problem.expected) from problem
     except Exception as problem:
         raise NetworkError(
             "a site's reply", f"cannot be read ({type(problem).__name__}: {problem!s:.200})"

@@ -12,22 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
+from ecgfed.files import create_folder
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.programs import SERVER, SITE, write_programs
 
 FLOWER, LOG, OLD_LOG = "flower", "flower.log", "flower-old.log"
-#: Bytes beyond which a start puts the log away; what was put away before goes.
-MOST_LOG = 1 << 24
-#: How long a program may take until it listens.
+#: Size in bytes above which the log is rotated at a start; the previous old log is replaced.
+MAX_LOG_BYTES = 1 << 24
+#: Seconds a program may take until it listens.
 START_S = 90.0
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is: ``host:port``."""
+    """A server's address: ``host:port``."""
 
     host: str
     port: int
@@ -45,79 +45,78 @@ def read_address(text: str, option: str = "--server") -> Address:
     return Address(match["host"], int(match["port"]))
 
 
-#: Ports that this process has been given.
-_GIVEN: set[int] = set()
+#: Ports that this process has already assigned.
+_ASSIGNED_PORTS: set[int] = set()
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at on this machine, and that this process has not been given before.
+    """Return a free port of this machine that this process has not assigned before.
 
-    Whoever was given one listens at it a second later: until then the system would give it away again.
+    A program may start to listen a second after it was assigned its port; until then the system regards it as free.
     """
     while True:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port = int(one.getsockname()[1])
-        if port not in _GIVEN:
-            _GIVEN.add(port)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in _ASSIGNED_PORTS:
+            _ASSIGNED_PORTS.add(port)
             return port
 
 
 def check_free(port: int, host: str, option: str = "--port") -> None:
-    """Refuse a port that cannot be listened at; raises OptionError."""
+    """Reject a port that cannot be used; raises OptionError."""
     if not 1 <= port <= 65535:
         raise OptionError(option, f"{port}", "1 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.socket(family) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind((host.strip("[]"), port))
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host.strip("[]"), port))
     except OSError as problem:
-        found = f"{Address(host, port)} cannot be listened at ({problem.strerror})"
+        reason = f"cannot listen at {Address(host, port)} ({problem.strerror})"
         if problem.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             raise OptionError(
-                "--host", found, "an address of this machine", "see 'ip address', or leave it out"
+                "--host", reason, "an address of this machine", "see 'ip address', or leave it out"
             ) from None
-        raise OptionError(option, found, "a free port of this machine", "choose another") from None
+        raise OptionError(option, reason, "a free port of this machine", "choose another") from None
 
 
 def without_proxy(environment: Mapping[str, str], *hosts: str) -> dict[str, str]:
-    """Return the variables by which no proxy of an environment stands between programs of this machine.
+    """Return the environment variables that exclude this machine's addresses from the proxy.
+
+    The programs of a SuperNode talk plain HTTP to one another; a proxy could read updates and tokens. Connections to
+    other machines still use the configured proxy.
 
     Args:
-        environment: as it is.
+        environment: the environment variables.
         hosts: further addresses of this machine.
-
-    A SuperNode's own programs talk plain HTTP: through a proxy everybody on the way would read updates and tokens. What
-    a site sends to another machine goes by the proxy that is set.
     """
-    before = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    mine = ",".join(filter(None, [before, "127.0.0.1", "localhost", "::1", *hosts]))
-    return {"no_proxy": mine, "NO_PROXY": mine}
+    existing = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    bypassed = ",".join(filter(None, [existing, "127.0.0.1", "localhost", "::1", *hosts]))
+    return {"no_proxy": bypassed, "NO_PROXY": bypassed}
 
 
 class Flower:
-    """Flower's programs of one folder, with its own home, its own PATH and no telemetry.
+    """Starts Flower's programs for one folder, with a separate home and PATH and without telemetry.
 
     Args:
-        folder: the server's or a site's.
-        variables: more environment variables.
-        hosts: addresses of this machine at which its programs reach one another, beside the loopback's.
+        folder: the server's or a site's folder.
+        variables: additional environment variables.
+        hosts: addresses, besides loopback, at which the programs of this machine reach one another.
     """
 
     def __init__(self, folder: Path, variables: Mapping[str, str], *hosts: str) -> None:
         self.folder, self.home = folder, folder / FLOWER
         if os.pathsep in str(folder.resolve()):
-            # PATH would fall apart there, and Flower find its own programs, which run the code that a server sends
-            raise OptionError(str(folder), f"has {os.pathsep!r} in its path", "a path without", "choose another folder")
-        try:
-            make_folder(self.home)
-        except OSError as problem:
-            raise StorageError(self.home, f"cannot be made ({problem.strerror})") from problem
+            # it would split PATH, and Flower would start its original programs, which run code sent by the server
+            raise OptionError(
+                str(folder), f"has {os.pathsep!r} in its path", "a path without it", "choose another folder"
+            )
+        create_folder(self.home)
         programs = self.home.resolve() / "bin"
         write_programs(programs)
-        with contextlib.suppress(OSError):  # there is none yet
-            if (folder / LOG).stat().st_size > MOST_LOG:
+        with contextlib.suppress(OSError):  # no log yet
+            if (folder / LOG).stat().st_size > MAX_LOG_BYTES:
                 (folder / LOG).replace(folder / OLD_LOG)
         self.environment = {
             **os.environ,
@@ -137,13 +136,13 @@ class Flower:
         """Start one of Flower's programs in a process group of its own; its output goes to ``flower.log``.
 
         Raises:
-            StorageError: the system does not let it be started there.
+            StorageError: the system refuses to start it.
         """
-        place = self.home.resolve() / "bin" / program
+        executable = self.home.resolve() / "bin" / program
         try:
             with (self.folder / LOG).open("ab") as log:
                 return subprocess.Popen(
-                    [str(place), *arguments],
+                    [str(executable), *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -151,31 +150,31 @@ class Flower:
                     start_new_session=True,
                 )
         except OSError as problem:
-            found = f"cannot be started ({problem.strerror})"
-            expected = "a folder in which programs may be started (a file system that is not mounted noexec)"
-            raise StorageError(place, found, expected, "choose another folder") from problem
+            reason = f"cannot be started ({problem.strerror})"
+            expected = "a folder that allows programs to start (a file system that is not mounted noexec)"
+            raise StorageError(executable, reason, expected, "choose another folder") from problem
 
 
 @contextlib.contextmanager
 def stopping(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Stop the processes, and what they started, when the block ends."""
+    """Stop the processes and their children when the block ends."""
     try:
         yield
     finally:
         stop(processes)
 
 
-def stop(processes: Sequence[subprocess.Popen[bytes]], patience_s: float = 8.0) -> None:
-    """Ask processes to end, all at once, and end the groups of those that do not."""
+def stop(processes: Sequence[subprocess.Popen[bytes]], grace_s: float = 8.0) -> None:
+    """Terminate all processes at once, and kill the groups of those that do not end in time."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
-    until = time.monotonic() + patience_s
+    deadline = time.monotonic() + grace_s
     for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.1, until - time.monotonic()))
+            process.wait(max(0.1, deadline - time.monotonic()))
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # the group it leads, what it started included
+            os.killpg(process.pid, signal.SIGKILL)  # its process group, including its children
         process.wait()
 
 
@@ -185,10 +184,10 @@ def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path
     Raises:
         NetworkError: it ended, or took too long.
     """
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise NetworkError("Flower", f"ended with code {process.returncode} as it started", action=f"see {log}")
+            raise NetworkError("Flower", f"ended with code {process.returncode} at its start", action=f"see {log}")
         with contextlib.suppress(OSError), socket.create_connection((address.host.strip("[]"), address.port), 1.0):
             return
         time.sleep(0.2)
@@ -196,7 +195,7 @@ def wait_listening(process: subprocess.Popen[bytes], address: Address, log: Path
 
 
 def server_flower(folder: Path, *hosts: str) -> Flower:
-    """Return Flower's programs for a server's folder, which reach one another at these addresses of this machine."""
+    """Return Flower's programs for a server's folder; ``hosts`` are this machine's addresses."""
     return Flower(folder, {SERVER: str(folder.resolve())}, *hosts)
 
 
@@ -206,7 +205,7 @@ def site_flower(folder: Path) -> Flower:
 
 
 def start_superlink(flower: Flower, tls: Path, host: str, port: int) -> subprocess.Popen[bytes]:
-    """Start a SuperLink with TLS that knows nodes by their keys."""
+    """Start a SuperLink with TLS that authenticates nodes by their keys."""
     return flower.start(
         "flower-superlink",
         [
@@ -221,7 +220,7 @@ def start_superlink(flower: Flower, tls: Path, host: str, port: int) -> subproce
 
 
 def start_supernode(flower: Flower, server: Address, ca: Path, key: Path) -> subprocess.Popen[bytes]:
-    """Start a SuperNode that dials the server."""
+    """Start a SuperNode that connects to the server."""
     return flower.start(
         "flower-supernode",
         [

@@ -1,7 +1,8 @@
-"""What travels between a site and the server: every leaf of every message by name, and the check that holds it.
+"""What sites and server exchange: every leaf of every message by name, and the check that enforces it.
 
-A site looks before it sends: a leaf of the method's tree, or a loss, that the method's card does not name stays where
-it is, and the server is told ``card``. What goes beside the trees is the constants of this file and nothing else.
+A site checks before it sends: if a leaf of the method's tree, or a loss, is not declared in the method's communication
+spec, nothing is sent and the server receives the code ``card``. Besides the trees, messages hold only the fields listed
+in this file.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,46 +17,46 @@ from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
 from ecgfed.methods.card import BESIDE
 from ecgfed.network.errors import SiteError
-from ecgfed.network.expected import Form
+from ecgfed.network.tensor_schema import TensorSchema
 from ecgfed.network.transport import PLAIN, packed
 
-#: Beside the trees of a round, up: fields of the message -> what they are.
+#: Fields of a site's reply in a round, besides the trees -> description.
 ROUND_UP = {
-    "run": "the run's SHA-256, as it came down",
-    "round": "number of the round, as it came down",
+    "run": "the run's SHA-256, as received",
+    "round": "number of the round, as received",
     "clients": BESIDE["clients"],
-    "examples": "how many beats it used in this round",
+    "examples": "number of beats used in this round",
 }
 #: A SHA-256 as text.
 _RUN = torch.zeros(64, dtype=torch.uint8)
-#: With ``--transport`` other than ``plain``: up, of every leaf that was made smaller.
-SCALE = "the largest change in it"
-#: What a site says when the server asks who it is.
-HELLO_UP = {
+#: With ``--transport`` other than ``plain``: the scale sent with every compressed leaf.
+SCALE = "the leaf's largest change"
+#: Fields of a site's registration.
+REGISTRATION_UP = {
     "protocol": "version of the messages",
-    "patients": "how many patients its cohort has, held-out ones too",
-    "clients": "places of the patients that take part, 0 and on, in an order the site chose",
+    "patients": "number of patients in its cohort, including held-out patients",
+    "clients": "positions of the participating patients, from 0, in an order chosen by the site",
     "train_examples": BESIDE["train_examples"],
     "modality": "ECG beats or images",
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
 }
-#: What a site says when the run is over, of its test beats, or on the way, of its validation beats; one that bounds
-#: what may be learned of a patient (``--most-epsilon``) says no more than how many patients.
+#: Fields of a site's scores: on its test beats at the end of the run, on its validation beats in between. A site with a
+#: privacy budget (``--most-epsilon``) reports only the number of patients.
 END_UP = {
-    "patients": "how many of its patients were scored",
-    "T_g": "the global answer on the beats of all its patients together, macro-F1",
-    "T_p": "each patient's own answer on that patient's beats, macro-F1, mean",
+    "patients": "number of patients scored",
+    "T_g": "macro-F1 of the global model on the beats of all its patients together",
+    "T_p": "mean over patients of the macro-F1 of each patient's personal model on that patient's beats",
 }
-#: What the server says beside the leaves of the end.
-END_DOWN = {"order": "as in a round", "last": "as in a round", "split": "test, or valid for scores on the way"}
-#: What the server says beside the trees of a round.
+#: Fields of the server's final request, besides the leaves.
+END_DOWN = {"order": "as in a round", "last": "as in a round", "split": "test, or valid for intermediate scores"}
+#: Fields of the server's request in a round, besides the trees.
 ROUND_DOWN = {
-    "order": "the run: method, settings, net, plan, names of the classes, number of the first patient",
+    "order": "the run: method, settings, net, plan, class names, number of the first patient",
     "round": "number of the round",
-    "clients": "numbers of the patients that take part",
-    "last": "the last round of this site that counts",
-    "holders": "which leaf is whose",
+    "clients": "numbers of the participating patients",
+    "last": "the site's last committed round",
+    "holders": "which leaves belong to which patient",
 }
 
 
@@ -66,10 +67,10 @@ class Leaf:
     Attributes:
         way: ``down``, ``up`` or ``end``.
         name: its path in the method's tree, or ``reports/NAME``.
-        what: in the card's words.
-        shape: of one participant's.
-        dtype: of its values.
-        bytes: of one participant's.
+        what: its description in the communication spec.
+        shape: shape for one client.
+        dtype: dtype of the values.
+        bytes: size for one client.
     """
 
     way: str
@@ -80,14 +81,14 @@ class Leaf:
     bytes: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the leaf as a JSON-ready dict."""
         return {**asdict(self), "shape": list(self.shape)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Leaf":
-        """Return what ``as_json`` gave; raises KeyError, TypeError, ValueError."""
+        """Return the leaf from ``as_json``'s dict; raises KeyError, TypeError, ValueError."""
         shape = tuple(int(length) for length in value["shape"])
-        way, name, what, dtype = (str(value[one]) for one in ("way", "name", "what", "dtype"))
+        way, name, what, dtype = (str(value[key]) for key in ("way", "name", "what", "dtype"))
         return cls(way, name, what, shape, dtype, int(value["bytes"]))
 
 
@@ -97,47 +98,50 @@ def _leaf(way: str, name: str, what: str, value: Tensor) -> Leaf:
 
 
 def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[str, float]]) -> None:
-    """Hold back what the method's card does not name.
+    """Refuse to send anything that the method's communication spec does not declare.
 
     Raises:
-        SiteError: a leaf or a loss without a name on the card; it says which.
+        SiteError: naming the first undeclared leaf or loss.
     """
     card = method.card.with_settings(method.settings)
     named = {entry.name for entry in card.reports}
-    stray = [path for tree in returned for path in flatten(tree) if entry_of(path, card.up) is None]
-    stray += [name for one in losses for name in one if name not in named]
-    if stray:
-        raise SiteError("card", f"method {method.name}", f"would send {stray[0]}, which its card does not name")
+    undeclared = [path for tree in returned for path in flatten(tree) if entry_of(path, card.up) is None]
+    undeclared += [name for client_losses in losses for name in client_losses if name not in named]
+    if undeclared:
+        reason = f"would send {undeclared[0]}, which its communication spec does not declare"
+        raise SiteError("card", f"method {method.name}", reason)
 
 
 def check_down(method: Method, shared: Sequence[Tree]) -> None:
-    """Refuse what a server sends and the method's card does not name; raises SiteError."""
+    """Refuse leaves from the server that the method's communication spec does not declare; raises SiteError."""
     card = method.card.with_settings(method.settings)
-    stray = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
-    if stray:
-        raise SiteError("card", f"method {method.name}", f"was sent {stray[0][:200]}, which its card does not name")
+    undeclared = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
+    if undeclared:
+        reason = f"was sent {undeclared[0][:200]}, which its communication spec does not declare"
+        raise SiteError("card", f"method {method.name}", reason)
 
 
 def leaves_of_round(
-    method: Method, shared: Tree, form: Form, losses: Iterable[str], transport: str = PLAIN
+    method: Method, shared: Tree, schema: TensorSchema, losses: Iterable[str], transport: str = PLAIN
 ) -> list[Leaf]:
-    """Return every leaf of one participant's round, with what the card says it is.
+    """Return every leaf exchanged with one client in a round, with its description in the communication spec.
 
     Args:
-        method: the run's.
-        shared: what the participant was sent.
-        form: what it sends back.
-        losses: the names of its losses.
-        transport: how updates travel.
+        method: the run's method.
+        shared: the tree sent to the client.
+        schema: the structure of its reply.
+        losses: names of its losses.
+        transport: encoding of the updates.
     """
     card = method.card.with_settings(method.settings)
     down, up = ({entry.name: entry.what for entry in entries} for entries in (card.down, card.up))
     reports = {entry.name: entry.what for entry in card.reports}
     number = torch.zeros((), dtype=torch.float64)
     sent = {
-        path: torch.zeros(shape, dtype=packed(dtype, shape, transport)) for path, (dtype, shape) in form.leaves.items()
+        path: torch.zeros(shape, dtype=packed(dtype, shape, transport))
+        for path, (dtype, shape) in schema.leaves.items()
     }
-    smaller = [path for path, leaf in sent.items() if leaf.dtype != form.leaves[path][0]]
+    smaller = [path for path, leaf in sent.items() if leaf.dtype != schema.leaves[path][0]]
     return [
         *(_leaf("down", path, down[str(entry_of(path, card.down))], leaf) for path, leaf in flatten(shared).items()),
         *(_leaf("up", path, up[str(entry_of(path, card.up))], leaf) for path, leaf in sent.items()),
@@ -150,20 +154,22 @@ def leaves_of_round(
     ]
 
 
-def delivered(method: Method, server: Tree) -> dict[str, Tensor]:
-    """Return what of the server's state every site gets when the run is over, leaves by path: what answers are made of.
+def final_leaves(method: Method, server: Tree) -> dict[str, Tensor]:
+    """Return the leaves of the server's state, by path, that every site gets at the end of the run to build its models.
 
-    It is what the method's first state has, which was made from nobody's data, so that no other patient's model is in
-    it (FedFomo's and MTL's are added later); without the state of the server's optimizer and single numbers.
+    These are the leaves of the method's initial state, which depends on no data, so they contain no other patient's
+    model (FedFomo's and MTL's are added later). Scalars and the state of the server's optimizer are excluded.
     """
-    begun = flatten(method.server_start(method.net.initial(0)))
+    initial = flatten(method.server_start(method.net.initial(0)))
     return {
         path: leaf
         for path, leaf in flatten(server).items()
-        if path in begun and not path.rpartition("/")[0].rpartition("/")[2].startswith("server_") and leaf.dim()
+        if path in initial and not path.rpartition("/")[0].rpartition("/")[2].startswith("server_") and leaf.dim()
     }
 
 
 def leaves_of_end(method: Method, server: Tree) -> list[Leaf]:
-    """Return every leaf of what is delivered."""
-    return [_leaf("end", path, "part of the trained answer", leaf) for path, leaf in delivered(method, server).items()]
+    """Return every leaf of ``final_leaves`` with its description."""
+    return [
+        _leaf("end", path, "part of the trained model", leaf) for path, leaf in final_leaves(method, server).items()
+    ]

@@ -1,6 +1,7 @@
-"""What a site's operator asks for, and what a site bounds of the runs that a server may have with it.
+"""A site's options and its limits on the server's runs.
 
-Each run leaves a folder at a site, and each round a line. A server chooses both, so a site's disk is held by these.
+Each run adds a folder at the site and each round a line. The server chooses both, so these limits protect the site's
+disk.
 """
 
 from dataclasses import dataclass
@@ -9,76 +10,77 @@ from pathlib import Path
 from ecgfed.errors import OptionError
 from ecgfed.network.errors import SiteError
 
-#: Runs that a site keeps, and rounds of one: more than a federation of months has.
-MOST_RUNS, MOST_ROUNDS = 20, 10_000
-_HIGHEST = 1_000_000
+#: Runs that a site stores, and rounds of one run: more than a federation needs in months.
+MAX_RUNS, MAX_ROUNDS = 20, 10_000
+_UPPER_BOUND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What an operator asks of a site at a start; None leaves what the site's folder says.
+class SiteOptions:
+    """The operator's options for a site; None keeps the value in the site's folder.
 
     Attributes:
-        numbers: ``shuffled``, so that a patient's number says nothing of its place in the cohort, or ``cohort``; in a
-            new folder ``shuffled``.
-        most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); in a new folder, any.
-        most_runs: how many runs the site keeps, as in ``Limits``.
-        most_rounds: of one run, as there.
+        numbers: ``shuffled`` hides a patient's position in the cohort, ``cohort`` keeps the order; default in a new
+            folder ``shuffled``.
+        max_epsilon: bound on the epsilon of all runs together for one patient (``ecgfed.network.budget``); default in a
+            new folder unbounded.
+        max_runs: number of runs the site stores, as in ``Limits``.
+        max_rounds: rounds of one run, as in ``Limits``.
     """
 
     numbers: str | None = None
-    most_epsilon: float | None = None
-    most_runs: int | None = None
-    most_rounds: int | None = None
+    max_epsilon: float | None = None
+    max_runs: int | None = None
+    max_rounds: int | None = None
 
 
-#: Nothing is asked for.
-AS_IT_IS = Terms()
+#: Keeps every value in the site's folder.
+DEFAULT_OPTIONS = SiteOptions()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """A site's bounds.
+    """A site's limits.
 
     Attributes:
-        runs: run folders that the site keeps; a further run is refused.
-        rounds: of one run's plan.
+        runs: number of run folders the site stores; further runs are refused.
+        rounds: number of rounds in one run's plan.
     """
 
-    runs: int = MOST_RUNS
-    rounds: int = MOST_ROUNDS
+    runs: int = MAX_RUNS
+    rounds: int = MAX_ROUNDS
 
-    def asked(self, terms: Terms) -> "Limits":
-        """Return these bounds with those that were asked for; raises OptionError where one cannot be."""
-        runs, rounds = terms.most_runs, terms.most_rounds
+    def updated(self, options: SiteOptions) -> "Limits":
+        """Return these limits with the operator's changes; raises OptionError for an invalid value."""
+        runs, rounds = options.max_runs, options.max_rounds
         return Limits(self.runs if runs is None else runs, self.rounds if rounds is None else rounds)
 
     def __post_init__(self) -> None:
         for option, value in (("--most-runs", self.runs), ("--most-rounds", self.rounds)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _HIGHEST:
-                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_HIGHEST:,}")
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _UPPER_BOUND:
+                raise OptionError(option, f"{value!r:.40}", f"a whole number, 1 to {_UPPER_BOUND:,}")
 
     def check_room(self, runs: Path, folder: Path) -> None:
-        """Refuse a run that would be one too many; raises SiteError.
+        """Refuse a run that would exceed the number of runs; raises SiteError.
 
         Args:
-            runs: the folder of the runs.
-            folder: the new run's, in it.
+            runs: the folder of all runs.
+            folder: the new run's folder in it.
         """
-        there = [path for path in runs.glob("*") if path.is_dir() and path != folder] if runs.is_dir() else []
-        if len(there) >= self.runs:
+        existing = [path for path in runs.glob("*") if path.is_dir() and path != folder] if runs.is_dir() else []
+        if len(existing) >= self.runs:
             raise SiteError(
                 "limit",
                 runs,
-                f"holds {len(there)} runs",
-                f"fewer than {self.runs} before another one begins, this site's --most-runs",
-                "remove those you no longer need ('ecgfed federate status' lists them), or raise it",
+                f"holds {len(existing)} runs",
+                f"fewer than {self.runs} before another run starts (this site's --most-runs)",
+                "remove runs you no longer need ('ecgfed federate status' lists them), or raise the limit",
             )
 
     def check_rounds(self, rounds: int) -> None:
         """Refuse a run of more rounds than this site takes part in; raises SiteError."""
         if rounds > self.rounds:
-            expected = f"at most {self.rounds:,}, this site's --most-rounds"
+            expected = f"at most {self.rounds:,} (this site's --most-rounds)"
             raise SiteError(
-                "limit", "the server's run", f"has {rounds:,} rounds", expected, "raise it, or a shorter run"
+                "limit", "the server's run", f"has {rounds:,} rounds", expected, "raise the limit, or shorten the run"
             )

@@ -1,6 +1,6 @@
-"""Flower's messages: what the server asks and what a site answers, as records, and back.
+"""Encode and decode the server's requests and the sites' replies as Flower records.
 
-Every field is named in ``ecgfed.network.leaves`` or on the method's card.
+Every field is declared in ``ecgfed.network.leaves`` or in the method's communication spec.
 """
 
 import json
@@ -12,144 +12,152 @@ from flwr.app import ConfigRecord, MetricRecord, RecordDict
 
 from ecgfed.nets.net import MAX_CLASSES, RR_COUNT
 from ecgfed.network.errors import REASONS, NetworkError, SiteError
-from ecgfed.network.expected import Form
-from ecgfed.network.leaves import END_UP, HELLO_UP, ROUND_UP
-from ecgfed.network.orders import PROTOCOL, Order
-from ecgfed.network.site_end import EndScores
-from ecgfed.network.site_round import RoundReply, RoundRequest
+from ecgfed.network.leaves import END_UP, REGISTRATION_UP, ROUND_UP
+from ecgfed.network.run_spec import PROTOCOL, RunSpec
+from ecgfed.network.site_results import EndScores
+from ecgfed.network.site_run import RoundReply, RoundRequest
+from ecgfed.network.tensor_schema import TensorSchema
 from ecgfed.network.transport import PLAIN, pack, packed, unpack
 from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
 from ecgfed.tasks.train_options import RECIPES
 
-#: Kinds of Flower's messages.
-HELLO, ROUND, END = "query.hello", "train", "evaluate"
-_SAY, _SHARED, _OWN, _UP, _REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
+#: Flower's message types.
+REGISTRATION, ROUND, END = "query.hello", "train", "evaluate"
+_FIELDS, _SHARED, _PER_CLIENT, _UP, _REPORTS, _SCALES = "say", "shared", "own", "up", "reports", "scales"
 
 
-def hello_request(*, rr: bool, leave_out: str) -> RecordDict:
-    """Return the question who a site is; its counts depend on what is asked."""
-    return RecordDict({_SAY: ConfigRecord({"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out})})
+def registration_request(*, rr: bool, leave_out: str) -> RecordDict:
+    """Return a registration request; the site's counts depend on these options."""
+    return RecordDict({_FIELDS: ConfigRecord({"protocol": PROTOCOL, "rr": rr, "leave_out": leave_out})})
 
 
-def read_hello_request(content: RecordDict) -> tuple[bool, str]:
+def read_registration_request(content: RecordDict) -> tuple[bool, str]:
     """Return ``rr`` and ``leave_out``; raises SiteError."""
-    say = _say(content)
-    if say.get("protocol") != PROTOCOL:
-        raise SiteError("request", "the server", f"speaks protocol {say.get('protocol')!r:.20}", str(PROTOCOL))
-    return bool(say.get("rr")), str(say.get("leave_out"))
+    fields = _fields(content)
+    if fields.get("protocol") != PROTOCOL:
+        raise SiteError("request", "the server", f"uses protocol {fields.get('protocol')!r:.20}", str(PROTOCOL))
+    return bool(fields.get("rr")), str(fields.get("leave_out"))
 
 
-def hello_reply(told: Mapping[str, Any]) -> RecordDict:
-    """Return what a site says of itself."""
-    return RecordDict({_SAY: ConfigRecord({"protocol": PROTOCOL, **told})})
+def registration_reply(registration: Mapping[str, Any]) -> RecordDict:
+    """Return a site's registration."""
+    return RecordDict({_FIELDS: ConfigRecord({"protocol": PROTOCOL, **registration})})
 
 
-def read_hello_reply(content: RecordDict) -> dict[str, Any]:
-    """Return what a site says of itself, checked for its types.
+def read_registration_reply(content: RecordDict) -> dict[str, Any]:
+    """Return a site's registration after checking its fields.
 
     Raises:
-        NetworkError: a field too many, too few, or of another type.
+        NetworkError: a field is missing, unknown or of another type.
     """
-    say = dict(_say(content))
-    if set(say) != set(HELLO_UP) or say.pop("protocol") != PROTOCOL:
-        raise NetworkError("a site's hello", f"has the fields {sorted(say)!s:.200}", ", ".join(HELLO_UP))
-    clients, beats, patients = say["clients"], say["train_examples"], say["patients"]
+    fields = dict(_fields(content))
+    if set(fields) != set(REGISTRATION_UP) or fields.pop("protocol") != PROTOCOL:
+        raise NetworkError(
+            "a site's registration", f"has the fields {sorted(fields)!s:.200}", ", ".join(REGISTRATION_UP)
+        )
+    clients, beats, patients = fields["clients"], fields["train_examples"], fields["patients"]
     lists = isinstance(clients, list) and isinstance(beats, list) and len(clients) == len(beats)
-    if not lists or not _is_whole(patients, 0, 1 << 20) or not all(_is_whole(n, 1, 1 << 40) for n in beats):
-        raise NetworkError("a site's hello", "counts what cannot be", "patients, and their training beats")
-    if clients != sorted(set(clients)) or not all(_is_whole(place, 0, patients - 1) for place in clients):
-        raise NetworkError("a site's hello", "numbers its patients twice or beyond their count", "0 and on")
-    classes, modality, version = say["classes"], say["modality"], say["rr_version"]
+    if not lists or not _is_integer(patients, 0, 1 << 20) or not all(_is_integer(n, 1, 1 << 40) for n in beats):
+        raise NetworkError("a site's registration", "has invalid counts", "patients and their training beats")
+    if clients != sorted(set(clients)) or not all(_is_integer(index, 0, patients - 1) for index in clients):
+        raise NetworkError("a site's registration", "has repeated or out-of-range patient numbers", "0, 1, ...")
+    classes, modality, version = fields["classes"], fields["modality"], fields["rr_version"]
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
-        raise NetworkError("a site's hello", "names no classes", "a list of names")
+        raise NetworkError("a site's registration", "has no class names", "a list of names")
     if not 1 <= len(classes) <= MAX_CLASSES or len(set(classes)) < len(classes):
-        raise NetworkError("a site's hello", f"names {len(classes)} classes", f"1 to {MAX_CLASSES:,}, each once")
-    # what comes of them is written down for the whole run
+        raise NetworkError("a site's registration", f"names {len(classes)} classes", f"1 to {MAX_CLASSES:,}, each once")
+    # these values are stored for the whole run
     if not isinstance(modality, str) or modality not in RECIPES:
-        raise NetworkError("a site's hello", f"has modality {modality!r:.40}", " or ".join(RECIPES))
-    if not _is_whole(version, min(RR_COUNT), max(RR_COUNT)):
-        raise NetworkError("a site's hello", f"has rr_version {version!r:.40}", " or ".join(map(str, RR_COUNT)))
-    return say
+        raise NetworkError("a site's registration", f"has modality {modality!r:.40}", " or ".join(RECIPES))
+    if not _is_integer(version, min(RR_COUNT), max(RR_COUNT)):
+        raise NetworkError("a site's registration", f"has rr_version {version!r:.40}", " or ".join(map(str, RR_COUNT)))
+    return fields
 
 
 def round_request(request: RoundRequest) -> RecordDict:
-    """Return what the server asks of a site in a round."""
-    shared, own, holders = down_records(request.shared)
-    say = ConfigRecord(
+    """Return the server's request to a site for a round."""
+    shared, per_client, holders = down_records(request.shared)
+    fields = ConfigRecord(
         {
-            "order": request.order.as_text(),
+            "order": request.run_spec.as_text(),
             "round": request.round,
             "clients": list(request.clients),
             "last": request.last,
             "holders": json.dumps(holders),
         }
     )
-    return RecordDict({_SAY: say, _SHARED: shared, _OWN: own})
+    return RecordDict({_FIELDS: fields, _SHARED: shared, _PER_CLIENT: per_client})
 
 
 def read_round_request(content: RecordDict) -> RoundRequest:
-    """Return what a server asks for; raises SiteError."""
-    say = _say(content)
-    order = Order.from_text(str(say.get("order")))
-    clients, number, last = say.get("clients"), say.get("round"), say.get("last")
-    if not isinstance(clients, list) or not all(_is_whole(client, 0, 1 << 31) for client in clients):
+    """Return the server's request for a round; raises SiteError."""
+    fields = _fields(content)
+    run_spec = RunSpec.from_text(str(fields.get("order")))
+    clients, round_number, last = fields.get("clients"), fields.get("round"), fields.get("last")
+    if not isinstance(clients, list) or not all(_is_integer(client, 0, 1 << 31) for client in clients):
         raise SiteError("request", "the server's round", "names no patients")
-    if not _is_whole(number, 1, 1 << 40) or not _is_whole(last, 0, 1 << 40) or clients != sorted(set(clients)):
-        raise SiteError("request", "the server's round", f"is {number!r:.40} after {last!r:.40}")
+    if (
+        not _is_integer(round_number, 1, 1 << 40)
+        or not _is_integer(last, 0, 1 << 40)
+        or clients != sorted(set(clients))
+    ):
+        raise SiteError("request", "the server's round", f"is {round_number!r:.40} after {last!r:.40}")
     try:
-        holders = json.loads(str(say.get("holders")))
-        shared = down_trees(content.array_records[_SHARED], content.array_records[_OWN], holders, len(clients))
+        holders = json.loads(str(fields.get("holders")))
+        shared = down_trees(content.array_records[_SHARED], content.array_records[_PER_CLIENT], holders, len(clients))
     except (KeyError, ValueError, AttributeError, TypeError, NetworkError) as problem:
-        raise SiteError("request", "the server's round", f"holds what cannot be read ({problem!s:.200})") from problem
-    return RoundRequest(order, int(str(number)), tuple(clients), int(str(last)), shared)
+        raise SiteError("request", "the server's round", f"cannot be read ({problem!s:.200})") from problem
+    return RoundRequest(run_spec, int(str(round_number)), tuple(clients), int(str(last)), shared)
 
 
 def round_reply(reply: RoundReply, request: RoundRequest) -> RecordDict:
-    """Return what a site sends back."""
-    reports = {name: [one[name] for one in reply.losses] for name in reply.losses[0]}
-    leaves, scales = pack(reply.returned, request.shared, request.order.transport)
-    say = {
-        "run": request.order.run,
+    """Return a site's reply for a round."""
+    reports = {name: [losses[name] for losses in reply.losses] for name in reply.losses[0]}
+    leaves, scales = pack(reply.returned, request.shared, request.run_spec.transport)
+    fields = {
+        "run": request.run_spec.run,
         "round": request.round,
         "clients": list(request.clients),
         "examples": list(reply.examples),
     }
-    more = {_SCALES: record_of(scales)} if request.order.transport != PLAIN else {}
-    return RecordDict({_UP: record_of(leaves), _REPORTS: MetricRecord(reports), _SAY: ConfigRecord(say), **more})
+    optional = {_SCALES: record_of(scales)} if request.run_spec.transport != PLAIN else {}
+    return RecordDict(
+        {_UP: record_of(leaves), _REPORTS: MetricRecord(reports), _FIELDS: ConfigRecord(fields), **optional}
+    )
 
 
-def read_round_reply(content: RecordDict, request: RoundRequest, form: Form) -> RoundReply:
-    """Return what a site sent back.
+def read_round_reply(content: RecordDict, request: RoundRequest, schema: TensorSchema) -> RoundReply:
+    """Return a site's reply for a round, checked against the request.
 
     Args:
-        content: of the reply.
-        request: what it was asked.
-        form: what each participant's answer has to be.
+        content: the reply's content.
+        request: the server's request.
+        schema: the expected structure of each client's reply.
 
     Raises:
-        NetworkError: it is something else; of leaves that are too many or too large nothing is read.
+        NetworkError: the reply does not match; unexpected or oversized leaves are rejected before they are decoded.
     """
-    clients, transport, say = request.clients, request.order.transport, _say(content)
-    parts = {_UP, _REPORTS, _SAY} | ({_SCALES} if transport != PLAIN else set())
-    if set(content) != parts or set(say) != set(ROUND_UP):
+    clients, transport, fields = request.clients, request.run_spec.transport, _fields(content)
+    parts = {_UP, _REPORTS, _FIELDS} | ({_SCALES} if transport != PLAIN else set())
+    if set(content) != parts or set(fields) != set(ROUND_UP):
         raise NetworkError("a site's reply", f"has the parts {sorted(content)!s:.100}", ", ".join(sorted(parts)))
-    if (say["run"], say["round"]) != (request.order.run, request.round):
+    if (fields["run"], fields["round"]) != (request.run_spec.run, request.round):
         raise NetworkError("a site's reply", "is of another run or round", f"round {request.round} of this run")
-    examples = say["examples"]
-    if say["clients"] != list(clients) or not isinstance(examples, list) or len(examples) != len(clients):
-        raise NetworkError("a site's reply", "is about other patients", "those it was asked for")
-    if not all(_is_whole(count, 1, 1 << 40) for count in examples):
-        raise NetworkError("a site's reply", "used no beats", "1 or more each")
+    examples = fields["examples"]
+    if fields["clients"] != list(clients) or not isinstance(examples, list) or len(examples) != len(clients):
+        raise NetworkError("a site's reply", "is for other patients", "the requested patients")
+    if not all(_is_integer(count, 1, 1 << 40) for count in examples):
+        raise NetworkError("a site's reply", "used no beats", "1 or more per patient")
     rows = _reports(content, len(clients))
-    wanted = {path: (packed(*leaf, transport), (len(clients), *leaf[1])) for path, leaf in form.leaves.items()}
-    smaller = [path for path, (dtype, _) in wanted.items() if dtype != form.leaves[path][0]]
-    leaves = up_leaves(content.array_records[_UP], wanted)
+    expected = {path: (packed(*leaf, transport), (len(clients), *leaf[1])) for path, leaf in schema.leaves.items()}
+    smaller = [path for path, (dtype, _) in expected.items() if dtype != schema.leaves[path][0]]
+    leaves = up_leaves(content.array_records[_UP], expected)
     scales = dict.fromkeys(smaller, (torch.float32, (len(clients),)))
     sizes = up_leaves(content.array_records[_SCALES], scales) if transport != PLAIN else {}
     returned = unpack(leaves, sizes, request.shared, transport)
     for tree, losses in zip(returned, rows, strict=True):
-        form.check(tree, losses)
-    return RoundReply(returned, rows, [int(str(one)) for one in examples])
+        schema.check(tree, losses)
+    return RoundReply(returned, rows, [int(str(value)) for value in examples])
 
 
 def _reports(content: RecordDict, clients: int) -> list[dict[str, float]]:
@@ -157,35 +165,39 @@ def _reports(content: RecordDict, clients: int) -> list[dict[str, float]]:
     rows: list[dict[str, float]] = [{} for _ in range(clients)]
     for name, values in reports.items():
         if not isinstance(values, list) or len(values) != clients:
-            raise NetworkError("a site's reply", f"has {name[:40]!r} for other patients", "a number each")
+            raise NetworkError("a site's reply", f"has {name[:40]!r} for other patients", "one number per patient")
         for row, value in zip(rows, values, strict=True):
             row[name] = float(value)
     if "loss" not in reports:
-        raise NetworkError("a site's reply", "has no loss", "one a patient")
+        raise NetworkError("a site's reply", "has no loss", "one per patient")
     return rows
 
 
-def end_request(order: Order, last: int, leaves: Mapping[str, Any], split: str = "test") -> RecordDict:
-    """Return what the server delivers at the end, or for scores on the way.
+def end_request(run_spec: RunSpec, last: int, leaves: Mapping[str, Any], split: str = "test") -> RecordDict:
+    """Return the server's final request, or a request for intermediate scores.
 
     Args:
-        order: the run.
-        last: the site's last round that counts.
-        leaves: of the answer, by path.
-        split: ``test`` at the end; ``valid`` for scores alone.
+        run_spec: the run.
+        last: the site's last committed round.
+        leaves: the trained leaves, by path.
+        split: ``test`` at the end; ``valid`` for intermediate scores.
     """
-    say = ConfigRecord({"order": order.as_text(), "last": last, "split": split})
-    return RecordDict({_SAY: say, _SHARED: record_of(leaves)})
+    fields = ConfigRecord({"order": run_spec.as_text(), "last": last, "split": split})
+    return RecordDict({_FIELDS: fields, _SHARED: record_of(leaves)})
 
 
-def read_end_request(content: RecordDict) -> tuple[Order, int, str, dict[str, Any]]:
-    """Return the order, the site's last round that counts, the split, and the leaves by path; raises SiteError."""
-    say = _say(content)
-    order, last, split = Order.from_text(str(say.get("order"))), say.get("last"), str(say.get("split"))
-    if not _is_whole(last, 0, 1 << 40) or split not in ("test", "valid"):
+def read_end_request(content: RecordDict) -> tuple[RunSpec, int, str, dict[str, Any]]:
+    """Return the run specification, the site's last committed round, the split, and the leaves by path.
+
+    Raises:
+        SiteError: the request cannot be read.
+    """
+    fields = _fields(content)
+    run_spec, last, split = RunSpec.from_text(str(fields.get("order"))), fields.get("last"), str(fields.get("split"))
+    if not _is_integer(last, 0, 1 << 40) or split not in ("test", "valid"):
         raise SiteError("request", "the server's end", f"is after {last!r:.40}, for the split {split:.40}")
     try:
-        return order, int(str(last)), split, dict(leaves_of(content.array_records[_SHARED]))
+        return run_spec, int(str(last)), split, dict(leaves_of(content.array_records[_SHARED]))
     except (KeyError, NetworkError) as problem:
         raise SiteError("request", "the server's end", f"cannot be read ({problem!s:.200})") from problem
 
@@ -197,33 +209,33 @@ def end_reply(scores: EndScores) -> RecordDict:
 
 def read_end_reply(content: RecordDict) -> EndScores:
     """Return a site's scores; raises NetworkError."""
-    found = content.metric_records.get(_REPORTS)
-    forms = (set(END_UP), {"patients"})  # the other one keeps its scores to itself
-    if found is None or set(found) not in forms or any(isinstance(value, list) for value in found.values()):
-        raise NetworkError("a site's end", "is no scores", ", ".join(END_UP))
-    values = {name: float(str(value)) for name, value in found.items()}
-    most = {"patients": 1 << 20, "T_g": 1, "T_p": 1}
-    if not all(0 <= value <= most[name] for name, value in values.items()):  # NaN is neither
-        raise NetworkError("a site's end", f"has the scores {values!s:.100}", "a count, and scores of 0 to 1")
+    scores = content.metric_records.get(_REPORTS)
+    accepted = (set(END_UP), {"patients"})  # the second if the site does not report scores
+    if scores is None or set(scores) not in accepted or any(isinstance(value, list) for value in scores.values()):
+        raise NetworkError("a site's scores", "have other fields", ", ".join(END_UP))
+    values = {name: float(str(value)) for name, value in scores.items()}
+    upper = {"patients": 1 << 20, "T_g": 1, "T_p": 1}
+    if not all(0 <= value <= upper[name] for name, value in values.items()):  # also rejects NaN
+        raise NetworkError("a site's scores", f"are {values!s:.100}", "a count, and scores from 0 to 1")
     return EndScores(int(values["patients"]), values.get("T_g"), values.get("T_p"))
 
 
-def refusal(problem: SiteError) -> RecordDict:
-    """Return what a site says when it cannot: the code alone."""
-    return RecordDict({_SAY: ConfigRecord({"refused": problem.code})})
+def refusal_reply(problem: SiteError) -> RecordDict:
+    """Return a site's refusal, which holds only the error code."""
+    return RecordDict({_FIELDS: ConfigRecord({"refused": problem.code})})
 
 
-def refused(content: RecordDict) -> str | None:
-    """Return why a site refused, in words; None where it did not."""
-    say = content.config_records.get(_SAY)
-    if say is None or "refused" not in say:
+def refusal_reason(content: RecordDict) -> str | None:
+    """Return the text of a site's refusal; None if the reply is not a refusal."""
+    fields = content.config_records.get(_FIELDS)
+    if fields is None or "refused" not in fields:
         return None
-    return REASONS.get(str(say["refused"]), "for no reason that is known")
+    return REASONS.get(str(fields["refused"]), "unknown reason")
 
 
-def _say(content: RecordDict) -> Mapping[str, Any]:
-    return dict(content.config_records.get(_SAY, ConfigRecord()))
+def _fields(content: RecordDict) -> Mapping[str, Any]:
+    return dict(content.config_records.get(_FIELDS, ConfigRecord()))
 
 
-def _is_whole(value: object, low: int, high: int) -> bool:
+def _is_integer(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

@@ -1,24 +1,24 @@
-"""Writing a file that only its owner may read, from its first byte on."""
+"""Write files that only their owner may read, from the first byte on."""
 
 import contextlib
 import os
 import secrets
 from pathlib import Path
 
-from ecgfed.durable import make_folder, sync_folder
 from ecgfed.errors import StorageError
+from ecgfed.fsync import make_folder, sync_folder
 
 
 def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file whole or not at all.
+    """Write a file atomically with restricted permissions.
 
     Args:
-        path: where to; its folder is made.
-        data: its bytes.
-        mode: who may do what with it.
+        path: the file; its folder is created.
+        data: the content.
+        mode: permission bits.
 
     Raises:
-        StorageError: the system refuses; what was there is still there.
+        StorageError: the file cannot be written; an existing file is unchanged.
     """
     partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.{path.name}.partial")
     try:

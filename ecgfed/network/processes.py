@@ -1,11 +1,11 @@
-"""Flower's own programs, started so that they run this package's apps and no code that came over the network.
+"""Start Flower's programs so that they run this package's apps and never code received over the network.
 
-A Flower run is submitted with its code, which a SuperNode unpacks and runs. Here a site and a server run what is
-installed there: whatever a run brings is not looked at but for its configuration. The SuperLink answers sites
-everywhere, and everything else (starting runs, registering keys, tasks) on its own machine only.
+A Flower run is submitted with its code, which a SuperNode unpacks and runs. Here server and sites run only their
+installed packages and ignore the submitted code. The SuperLink accepts the sites' requests from any machine, and all
+other requests (start runs, register keys, tasks) only from its own machine.
 
-``python -m ecgfed.network.processes PROGRAM ARGUMENTS``, through the small programs of ``ecgfed.network.programs``,
-which come first in ``PATH``: Flower starts its programs by name.
+Usage: ``python -m ecgfed.network.processes PROGRAM ARGUMENTS``. Flower starts its programs by name, so the scripts of
+``ecgfed.network.programs`` come first in ``PATH``.
 """
 
 import contextlib
@@ -19,17 +19,17 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ecgfed.network.bounds import ASGIApp, Bounded, Receive, Scope, Send
+from ecgfed.network.bounds import ASGIApp, Receive, Scope, Send, UploadLimit
 from ecgfed.network.programs import BOUND, SERVER, SITE
 from ecgfed.network.warm import Warm, wait_for_messages
 
-#: What a site may ask of the SuperLink; everything else is for its own machine.
+#: Path prefix of the sites' API; all other paths are local only.
 FLEET = "/v1/fleet/"
 _PR_SET_PDEATHSIG = 1
 
 
 class FleetOnly:
-    """Answers other machines where sites have business, and nowhere else.
+    """ASGI middleware that restricts other machines to the sites' API.
 
     Args:
         app: the SuperLink.
@@ -39,8 +39,8 @@ class FleetOnly:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse with 403."""
-        if scope["type"] != "lifespan" and not _is_here(scope):
+        """Forward the request, or reject it with 403."""
+        if scope["type"] != "lifespan" and not _is_local(scope):
             if scope["type"] != "http":
                 return
             if not scope["path"].startswith(FLEET):
@@ -50,17 +50,17 @@ class FleetOnly:
         await self.app(scope, receive, send)
 
 
-def _is_here(scope: Scope) -> bool:
-    """Return whether who asks is on this machine: at its loopback, or at the very address that is listened at.
+def _is_local(scope: Scope) -> bool:
+    """Return whether the peer is on this machine: its address is loopback or the server's own address.
 
-    Nobody else can shake hands from that address: the answers to it do not leave this machine.
+    No other machine can complete a TCP handshake from that address: packets to it do not leave this machine.
     """
     client, server = scope.get("client"), scope.get("server")
     if client is None:
         return False
     try:
-        asks = ip_address(str(client[0]))
-        return asks.is_loopback or (server is not None and asks == ip_address(str(server[0])))
+        peer = ip_address(str(client[0]))
+        return peer.is_loopback or (server is not None and peer == ip_address(str(server[0])))
     except ValueError:
         return False
 
@@ -70,8 +70,8 @@ def _superlink() -> None:
     from flwr.superlink.cli import flower_superlink
 
     bound = Path(os.environ.get(SERVER, "")) / BOUND
-    # as Starlette's Middleware is taken apart
-    extensions.get_middleware = lambda: ((FleetOnly, (), {}), (Bounded, (FLEET, bound), {}))
+    # the tuple form of Starlette's Middleware
+    extensions.get_middleware = lambda: ((FleetOnly, (), {}), (UploadLimit, (FLEET, bound), {}))
     flower_superlink()
 
 
@@ -85,12 +85,12 @@ def _superexec() -> None:
     from flwr.supercore.cli import flower_superexec
 
     if SITE in os.environ:
-        _answer_warm()
+        _use_warm_process()
     flower_superexec()
 
 
-def _answer_warm() -> None:
-    """Have a site's messages answered by children of a process that has imported everything."""
+def _use_warm_process() -> None:
+    """Handle a site's messages in forks of a process that has already imported everything."""
     from flwr.supercore.constant import TaskType
     from flwr.supercore.superexec.executor.types import ExecutionSpec, LaunchResult
 
@@ -99,13 +99,13 @@ def _answer_warm() -> None:
     warm = Warm()
 
     def launch(self: Any, spec: ExecutionSpec) -> LaunchResult:
-        """Answer a message of a site without TLS by a warm child; start anything else as Flower does."""
+        """Handle a site's local message in a forked child; start all other programs as Flower does."""
         if spec.task_type is not TaskType.CLIENT_APP or not spec.insecure:
             return cold(self, spec)
         arguments = ["--runtime-api-address", spec.runtime_api_address, "--token", spec.token, "--insecure"]
         if spec.parent_pid is not None:
             arguments += ["--parent-pid", str(spec.parent_pid)]
-        return LaunchResult.accepted() if warm.answer(arguments) else cold(self, spec)
+        return LaunchResult.accepted() if warm.handle(arguments) else cold(self, spec)
 
     executor.launch = launch
 
@@ -125,7 +125,7 @@ def _clientapp() -> None:
     from ecgfed.network.client_app import app
 
     run_clientapp: Any = import_module("flwr.supernode.runtime.run_clientapp")
-    # the code of the run is not unpacked, and not loaded
+    # the run's code is neither unpacked nor loaded
     run_clientapp.install_from_fab = _nothing
     run_clientapp.get_project_dir = lambda *_: Path()
     run_clientapp.get_load_client_app_fn = lambda **_: lambda *_: app
@@ -142,7 +142,7 @@ def _serverapp() -> None:
         return context
 
     run_serverapp: Any = import_module("flwr.superlink.runtime.run_serverapp")
-    run_serverapp.run_ = run  # the code of the run is unpacked, and not loaded
+    run_serverapp.run_ = run  # the run's code is unpacked but not loaded
     flwr_serverapp()
 
 
@@ -161,22 +161,22 @@ PROGRAMS: dict[str, Callable[[], None]] = {
 
 
 def _end_with_the_parent() -> None:
-    """Have the system end this process when who started it is killed, where it can (Linux)."""
+    """End this process when its parent is killed (Linux only)."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def main(arguments: list[str]) -> int:
-    """Run one of Flower's programs; returns the exit code where it comes back.
+    """Run one of Flower's programs; returns the exit code.
 
     Args:
-        arguments: the program's name, one of ``PROGRAMS``, and what it is called with. Another name is one line on
-            stderr and an exit code.
+        arguments: the program's name, one of ``PROGRAMS``, and its arguments. An unknown name prints one line to stderr
+            and returns 1.
     """
     program = PROGRAMS.get(arguments[0]) if arguments else None
     if program is None:
-        print(f"ecgfed: {' '.join(arguments[:1])}: is not run here", file=sys.stderr)
+        print(f"ecgfed: {' '.join(arguments[:1])}: this program is disabled", file=sys.stderr)
         return 1
     sys.argv = arguments
     _end_with_the_parent()

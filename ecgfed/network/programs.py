@@ -1,4 +1,4 @@
-"""The small programs that Flower finds first in ``PATH``, and what it tells them in their environment."""
+"""Wrapper scripts that come before Flower's programs in ``PATH``, and their environment variables."""
 
 import shlex
 import sys
@@ -8,16 +8,16 @@ from ecgfed.network.private import write_private
 
 #: Environment variables that name a site's and a server's folder.
 SITE, SERVER = "ECGFED_SITE", "ECGFED_SERVER"
-#: File in a server's folder: how many bytes a site may send between two questions.
+#: File in a server's folder: how many bytes a site may upload between two requests.
 BOUND = "bound.json"
-#: What ``ecgfed.network.processes`` runs.
+#: Programs that ``ecgfed.network.processes`` runs.
 RUN = ("flower-superlink", "flower-supernode", "flower-superexec", "flwr-clientapp", "flwr-serverapp")
-#: Programs that would run a stranger's code, or that nobody needs here.
+#: Programs that would run untrusted code, or are not needed.
 REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
 
 
 def write_programs(folder: Path) -> None:
-    """Write the programs that Flower starts by name; raises StorageError."""
+    """Write the wrapper scripts; raises StorageError."""
     for name in (*RUN, *REFUSED):
         command = f"exec {shlex.quote(sys.executable)} -m ecgfed.network.processes {name}"
         write_private(folder / name, f'#!/bin/sh\n{command} "$@"\n'.encode(), mode=0o700)

@@ -1,7 +1,7 @@
-"""Who takes part: the sites in their order, how many patients each has, and the numbers these get in the federation.
+"""The federation's sites in order, their patient counts, and the patients' numbers in the federation.
 
-Numbers run through the sites in order: the federation is the one cohort that the sites' cohorts make one after the
-other, each in the order its site chose, and every seed, weight and choice of participants is that cohort's.
+Patients are numbered through the sites in order: the federation equals the concatenation of the sites' cohorts, each in
+the order its site chose, and every seed, weight and choice of participants is the same as for that single cohort.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ FILE_NAME = "roster.json"
 
 @dataclass(frozen=True)
 class SiteEntry:
-    """A site as the server knows it.
+    """A registered site.
 
     Attributes:
-        node: Flower's number of it, which follows from its key.
-        name: the name of its key's file, for messages.
-        patients: of its cohort, held-out ones too.
-        clients: places of those that take part.
-        train_examples: training beats of each.
+        node: Flower's node id, derived from the site's key.
+        name: name of its key file, for messages.
+        patients: number of patients in its cohort, including held-out patients.
+        clients: positions of the participating patients.
+        train_examples: training beats of each participating patient.
     """
 
     node: int
@@ -47,10 +47,10 @@ class Roster:
     """The federation's sites.
 
     Attributes:
-        sites: in order.
+        sites: the sites in order.
         modality: ``ecg`` or ``image``.
-        classes: names of the classes.
-        rr_version: of the sites' RR features.
+        classes: class names.
+        rr_version: version of the sites' RR features.
     """
 
     sites: tuple[SiteEntry, ...]
@@ -59,88 +59,90 @@ class Roster:
     rr_version: int
 
     @property
-    def firsts(self) -> tuple[int, ...]:
+    def first_numbers(self) -> tuple[int, ...]:
         """The number of each site's first patient."""
-        return tuple(sum(site.patients for site in self.sites[:place]) for place in range(len(self.sites)))
+        return tuple(sum(site.patients for site in self.sites[:position]) for position in range(len(self.sites)))
 
     def site_of(self, client: int) -> int:
-        """Return the place of the site that has a patient."""
-        return max(place for place, first in enumerate(self.firsts) if first <= client)
+        """Return the index of the site that has a patient."""
+        return max(position for position, first in enumerate(self.first_numbers) if first <= client)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over what the training depends on: the numbers and counts, not over who the sites are."""
-        told = [[site.patients, site.clients, site.train_examples] for site in self.sites]
-        text = json.dumps([told, self.modality, self.classes, self.rr_version])
+        """SHA-256 over everything the training depends on: numbers and counts, but not the sites' identities."""
+        counts = [[site.patients, site.clients, site.train_examples] for site in self.sites]
+        text = json.dumps([counts, self.modality, self.classes, self.rr_version])
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def clients(self) -> int:
-        """Patients that take part, of all sites together."""
+        """Number of participating patients of all sites."""
         return sum(len(site.clients) for site in self.sites)
 
     def shares(self) -> list[float]:
-        """Return each site's share of all training beats: what it weighs in a mean by beats."""
+        """Return each site's share of all training beats: its weight in a mean over beats."""
         beats = [sum(site.train_examples) for site in self.sites]
-        return [one / max(1, sum(beats)) for one in beats]
+        return [count / max(1, sum(beats)) for count in beats]
 
-    def in_words(self) -> str:
-        """Return who the sites are: patients, training beats and the share of all of these."""
+    def describe(self) -> str:
+        """Return a summary of the sites: patients, training beats and share of all training beats."""
         return ", ".join(
-            f"{one.name}: {len(one.clients)} with {count_of(sum(one.train_examples), 'beat')}, {100 * share:.0f}%"
-            for one, share in zip(self.sites, self.shares(), strict=True)
+            f"{site.name}: {len(site.clients)} with {count_of(sum(site.train_examples), 'beat')}, {100 * share:.0f}%"
+            for site, share in zip(self.sites, self.shares(), strict=True)
         )
 
     def warnings(self) -> list[str]:
-        """Return what somebody should look at: a site that claims more beats than all others together."""
+        """Return warnings about sites that report more beats than all other sites together."""
         return [
-            f"site {one.name} says that it has more beats than all other sites together ({100 * share:.1f}%), and "
-            "weighs as much where beats are counted: if that is not so, stop, and leave it out or lower --most-beats"
-            for one, share in zip(self.sites, self.shares(), strict=True)
+            f"site {site.name} reports more beats than all other sites together ({100 * share:.1f}%), which gives it "
+            "this weight in the aggregate: if the count is wrong, stop, and exclude the site or lower --most-beats"
+            for site, share in zip(self.sites, self.shares(), strict=True)
             if share > 0.5 and len(self.sites) > 2
         ]
 
     def with_nodes(self, names: Mapping[int, str]) -> "Roster":
-        """Return it with Flower's numbers of today; a site whose key is gone has a number that nobody has.
+        """Return the roster with Flower's current node ids; a site without a key gets an unused id.
 
         Args:
-            names: node -> name of the key's file, of every key there is.
+            names: node -> name of the key file, for every registered key.
 
         Raises:
-            NetworkError: a key is of no site of this federation.
+            NetworkError: a key belongs to no site of this federation.
         """
         known = {site.node for site in self.sites}
         if names.keys() <= known:
-            now = {site.name: site.node for site in self.sites if site.node in names}
-        else:  # Flower's database was lost, or a key was made anew
-            now = {name: node for node, name in names.items()}
-        strangers = sorted(now.keys() - {site.name for site in self.sites})
-        if strangers or len(now) != len(names):
-            found = f"name {', '.join(strangers) or 'one site twice'}"
-            raise NetworkError("the keys", found, "those of the sites the run was begun with", "see roster.json")
+            nodes = {site.name: site.node for site in self.sites if site.node in names}
+        else:  # Flower's database was lost, or a key was replaced
+            nodes = {name: node for node, name in names.items()}
+        strangers = sorted(nodes.keys() - {site.name for site in self.sites})
+        if strangers or len(nodes) != len(names):
+            reason = f"include {', '.join(strangers) or 'a site twice'}"
+            raise NetworkError("the keys", reason, "those of the sites that started the run", "see roster.json")
         return replace(
             self,
-            sites=tuple(replace(site, node=now.get(site.name, -1 - place)) for place, site in enumerate(self.sites)),
+            sites=tuple(
+                replace(site, node=nodes.get(site.name, -1 - position)) for position, site in enumerate(self.sites)
+            ),
         )
 
-    def agrees(self, node: int, hello: Mapping[str, Any]) -> bool:
-        """Return whether a site says of itself what it said when the run was begun."""
-        (site,) = (one for one in self.sites if one.node == node)
-        told = (hello["patients"], tuple(hello["clients"]), tuple(hello["train_examples"]))
-        about = (hello["modality"], tuple(hello["classes"]), hello["rr_version"])
-        mine = (site.patients, site.clients, site.train_examples)
-        return told == mine and about == (self.modality, self.classes, self.rr_version)
+    def matches(self, node: int, registration: Mapping[str, Any]) -> bool:
+        """Return whether a site's registration equals the one at the start of the run."""
+        (site,) = (entry for entry in self.sites if entry.node == node)
+        counts = (registration["patients"], tuple(registration["clients"]), tuple(registration["train_examples"]))
+        features = (registration["modality"], tuple(registration["classes"]), registration["rr_version"])
+        recorded = (site.patients, site.clients, site.train_examples)
+        return counts == recorded and features == (self.modality, self.classes, self.rr_version)
 
     def data(self) -> "RosterData":
-        """Return what the rounds need to know of the clients."""
+        """Return the clients' numbers and beat counts as training data without beats."""
         examples = {
-            first + place: count
-            for first, site in zip(self.firsts, self.sites, strict=True)
-            for place, count in zip(site.clients, site.train_examples, strict=True)
+            first + position: count
+            for first, site in zip(self.first_numbers, self.sites, strict=True)
+            for position, count in zip(site.clients, site.train_examples, strict=True)
         }
         if not examples:
-            raise NetworkError("the sites", "have no patient with a training beat", "one at least")
-        # a view of one zero, as long as the client has beats
+            raise NetworkError("the sites", "have no patient with a training beat", "at least one")
+        # a view of a single zero with the length of the client's beats
         rows = {number: np.broadcast_to(np.zeros(1, np.int64), count) for number, count in examples.items()}
         return RosterData(
             clients=np.array(sorted(rows), dtype=np.int64),
@@ -154,30 +156,31 @@ class Roster:
 
 
 class RosterData(TrainingData):
-    """Training data without data: who the clients are and how many beats each has."""
+    """Training data with only the clients' numbers and beat counts."""
 
     def class_counts(self, client: int) -> torch.Tensor:
-        """Zeros: the server does not know any patient's classes, and a site counts for itself."""
+        """Return zeros: the server does not know the patients' classes; each site counts its own."""
         return torch.zeros(self.classes, dtype=torch.int64)
 
 
-def roster_of(names: Mapping[int, str], told: Sequence[tuple[int, Mapping[str, Any]]]) -> Roster:
-    """Put together what the sites said of themselves.
+def build_roster(names: Mapping[int, str], registrations: Sequence[tuple[int, Mapping[str, Any]]]) -> Roster:
+    """Build the roster from the sites' registrations.
 
     Args:
         names: node -> name, in the order of the sites.
-        told: node and hello of each.
+        registrations: node and registration of each site.
 
     Raises:
-        NetworkError: sites whose cohorts do not go together.
+        NetworkError: the sites' cohorts are incompatible.
     """
-    by_node = dict(told)
+    by_node = dict(registrations)
     first = by_node[next(iter(names))]
     for node, name in names.items():
         for what in ("modality", "classes", "rr_version"):
             if by_node[node][what] != first[what]:
-                found = f"has {what} {by_node[node][what]!s:.100}"
-                raise NetworkError(f"site {name}", found, f"{first[what]!s:.100}, as the first site", "prepare it so")
+                reason = f"has {what} {by_node[node][what]!s:.100}"
+                expected = f"{first[what]!s:.100}, as at the first site"
+                raise NetworkError(f"site {name}", reason, expected, "prepare the cohorts with the same options")
     entries = tuple(
         SiteEntry(
             node,
@@ -197,7 +200,7 @@ def write_roster(folder: Path, roster: Roster) -> None:
 
 
 def read_roster(folder: Path) -> Roster | None:
-    """Read the roster; None where there is none yet; raises StorageError where it is damaged."""
+    """Read the roster, None if there is none yet; raises StorageError if it is damaged."""
     file = folder / FILE_NAME
     if not file.is_file():
         return None
@@ -205,13 +208,13 @@ def read_roster(folder: Path) -> Roster | None:
     try:
         sites = tuple(
             SiteEntry(
-                int(one["node"]),
-                str(one["name"]),
-                int(one["patients"]),
-                tuple(int(place) for place in one["clients"]),
-                tuple(int(count) for count in one["train_examples"]),
+                int(entry["node"]),
+                str(entry["name"]),
+                int(entry["patients"]),
+                tuple(int(position) for position in entry["clients"]),
+                tuple(int(count) for count in entry["train_examples"]),
             )
-            for one in value["sites"]
+            for entry in value["sites"]
         )
         return Roster(sites, str(value["modality"]), tuple(map(str, value["classes"])), int(value["rr_version"]))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:

@@ -1,4 +1,4 @@
-"""The ServerApp: Flower starts it for a run, with its grid; all it needs lies in the server's folder."""
+"""The ServerApp that Flower starts for a run; its inputs are in the server's folder."""
 
 import os
 from pathlib import Path
@@ -12,23 +12,23 @@ from ecgfed.network.programs import SERVER
 from ecgfed.network.server_run import serve
 from ecgfed.text import safe_text
 
-#: Files in the server's folder: the nodes of the sites, lines for who looks on, and how a session ended.
-NODES, TOLD, ENDED = "nodes.json", "told.txt", "ended.json"
+#: Files in the server's folder: the sites' node ids, status messages, and how the session ended.
+NODES, MESSAGES, ENDED = "nodes.json", "told.txt", "ended.json"
 
 app = ServerApp()
 
 
 def main(grid: Grid, context: Context) -> None:
-    """Run the federation from where its folder stands."""
+    """Start or resume the federation in its folder."""
     folder, problem = Path(os.environ[SERVER]), ""
-    with (folder / TOLD).open("a", buffering=1, encoding="utf-8") as stream:
+    with (folder / MESSAGES).open("a", buffering=1, encoding="utf-8") as stream:
 
-        def say(line: str) -> None:
+        def log(line: str) -> None:
             stream.write(safe_text(line) + "\n")
 
         try:
             names = {int(node): str(name) for node, name in read_json(folder / NODES, StorageError).items()}
-            serve(folder, grid, names, say)
+            serve(folder, grid, names, log)
         except EcgfedError as error:
             problem = error.line
             raise

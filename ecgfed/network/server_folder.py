@@ -1,14 +1,14 @@
-"""The server's folder: what was asked for, who takes part, and the run.
+"""The server's folder: its configuration, the sites, and the run.
 
-server.json      what was asked for
-roster.json      the sites, once all have said hello
-run/             a run as ``ecgfed train`` makes it, but for what patients keep, which is at their sites
-leaves.json      every leaf of the messages: name, what it is, shape, bytes
-policy.json      how many sites a round needs and how long it waits for the others, as the server was last started
-left_out.json    the sites that the last incomplete round went on without, and why
-bound.json       how many bytes a site may send between two questions
-scores.jsonl     with --eval-every: the sites' scores on the way
-result.json      when the run is over: the sites' scores
+server.json      the configuration
+roster.json      the sites, once all have registered
+run/             a run as created by ``ecgfed train``, but without the clients' state, which stays at their sites
+leaves.json      every leaf of the messages: name, description, shape, bytes
+policy.json      how many sites a round needs and how long it waits for the others, from the server's last start
+left_out.json    the sites that the last incomplete round skipped, and why
+bound.json       how many bytes a site may upload between two requests
+scores.jsonl     with --eval-every: the sites' intermediate scores
+result.json      when the run is finished: the sites' scores
 tls/, flower/    certificates and Flower's own files
 """
 
@@ -22,11 +22,10 @@ import numpy as np
 import torch
 
 from ecgfed import __version__
-from ecgfed.durable import make_folder
 from ecgfed.errors import OptionError, StorageError
 from ecgfed.federation.plan import MOST_COUNT, TrainPlan, check_needs, check_passes, participants
 from ecgfed.federation.updates import check_combining
-from ecgfed.files import read_json, write_json
+from ecgfed.files import create_folder, read_json, write_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import make_settings
@@ -45,31 +44,31 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a federation was asked for; None is what ``ecgfed train`` takes.
+class FederationConfig:
+    """A federation's configuration; None selects the default of ``ecgfed train``.
 
     Attributes:
-        sites: how many there are.
+        sites: number of sites.
         method: a registered method.
-        settings: of the method, by name.
-        rounds: communication rounds, or None for ``passes``.
-        passes: over all training beats.
-        local_epochs: or ``local_steps``.
-        local_steps: optimizer steps in a round.
-        clients_per_round: participants.
-        batch_size: beats of a step.
-        seed: decides everything random.
+        settings: the method's settings, by name.
+        rounds: communication rounds, or None to use ``passes``.
+        passes: passes over all training beats.
+        local_epochs: epochs per client and round, or None to use ``local_steps``.
+        local_steps: optimizer steps per client and round.
+        clients_per_round: number of participating clients per round.
+        batch_size: beats per step.
+        seed: seed of all randomness.
         rr: whether the net takes RR features.
-        net: architecture.
-        norm: of the net.
-        width: of the net.
+        net: architecture of the net.
+        norm: normalisation of the net.
+        width: width factor of the net.
         leave_out: as in ``TrainPlan``.
-        transport: how updates travel, one of ``TRANSPORTS``.
-        eval_every: have the sites score every n-th round on their validation beats; 0 is never.
-        aggregation: as in ``TrainPlan``; so are ``dp_clip``, ``dp_noise`` and ``dp_at``.
-        dp_clip: see there.
-        dp_noise: see there.
-        dp_at: see there.
+        transport: encoding of the updates, one of ``TRANSPORTS``.
+        eval_every: score every n-th round on the sites' validation beats; 0 is never.
+        aggregation: as in ``TrainPlan``.
+        dp_clip: as in ``TrainPlan``.
+        dp_noise: as in ``TrainPlan``.
+        dp_at: as in ``TrainPlan``.
     """
 
     sites: int
@@ -96,8 +95,8 @@ class Asked:
 
     def __post_init__(self) -> None:
         if names_code(self.method):
-            found = f"{self.method!s:.100}: a site runs nobody's code but what is installed there"
-            raise OptionError("--method", found, "a registered name", "install it at every site as a package")
+            reason = f"{self.method!s:.100}: a site runs only code that is installed there"
+            raise OptionError("--method", reason, "a registered name", "install it at every site as a package")
         check_transport(self.transport)
         if not 0 <= self.eval_every <= MOST_COUNT:
             raise OptionError("--eval-every", f"{self.eval_every}", "0 or more rounds")
@@ -113,21 +112,21 @@ class Asked:
         self.plan(1, 16)
 
     def options(self) -> dict[str, str]:
-        """Return what is done to updates beside the method, for orders: some of ``ecgfed.network.orders.OPTIONS``."""
+        """Return the ``ecgfed.network.run_spec.OPTIONS`` that differ from their defaults."""
         return {} if self.transport == PLAIN else {"transport": self.transport}
 
     def plan(self, local_steps: int, batch_size: int) -> TrainPlan:
-        """Return the plan, one round where nobody says how many; raises OptionError.
+        """Return the training plan, with one round if ``rounds`` is None; raises OptionError.
 
         Args:
-            local_steps: where neither steps nor epochs were asked for.
-            batch_size: where none was asked for.
+            local_steps: default if neither steps nor epochs are set.
+            batch_size: default batch size.
         """
-        counted = self.local_epochs is None and self.local_steps is None
+        default_steps = self.local_epochs is None and self.local_steps is None
         return TrainPlan(
             rounds=1 if self.rounds is None else self.rounds,
             local_epochs=self.local_epochs,
-            local_steps=local_steps if counted else self.local_steps,
+            local_steps=local_steps if default_steps else self.local_steps,
             clients_per_round=self.clients_per_round,
             batch_size=batch_size if self.batch_size is None else self.batch_size,
             seed=self.seed,
@@ -139,125 +138,118 @@ class Asked:
         )
 
 
-def make_server(path: Path, asked: Asked) -> Asked:
-    """Make a server's folder, or open the one that is there.
+def make_server(path: Path, config: FederationConfig) -> FederationConfig:
+    """Create a server's folder, or open an existing one.
 
     Raises:
-        OptionError: it was made for something else, which could be run.
-        StorageError: it cannot be made.
+        OptionError: the folder exists with another configuration that was not refused.
+        StorageError: the folder cannot be created.
     """
-    if (path / FILE_NAME).exists() and not refused_asked(path):
-        before = read_asked(path)
-        for name, value in asdict(before).items():
-            if getattr(asked, name) != value:
+    if (path / FILE_NAME).exists() and not config_refusal(path):
+        existing = read_config(path)
+        for name, expected in asdict(existing).items():
+            if getattr(config, name) != expected:
                 option = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
-                found = getattr(asked, name)
-                was = "left out" if value is None else f"{value}"
+                value = getattr(config, name)
+                created_with = "left out" if expected is None else f"{expected}"
                 raise OptionError(
                     option,
-                    "was left out" if found is None else f"{found}",
-                    f"{was}, as {path} was begun with",
-                    "say the same every time, --prepare included, or choose a new folder",
+                    "was left out" if value is None else f"{value}",
+                    f"{created_with}, as when {path} was created",
+                    "give the same options every time, --prepare included, or choose a new folder",
                 )
-        return before
-    _made(path, "choose another folder")
-    write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(asked)})
-    return asked
+        return existing
+    create_folder(path)
+    write_json(path / FILE_NAME, {"schema_version": SCHEMA_VERSION, **asdict(config)})
+    return config
 
 
-def _made(folder: Path, action: str) -> None:
-    try:
-        make_folder(folder)
-    except OSError as problem:
-        raise StorageError(folder, f"cannot be made ({problem.strerror})", action=action) from problem
+def record_refusal(path: Path, problem: OptionError) -> None:
+    """Record that this configuration cannot run with these sites, so another start may change it.
 
-
-def refuse_asked(path: Path, problem: OptionError) -> None:
-    """Write down that what was asked for cannot be run with these sites: another start may ask for something else.
-
-    A run that has begun stays what it is. Raises StorageError.
+    Does nothing once the run exists. Raises StorageError.
     """
     if not (path / RUN / RUN_FILE).exists():
-        about = {"schema_version": SCHEMA_VERSION, **asdict(read_asked(path)), "refused": problem.line}
-        write_json(path / FILE_NAME, about)
+        document = {"schema_version": SCHEMA_VERSION, **asdict(read_config(path)), "refused": problem.line}
+        write_json(path / FILE_NAME, document)
 
 
-def refused_asked(path: Path) -> str:
-    """Return why what was asked for cannot be run, "" where it can or nobody knows yet; raises StorageError."""
-    told = read_json(path / FILE_NAME, StorageError)
-    begun = (path / RUN / RUN_FILE).exists()
-    return str(told.get("refused", "")) if isinstance(told, dict) and not begun else ""
+def config_refusal(path: Path) -> str:
+    """Return why the configuration cannot run, "" if it can or was not checked yet; raises StorageError."""
+    document = read_json(path / FILE_NAME, StorageError)
+    started = (path / RUN / RUN_FILE).exists()
+    return str(document.get("refused", "")) if isinstance(document, dict) and not started else ""
 
 
-def read_asked(path: Path) -> Asked:
-    """Read what a server's folder was made for; raises OptionError, StorageError."""
+def read_config(path: Path) -> FederationConfig:
+    """Read the configuration in a server's folder; raises OptionError, StorageError."""
     file = path / FILE_NAME
     if not file.is_file():
         raise OptionError(
-            str(path), "is no server's folder", f"one with a {FILE_NAME}", "begin with ecgfed federate server"
+            str(path), "is not a server's folder", f"a folder with {FILE_NAME}", "create it with ecgfed federate server"
         )
     value = read_json(file, StorageError)
     try:
         if value.pop("schema_version") != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
-        known = {one.name for one in fields(Asked)}
-        return Asked(**{name: part for name, part in value.items() if name in known})
+        known = {config_field.name for config_field in fields(FederationConfig)}
+        return FederationConfig(**{name: part for name, part in value.items() if name in known})
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise StorageError(file, f"lacks {problem!s:.100}", "what a server was asked for", "restore it") from problem
+        raise StorageError(file, f"lacks {problem!s:.100}", "a server's configuration", "restore it") from problem
 
 
-def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
-    """Return the method and the plan for these sites, as ``ecgfed train`` would for their cohorts as one.
+def build_method_and_plan(config: FederationConfig, roster: Roster) -> tuple[Method, TrainPlan]:
+    """Return the method and the plan for these sites, as ``ecgfed train`` would for their concatenated cohorts.
 
     Raises:
-        OptionError: a plan that the method, or the number of patients, does not allow.
+        OptionError: the plan is not valid for the method or the number of patients.
     """
-    kind = method_by_name(asked.method)
+    kind = method_by_name(config.method)
     spec = net_spec(
         len(roster.classes),
         roster.modality,
-        architecture=asked.net,
-        norm=asked.norm,
-        rr=asked.rr,
-        width=asked.width,
+        architecture=config.net,
+        norm=config.norm,
+        rr=config.rr,
+        width=config.width,
         rr_version=roster.rr_version,
     )
-    settings: Any = make_settings(kind.settings_type, asked.settings)
+    settings: Any = make_settings(kind.settings_type, config.settings)
     method = kind(make_net(spec), settings)
     recipe, data = RECIPES[roster.modality], roster.data()
-    plan = asked.plan(1 if method.needs.one_step else recipe["local_steps"], recipe["batch_size"])
+    plan = config.plan(1 if method.needs.one_step else recipe["local_steps"], recipe["batch_size"])
     participants(plan, data.clients, 1)
-    if asked.rounds is None:
-        passes = recipe["passes"] if asked.passes is None else asked.passes
+    if config.rounds is None:
+        passes = recipe["passes"] if config.passes is None else config.passes
         plan = plan.with_passes(passes, data.train_examples, method.needs.batches_per_step)
     check_needs(method.needs, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
 
 
-def check_run(path: Path, asked: Asked, roster: Roster) -> None:
-    """Refuse a run that these sites cannot do, unless it has begun; raises OptionError, NetworkError."""
+def check_run(path: Path, config: FederationConfig, roster: Roster) -> None:
+    """Refuse a run that is not valid for these sites, unless it exists already; raises OptionError, NetworkError."""
     if not (path / RUN / RUN_FILE).exists():
-        made(asked, roster)
+        build_method_and_plan(config, roster)
 
 
-def server_run(path: Path, asked: Asked, roster: Roster) -> Run:
-    """Make the server's run, or open the one that is there.
+def server_run(path: Path, config: FederationConfig, roster: Roster) -> Run:
+    """Create the server's run, or open an existing one.
 
     Raises:
-        RunError: it is damaged, or of other sites: their patients or counts have changed.
-        StorageError: the disk refuses.
+        RunError: it is damaged, or the sites' patients or counts have changed.
+        StorageError: it cannot be written.
     """
     folder = path / RUN
     if not (folder / RUN_FILE).exists():
-        method, plan = made(asked, roster)
-        _made(folder, "free some space")
-        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **asked.options()})
+        method, plan = build_method_and_plan(config, roster)
+        create_folder(folder, "free some space")
+        write_json(folder / RUN_FILE, {**_document(method, plan, roster), **config.options()})
     return open_run(folder)
 
 
 def _document(method: Method, plan: TrainPlan, roster: Roster) -> Mapping[str, Any]:
-    """``run.json`` as of any run; patients have numbers for names, and the cohort is the sites' together."""
+    """Return ``run.json``; patients are named by their numbers, and the cohort is that of all sites together."""
     return {
         "schema_version": RUN_SCHEMA,
         "tool_version": __version__,

@@ -1,4 +1,4 @@
-"""A federation's run at the server: hello, rounds, end; a checkpoint after every round, before the next one begins."""
+"""A federation's run at the server: registration, rounds, final scores; every round ends with a checkpoint."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,267 +18,289 @@ from ecgfed.methods.registry import method_by_name
 from ecgfed.network import messages
 from ecgfed.network.engine import NetworkEngine
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.leaves import END_UP, Leaf, delivered, leaves_of_end
-from ecgfed.network.messages import read_end_reply, read_hello_reply
-from ecgfed.network.orders import Order
+from ecgfed.network.leaves import END_UP, Leaf, final_leaves, leaves_of_end
+from ecgfed.network.messages import read_end_reply, read_registration_reply
+from ecgfed.network.messenger import GridLike, Replies, SiteMessenger
 from ecgfed.network.policy import read_policy
-from ecgfed.network.post import Answers, GridLike, Post
-from ecgfed.network.roster import Roster, read_roster, roster_of, write_roster
-from ecgfed.network.server_folder import LEAVES, RESULT, SCORES, Asked, check_run, read_asked, refuse_asked, server_run
-from ecgfed.network.site_end import EndScores, scores_in_words
+from ecgfed.network.roster import Roster, build_roster, read_roster, write_roster
+from ecgfed.network.run_spec import RunSpec
+from ecgfed.network.server_folder import (
+    LEAVES,
+    RESULT,
+    SCORES,
+    FederationConfig,
+    check_run,
+    read_config,
+    record_refusal,
+    server_run,
+)
+from ecgfed.network.site_results import EndScores, scores_in_words
 from ecgfed.runs.callbacks import SaveCheckpoint, WriteHistory
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.noise_key import noise_key
 from ecgfed.runs.run import Run
 from ecgfed.text import count_of
 
-#: A server that was killed may hold its folder a moment longer than it lives.
-HELD_S = 30.0
+#: Seconds to wait for the folder's lock: a killed server may release it late.
+LOCK_WAIT_S = 30.0
 
 
-class SaveFirst(SaveCheckpoint):
-    """Saves every round before the next one begins: a site must never be two rounds ahead of the server."""
+class SaveEveryRound(SaveCheckpoint):
+    """Saves every round before the next one starts, so that no site gets two rounds ahead of the server."""
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Save the round, and wait for the disk; raises StorageError."""
+        """Save the round and wait until it is on disk; raises StorageError."""
         super().on_round(outcome)
         if self._writer is not None:
             self._writer.wait()
 
 
-class _NoteMissing(Callback):
-    """Writes into a round's record which sites it went on without."""
+class _RecordSkipped(Callback):
+    """Adds the skipped sites to a round's record."""
 
     def __init__(self, engine: NetworkEngine) -> None:
         self.engine = engine
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round, before its line is written."""
+        """Add the skipped sites before the record is written."""
         sites = self.engine.roster.sites
-        if self.engine.left_out:
-            outcome.record["left_out"] = {sites[place].name: why for place, why in sorted(self.engine.left_out.items())}
+        if self.engine.skipped:
+            outcome.record["left_out"] = {
+                sites[position].name: reason for position, reason in sorted(self.engine.skipped.items())
+            }
 
 
-class _Score(Callback):
-    """Has the sites score every n-th round on their validation beats; it stands behind what saves the round."""
+class _ScoreAtSites(Callback):
+    """Scores every n-th round on the sites' validation beats; runs after the round was saved."""
 
     def __init__(self, folder: Path, run: Run, roster: Roster, engine: NetworkEngine, every: int) -> None:
         self.folder, self.run, self.roster, self.engine, self.every = folder, run, roster, engine, every
 
     def on_start(self, state: State) -> None:
-        """Score the last round where a session that was killed had saved it, and had not scored it."""
+        """Score the last round if a killed session saved it but did not score it."""
         if state.round and state.round not in [line["round"] for line in self._lines(state.round)]:
             self._score(state)
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round."""
+        """Score the finished round."""
         self._score(outcome.state)
 
     def _lines(self, number: int) -> list[dict[str, Any]]:
         return read_lines(self.folder / SCORES, number)
 
     def _score(self, state: State) -> None:
-        number = state.round
-        if not self.every or number % self.every or number >= self.run.plan.rounds:
+        round_number = state.round
+        if not self.every or round_number % self.every or round_number >= self.run.plan.rounds:
             return
-        answers = _deliver(self.run, self.roster, state, self.engine, "valid")
+        replies = _deliver(self.run, self.roster, state, self.engine, "valid")
         names = {site.node: site.name for site in self.roster.sites}
-        sites = [{"site": names[node], **one.as_json()} for node, one in answers.replies.items()]
-        lines = [*self._lines(number - 1), {"round": number, "split": "valid", "sites": sites}]
+        sites = [{"site": names[node], **scores.as_json()} for node, scores in replies.replies.items()]
+        lines = [*self._lines(round_number - 1), {"round": round_number, "split": "valid", "sites": sites}]
         write_text(self.folder / SCORES, "".join(json.dumps(line) + "\n" for line in lines))
-        about = "; ".join(f"{one['site']} {scores_in_words(one)}" for one in sites)
-        self.engine.post.say(f"round {number} on each site's validation beats: {about}")
+        summary = "; ".join(f"{scores['site']} {scores_in_words(scores)}" for scores in sites)
+        self.engine.messenger.log(f"round {round_number} on each site's validation beats: {summary}")
 
 
-class _Tell(Callback):
-    """Says a line a round, and writes down once what travels."""
+class _ReportProgress(Callback):
+    """Logs every round, and writes the leaves of its messages to a file."""
 
-    def __init__(self, folder: Path, engine: NetworkEngine, rounds: int, say: Callable[[str], None]) -> None:
-        self.folder, self.engine, self.rounds, self.say = folder, engine, rounds, say
+    def __init__(self, folder: Path, engine: NetworkEngine, rounds: int, log: Callable[[str], None]) -> None:
+        self.folder, self.engine, self.rounds, self.log = folder, engine, rounds, log
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Learn of a finished round."""
+        """Log the finished round."""
         record = outcome.record
-        about = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
+        losses = f"loss mean {record['loss_mean']:.3f} max {record['loss_max']:.3f}"
         missing = record.get("left_out", {})
-        without = f", without {'; '.join(f'site {name}, which {why}' for name, why in missing.items())}"
-        self.say(f"round {outcome.state.round} of {self.rounds}: {about}{without if missing else ''}")
-        write_json(self.folder / LEAVES, {"leaves": [leaf.as_json() for leaf in self.engine.traffic]})
+        without = f", without {'; '.join(f'site {name}, which {reason}' for name, reason in missing.items())}"
+        self.log(f"round {outcome.state.round} of {self.rounds}: {losses}{without if missing else ''}")
+        write_json(self.folder / LEAVES, {"leaves": [leaf.as_json() for leaf in self.engine.round_leaves]})
 
 
-def serve(folder: Path, grid: GridLike, names: dict[int, str], say: Callable[[str], None] = print) -> Run:
-    """Run a federation from where its folder stands to its end.
+def serve(folder: Path, grid: GridLike, names: dict[int, str], log: Callable[[str], None] = print) -> Run:
+    """Run a federation to its end, from the last saved round.
 
     Args:
-        folder: the server's.
-        grid: Flower's.
-        names: node -> name of each site, in their order.
-        say: told of what happens, a line at a time.
+        folder: the server's folder.
+        grid: Flower's grid.
+        names: node -> name of each site, in order.
+        log: receives status messages, one line at a time.
 
     Raises:
         NetworkError: a site refused or failed; every finished round is saved.
-        EcgfedError: the folder, or what was asked for, cannot be used.
+        EcgfedError: the folder or the configuration cannot be used.
     """
-    with locked(folder, wait_s=HELD_S):
-        asked, policy = read_asked(folder), read_policy(folder)
-        post = Post(grid, dict(names), policy, say)
-        run, roster = _begun(folder, asked, names, post)
+    with locked(folder, wait_s=LOCK_WAIT_S):
+        config, policy = read_config(folder), read_policy(folder)
+        messenger = SiteMessenger(grid, dict(names), policy, log)
+        run, roster = _open_run(folder, config, names, messenger)
         state = run.state() if run.store.exists() else initial_state(run.method, run.plan)
         data = roster.data()
-        about = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
-        where = count_of(len(roster.sites), "site")
-        say(f"{about}, {count_of(len(data.clients), 'patient')} at {where} ({roster.in_words()})")
+        run_text = f"{run.method.name}, {count_of(run.plan.rounds, 'round')}"
+        sites_text = count_of(len(roster.sites), "site")
+        log(f"{run_text}, {count_of(len(data.clients), 'patient')} at {sites_text} ({roster.describe()})")
         for line in (*roster.warnings(), *in_words(run.plan)):
-            say(line)
+            log(line)
         if state.round:
-            say(f"going on after round {state.round}")
-        options = asked.options()
-        last = last_rounds(run, roster, state)
+            log(f"resuming after round {state.round}")
+        options = config.options()
+        last_by_site = last_rounds(run, roster, state)
         engine = NetworkEngine(
-            folder, post, roster, run.plan, lambda place: order_for(run, roster, place, options), last
+            folder,
+            messenger,
+            roster,
+            run.plan,
+            lambda position: run_spec_for(run, roster, position, options),
+            last_by_site,
         )
-        watching: list[Callback] = [
-            _NoteMissing(engine),
+        callbacks: list[Callback] = [
+            _RecordSkipped(engine),
             WriteHistory(run.path),
-            SaveFirst(run.store),
-            _Tell(folder, engine, run.plan.rounds, say),
-            _Score(folder, run, roster, engine, asked.eval_every),
+            SaveEveryRound(run.store),
+            _ReportProgress(folder, engine, run.plan.rounds, log),
+            _ScoreAtSites(folder, run, roster, engine, config.eval_every),
         ]
-        train(run.method, data, run.plan, engine, state, watching, secret=noise_key(run.path, run.plan))
-        _end(folder, run, roster, state, engine, say)
+        train(run.method, data, run.plan, engine, state, callbacks, secret=noise_key(run.path, run.plan))
+        _end(folder, run, roster, state, engine, log)
         return run
 
 
-def _begun(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> tuple[Run, Roster]:
-    """Return the run and its sites; a new run is checked with what the sites say before any of it is written."""
-    before = read_roster(folder)
-    roster = _roster(folder, asked, names, post, before)
+def _open_run(
+    folder: Path, config: FederationConfig, names: dict[int, str], messenger: SiteMessenger
+) -> tuple[Run, Roster]:
+    """Return the run and its sites; a new run is checked against the registrations before anything is written."""
+    recorded = read_roster(folder)
+    roster = _register(folder, config, names, messenger, recorded)
     try:
-        post.policy.check(asked.sites, method_by_name(asked.method).needs)
-        check_run(folder, asked, roster)
+        messenger.policy.check(config.sites, method_by_name(config.method).needs)
+        check_run(folder, config, roster)
     except OptionError as problem:
-        refuse_asked(folder, problem)
+        record_refusal(folder, problem)
         raise
-    if before is None:
+    if recorded is None:
         write_roster(folder, roster)
-    return server_run(folder, asked, roster), roster
+    return server_run(folder, config, roster), roster
 
 
-def _roster(folder: Path, asked: Asked, names: dict[int, str], post: Post, before: Roster | None) -> Roster:
-    """Ask the sites who they are: the first time all of them, later those that the policy wants.
+def _register(
+    folder: Path, config: FederationConfig, names: dict[int, str], messenger: SiteMessenger, recorded: Roster | None
+) -> Roster:
+    """Register the sites: all of them in the first session, later as many as the policy requires.
 
-    A site that says something else than when the run was begun, or claims too much, is one that failed: without a
-    policy that is the end, with one it is left out of this session.
+    A site whose registration has changed, or whose counts exceed the limits, counts as failed: without a policy the
+    session ends, with a policy the site is excluded from this session.
     """
-    if before is None and len(names) != asked.sites:
-        raise NetworkError("the sites", f"are {count_of(len(names), 'key')}", f"{asked.sites}", "one key a site")
-    rr = asked.rr is not False
-    request = messages.hello_request(rr=rr, leave_out=asked.leave_out)
-    roster = None if before is None else before.with_nodes(names)
-    # who is left out of the first hello would be left out of every number: the policy is for what comes later
-    asking = Post(post.grid, names, say=post.say) if before is None else post
+    if recorded is None and len(names) != config.sites:
+        raise NetworkError(
+            "the sites", f"have {count_of(len(names), 'key')}", f"{config.sites}", "add one key per site"
+        )
+    rr = config.rr is not False
+    request = messages.registration_request(rr=rr, leave_out=config.leave_out)
+    roster = None if recorded is None else recorded.with_nodes(names)
+    # the policy does not apply to the first registration, which fixes the patients' numbers for the whole run
+    registrar = SiteMessenger(messenger.grid, names, log=messenger.log) if recorded is None else messenger
 
     def read(node: int, content: RecordDict) -> dict[str, Any]:
-        hello = read_hello_reply(content)
-        post.barred[node] = "says of itself what cannot be"
-        if roster is not None and not roster.agrees(node, hello):
-            found = f"its run was begun with other sites, or with other patients or counts of site {names[node]}"
-            raise NetworkError(folder, found, "the same cohorts", "put them back, or begin in a new folder")
-        post.policy.check_claim(hello)
-        del post.barred[node]
-        return hello
+        registration = read_registration_reply(content)
+        messenger.excluded[node] = "sent an invalid registration"
+        if roster is not None and not roster.matches(node, registration):
+            reason = f"its run was started with other sites, or with other patients or counts of site {names[node]}"
+            raise NetworkError(folder, reason, "the same cohorts", "restore them, or start in a new folder")
+        messenger.policy.check_claim(registration)
+        del messenger.excluded[node]
+        return registration
 
-    answers = asking.ask(messages.HELLO, dict.fromkeys(names, request), read)
+    replies = registrar.request(messages.REGISTRATION, dict.fromkeys(names, request), read)
     if roster is None:
-        return roster_of(names, list(answers.replies.items()))
-    for node, why in answers.missing.items():
-        post.say(f"site {names[node]} {why}")
+        return build_roster(names, list(replies.replies.items()))
+    for node, failure in replies.missing.items():
+        messenger.log(f"site {names[node]} {failure}")
     for site in roster.sites:
         if site.node not in names:
-            post.say(f"site {site.name} has no key in the folder any more")
+            messenger.log(f"site {site.name} no longer has a key in the folder")
     return roster
 
 
-def order_for(run: Run, roster: Roster, place: int, options: Mapping[str, str] | None = None) -> Order:
-    """Return what the site at a place is told of the run; ``options`` as of ``Order``."""
-    return Order(
+def run_spec_for(run: Run, roster: Roster, position: int, options: Mapping[str, str] | None = None) -> RunSpec:
+    """Return the run specification for the site with an index; ``options`` as in ``RunSpec``."""
+    return RunSpec(
         run.identity,
         run.method.name,
         asdict(run.method.settings),
         run.net.spec.as_json(),
         asdict(run.plan),
         roster.classes,
-        roster.firsts[place],
+        roster.first_numbers[position],
         roster.clients,
         dict(options or {}),
     )
 
 
 def last_rounds(run: Run, roster: Roster, state: State) -> dict[int, int]:
-    """Return the last round of each site that counts, by its place, from the history up to the checkpoint.
+    """Return each site's last committed round, by site index, from the history up to the checkpoint.
 
     Raises:
-        RunError: the history lacks rounds.
+        RunError: rounds are missing from the history.
     """
     lines = read_lines(run.path / HISTORY, state.round)
     if len(lines) < state.round:
         raise RunError(
             run.path / HISTORY, "lacks rounds that the checkpoint has", count_of(state.round, "line"), "restore it"
         )
-    last: dict[int, int] = {}
+    rounds: dict[int, int] = {}
     for line in lines:
-        last |= {roster.site_of(int(client)): int(line["round"]) for client in line["clients"]}
-    return last
+        rounds |= {roster.site_of(int(client)): int(line["round"]) for client in line["clients"]}
+    return rounds
 
 
 def _end(
-    folder: Path, run: Run, roster: Roster, state: State, engine: NetworkEngine, say: Callable[[str], None]
+    folder: Path, run: Run, roster: Roster, state: State, engine: NetworkEngine, log: Callable[[str], None]
 ) -> None:
-    """Hand the trained answer to every site, and write down the scores; a site that is away gets it another time."""
-    answers = _deliver(run, roster, state, engine, "test")
+    """Send the trained model to every site and store the scores; offline sites get it at a later start."""
+    replies = _deliver(run, roster, state, engine, "test")
     names = {site.node: site.name for site in roster.sites}
-    scores = _scores_before(folder)
-    for node, one in answers.replies.items():
-        scores[names[node]] = one.as_json()
-        say(f"site {names[node]}: {count_of(one.patients, 'patient')}, {scores_in_words(one.as_json())}")
-    for node, why in answers.missing.items():
-        say(f"site {names[node]} {why}: it has no result yet; the same command hands it out again")
+    scores = _previous_scores(folder)
+    for node, scored in replies.replies.items():
+        scores[names[node]] = scored.as_json()
+        log(f"site {names[node]}: {count_of(scored.patients, 'patient')}, {scores_in_words(scored.as_json())}")
+    for node, reason in replies.missing.items():
+        log(f"site {names[node]} {reason}: it has no result yet; run the same command to send it again")
     for line in spent_in_words(run.plan, run.last_record().get("epsilon")):
-        say(line)
-    if travelled := engine.traffic or _leaves_before(folder):
-        travelled = [*travelled, *leaves_of_end(run.method, state.server)]
-        write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in travelled]})
+        log(line)
+    if leaves := engine.round_leaves or _previous_leaves(folder):
+        leaves = [*leaves, *leaves_of_end(run.method, state.server)]
+        write_json(folder / LEAVES, {"leaves": [leaf.as_json() for leaf in leaves]})
     sites = [{"site": site.name, **scores[site.name]} for site in roster.sites if site.name in scores]
     missing = [site.name for site in roster.sites if site.name not in scores]
-    more = {"missing": missing} if missing else {}
-    write_json(folder / RESULT, {"method": run.method.name, "rounds": state.round, "sites": sites, **more})
+    optional = {"missing": missing} if missing else {}
+    write_json(folder / RESULT, {"method": run.method.name, "rounds": state.round, "sites": sites, **optional})
 
 
-def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, split: str) -> Answers[EndScores]:
-    """Send every site the answer as it stands, to be scored on a split."""
-    leaves = delivered(run.method, state.server)
+def _deliver(run: Run, roster: Roster, state: State, engine: NetworkEngine, split: str) -> Replies[EndScores]:
+    """Send every site the current model to be scored on a split."""
+    leaves = final_leaves(run.method, state.server)
     contents = {
-        site.node: messages.end_request(engine.order(place), engine.last.get(place, 0), leaves, split)
-        for place, site in enumerate(roster.sites)
-        if site.node in engine.post.names and site.node not in engine.post.barred
+        site.node: messages.end_request(engine.run_spec(position), engine.last_rounds.get(position, 0), leaves, split)
+        for position, site in enumerate(roster.sites)
+        if site.node in engine.messenger.names and site.node not in engine.messenger.excluded
     }
-    return engine.post.ask(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
+    return engine.messenger.request(messages.END, contents, lambda _, content: read_end_reply(content), group=split)
 
 
-def _leaves_before(folder: Path) -> list[Leaf]:
-    """Return the leaves of a round, where an earlier session ran the last one; raises StorageError."""
+def _previous_leaves(folder: Path) -> list[Leaf]:
+    """Return the leaves of a round stored by an earlier session; raises StorageError."""
     if not (folder / LEAVES).is_file():
         return []
     try:
-        found = [Leaf.from_json(one) for one in read_json(folder / LEAVES, StorageError)["leaves"]]
+        leaves = [Leaf.from_json(entry) for entry in read_json(folder / LEAVES, StorageError)["leaves"]]
     except (KeyError, TypeError, ValueError) as problem:
         raise StorageError(folder / LEAVES, f"lacks {problem!s:.100}", "leaves of messages", "remove it") from problem
-    return [leaf for leaf in found if leaf.way != "end"]
+    return [leaf for leaf in leaves if leaf.way != "end"]
 
 
-def _scores_before(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return what sites have scored that got their result in an earlier session."""
+def _previous_scores(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the scores that sites reported in earlier sessions."""
     if not (folder / RESULT).is_file():
         return {}
-    found = read_json(folder / RESULT, StorageError)["sites"]
-    return {str(one["site"]): {name: one[name] for name in END_UP if name in one} for one in found}
+    sites = read_json(folder / RESULT, StorageError)["sites"]
+    return {str(site["site"]): {name: site[name] for name in END_UP if name in site} for site in sites}

@@ -1,13 +1,13 @@
-"""A site's folder: which cohort it holds, in which order it numbers its patients, and what they keep.
+"""A site's folder: its cohort, the order of its patients, and their state in each run.
 
-site.json        the cohort, and the order: which patient has which number is known here and nowhere else
-spent.json       what has been charged against ``--most-epsilon``, where there is one
-runs/ID/         of each run: ``checkpoint/``, what the patients keep and the reply of the last round, and
-                 ``history.jsonl``, a line for each round the site took part in, ``order.json``, what the run is, and
-                 ``cohort.json``, which cohort it was begun with
-result/          when a run is over: a run of this site's patients, to evaluate, export and personalise from
-bundle/          and its bundle; of a further run both have its ID behind their names: nothing replaces a result
-log.txt          what went wrong, in full: the server is told no more than a word; what is older is in log-old.txt
+site.json        the cohort, and the order of the patients; only the site knows which patient has which number
+spent.json       the charges against ``--most-epsilon``, if it is set
+runs/ID/         one folder per run: ``checkpoint/`` with the patients' state and the last reply, ``history.jsonl`` with
+                 a line for each round the site took part in, ``order.json`` with the run specification, and
+                 ``cohort.json``, which identifies the cohort at the start of the run
+result/          after the end of a run: a run of this site's patients, to evaluate, export and personalise
+bundle/          and its bundle; for further runs both have the run's ID appended, so no result is ever replaced
+log.txt          errors in full, of which the server receives only the code; older lines are in log-old.txt
 """
 
 import os
@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, OptionError, StorageError
 from ecgfed.federation.data import TrainingData, training_data
-from ecgfed.files import read_json, write_json
+from ecgfed.files import create_folder, read_json, write_json
 from ecgfed.network.errors import SiteError
-from ecgfed.network.limits import AS_IT_IS, MOST_ROUNDS, MOST_RUNS, Limits, Terms
+from ecgfed.network.limits import DEFAULT_OPTIONS, MAX_ROUNDS, MAX_RUNS, Limits, SiteOptions
 from ecgfed.text import count_of
 
 FILE_NAME = "site.json"
@@ -38,51 +37,54 @@ class Site:
     """A site.
 
     Attributes:
-        path: its folder.
-        cohort_path: its cohort.
-        order: place -> index of the client in the cohort.
-        most_epsilon: what all runs together may tell of one patient (``ecgfed.network.budget``); None is any.
-        limits: how many runs of how many rounds a server may have here.
-        numbers: which of ``ORDERS`` the order was made as; None where an older version made it.
+        path: the site's folder.
+        cohort_path: the site's cohort.
+        order: position -> index of the client in the cohort.
+        max_epsilon: bound on the epsilon of all runs together for one patient (``ecgfed.network.budget``); None is no
+            bound.
+        limits: limits on the number of runs and their rounds.
+        numbers: one of ``ORDERS``; None if an older version created the folder.
     """
 
     path: Path
     cohort_path: Path
     order: tuple[int, ...]
-    most_epsilon: float | None = None
+    max_epsilon: float | None = None
     limits: Limits = field(default_factory=Limits)
     numbers: str | None = None
 
     def __post_init__(self) -> None:
-        most = self.most_epsilon
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < 1e6):
-            raise OptionError("--most-epsilon", f"{most!r:.40}", "a number above 0 and below 1,000,000")
+        epsilon = self.max_epsilon
+        if epsilon is not None and (
+            isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < 1e6
+        ):
+            raise OptionError("--most-epsilon", f"{epsilon!r:.40}", "a number above 0 and below 1,000,000")
 
     def cohort(self) -> Cohort:
-        """Open the cohort; raises CohortError, and SiteError where it has other clients than the order."""
+        """Open the cohort; raises CohortError, and SiteError if its clients do not match the order."""
         cohort = open_cohort(self.cohort_path)
         if sorted(self.order) != list(range(len(cohort.clients))):
             raise SiteError(
                 "cohort",
                 self.path / FILE_NAME,
                 f"was made for {count_of(len(self.order), 'patient')}, {cohort.path} has {len(cohort.clients)}",
-                action="make a new site folder",
+                action="create a new site folder",
             )
         return cohort
 
     def training_data(self, cohort: Cohort, *, rr: bool, leave_out: str, first: int = 0) -> TrainingData:
-        """Return the training beats with the patients' numbers in the federation in place of their indices.
+        """Return the training beats with the patients' federation numbers in place of their indices.
 
-        Ids are numbers too: what is said of a patient in an error must not name it.
+        Ids become numbers too, so that error messages do not name patients.
 
         Args:
             cohort: the site's cohort.
             rr: whether the net takes RR features.
             leave_out: as in ``TrainPlan``.
-            first: number of the patient at place 0.
+            first: number of the patient at position 0.
         """
         data = training_data(cohort, rr=rr, leave_out=leave_out)
-        number = {index: first + place for place, index in enumerate(self.order)}
+        number = {index: first + position for position, index in enumerate(self.order)}
         return replace(
             data,
             clients=np.array(sorted(number[int(index)] for index in data.clients), dtype=np.int64),
@@ -96,54 +98,56 @@ class Site:
         return self.order[number - first]
 
 
-def make_site(path: Path, cohort: Path, terms: Terms = AS_IT_IS) -> Site:
-    """Make a site's folder, or open the one that is there.
+def make_site(path: Path, cohort: Path, options: SiteOptions = DEFAULT_OPTIONS) -> Site:
+    """Create a site's folder, or open an existing one.
 
     Args:
         path: the folder.
         cohort: the site's cohort.
-        terms: what the operator asks for.
+        options: the operator's options.
 
     Raises:
-        OptionError: an unknown order, an impossible epsilon or limit, or the folder is another cohort's or order's.
+        OptionError: an invalid order, epsilon or limit, or the folder has another cohort or order.
         CohortError: the cohort cannot be opened.
-        StorageError: the folder cannot be made.
+        StorageError: the folder cannot be created.
     """
-    order = terms.numbers
+    order = options.numbers
     if order is not None and order not in ORDERS:
         raise OptionError("--numbers", f"{order!r}", f"one of {', '.join(ORDERS)}")
     opened = open_cohort(cohort)
-    place = cohort.resolve()
+    cohort_path = cohort.resolve()
     if (path / FILE_NAME).exists():
         site = open_site(path)
-        if site.cohort_path != place:
+        if site.cohort_path != cohort_path:
             raise OptionError("--cohort", f"{cohort}", f"{site.cohort_path}, whose site {path} is", "or a new folder")
         if None not in (order, site.numbers) and order != site.numbers:
-            raise OptionError("--numbers", f"{order}", f"{site.numbers}, as {path} was begun with", "or a new folder")
-        epsilon = site.most_epsilon if terms.most_epsilon is None else terms.most_epsilon
-        said = replace(site, most_epsilon=epsilon, limits=site.limits.asked(terms))
-        if said != site:
-            _write(said)
-        return said
-    limits, indices = Limits().asked(terms), list(range(len(opened.clients)))
+            raise OptionError("--numbers", f"{order}", f"{site.numbers}, as in {path}", "or use a new folder")
+        epsilon = site.max_epsilon if options.max_epsilon is None else options.max_epsilon
+        updated = replace(site, max_epsilon=epsilon, limits=site.limits.updated(options))
+        if updated != site:
+            _write(updated)
+        return updated
+    limits, indices = Limits().updated(options), list(range(len(opened.clients)))
     order = order or "shuffled"
     if order == "shuffled":
         secrets.SystemRandom().shuffle(indices)
-    site = Site(path, place, tuple(indices), terms.most_epsilon, limits, order)
-    try:
-        make_folder(path)
-    except OSError as problem:
-        raise StorageError(path, f"cannot be made ({problem.strerror})", action="choose another folder") from problem
+    site = Site(path, cohort_path, tuple(indices), options.max_epsilon, limits, order)
+    create_folder(path)
     _write(site)
     return site
 
 
 def _write(site: Site) -> None:
-    most: dict[str, float | str] = {} if site.most_epsilon is None else {"most_epsilon": site.most_epsilon}
-    most |= {} if site.numbers is None else {"numbers": site.numbers}
-    most |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
-    about = {"schema_version": SCHEMA_VERSION, "cohort": str(site.cohort_path), "order": list(site.order), **most}
-    write_json(site.path / FILE_NAME, about)
+    optional: dict[str, float | str] = {} if site.max_epsilon is None else {"most_epsilon": site.max_epsilon}
+    optional |= {} if site.numbers is None else {"numbers": site.numbers}
+    optional |= {"most_runs": site.limits.runs, "most_rounds": site.limits.rounds}
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "cohort": str(site.cohort_path),
+        "order": list(site.order),
+        **optional,
+    }
+    write_json(site.path / FILE_NAME, document)
 
 
 def open_site(path: Path) -> Site:
@@ -151,32 +155,32 @@ def open_site(path: Path) -> Site:
     file = path / FILE_NAME
     if not file.is_file():
         raise OptionError(
-            str(path), "is no site's folder", f"one with a {FILE_NAME}", "make it with ecgfed federate site"
+            str(path), "is not a site's folder", f"a folder with {FILE_NAME}", "create it with ecgfed federate site"
         )
     value = read_json(file, StorageError)
     try:
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"schema version {SCHEMA_VERSION}")
-        order = tuple(_index(one) for one in value["order"])
-        limits = Limits(value.get("most_runs", MOST_RUNS), value.get("most_rounds", MOST_ROUNDS))
+        order = tuple(_index(index) for index in value["order"])
+        limits = Limits(value.get("most_runs", MAX_RUNS), value.get("most_rounds", MAX_ROUNDS))
         numbers = value.get("numbers")
         if numbers is not None and numbers not in ORDERS:
             raise ValueError(f"numbers of {', '.join(ORDERS)}")
         return Site(path, _path(value["cohort"]), order, value.get("most_epsilon"), limits, numbers)
     except (KeyError, TypeError, ValueError, OptionError) as problem:
         raise StorageError(
-            file, f"lacks {problem!s:.100}", "a site's description", "make a new site folder"
+            file, f"lacks {problem!s:.100}", "a site's description", "create a new site folder"
         ) from problem
 
 
 def _path(value: object) -> Path:
     text = str(value)
     try:
-        fits = b"\0" not in os.fsencode(text)
+        valid = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:  # half a surrogate pair
-        fits = False
-    if not fits:
-        raise ValueError(f"a cohort's path: {text!r:.60} is none")
+        valid = False
+    if not valid:
+        raise ValueError(f"a valid cohort path, not {text!r:.60}")
     return Path(text)
 
 
@@ -186,8 +190,8 @@ def _index(value: object) -> int:
     return value
 
 
-def hello(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
-    """Return what a site says of itself: ``ecgfed.network.leaves.HELLO_UP`` without the protocol's version.
+def registration(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
+    """Return a site's registration: the fields of ``ecgfed.network.leaves.REGISTRATION_UP`` without the protocol.
 
     Raises:
         SiteError: its cohort cannot be used.
@@ -198,7 +202,7 @@ def hello(site: Site, rr: bool, leave_out: str) -> dict[str, Any]:
     except SiteError:
         raise
     except EcgfedError as problem:
-        raise SiteError("cohort", problem.where, problem.found, problem.expected, problem.action) from problem
+        raise SiteError("cohort", problem.where, problem.reason, problem.expected, problem.action) from problem
     clients: Sequence[int] = data.clients.tolist()
     return {
         "patients": len(site.order),

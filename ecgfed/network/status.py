@@ -1,4 +1,4 @@
-"""How a server or a site stands, read from its folder while it runs or after."""
+"""The status of a server or a site, read from its folder during or after a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from ecgfed.network.leaves import Leaf
 from ecgfed.network.policy import read_policy
 from ecgfed.network.roster import read_roster
 from ecgfed.network.server_app import ENDED as ENDED_AT_SERVER
-from ecgfed.network.server_app import TOLD
+from ecgfed.network.server_app import MESSAGES
 from ecgfed.network.server_folder import FILE_NAME as SERVER_FILE
-from ecgfed.network.server_folder import LEAVES, RESULT, RUN, read_asked, refused_asked
-from ecgfed.network.site_end import BUNDLE, DELIVERED, ENDED, scores_in_words
-from ecgfed.network.site_end import RESULT as RESULT_AT_SITE
+from ecgfed.network.server_folder import LEAVES, RESULT, RUN, config_refusal, read_config
 from ecgfed.network.site_folder import FILE_NAME as SITE_FILE
 from ecgfed.network.site_folder import open_site
-from ecgfed.network.site_round import RUNS
+from ecgfed.network.site_results import BUNDLE, DELIVERED, ENDED, scores_in_words
+from ecgfed.network.site_results import RESULT as RESULT_AT_SITE
+from ecgfed.network.site_run import RUNS
 from ecgfed.privacy.accountant import DELTA
 from ecgfed.runs.document import FILE_NAME as RUN_FILE
 from ecgfed.runs.document import finished_rounds
@@ -31,14 +31,14 @@ from ecgfed.text import count_of, safe_text
 
 @dataclass(frozen=True)
 class Status:
-    """What a folder says.
+    """The status of a server or a site.
 
     Attributes:
         kind: ``server`` or ``site``.
-        folder: it.
-        values: what is known, JSON-ready.
-        lines: the same in words.
-        leaves: of a server, every leaf of its messages.
+        folder: the server's or site's folder.
+        values: the status, JSON-ready.
+        lines: the status as text.
+        leaves: for a server, every leaf of its messages.
     """
 
     kind: str
@@ -48,98 +48,102 @@ class Status:
     leaves: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the status as a JSON-ready dict."""
         return {"kind": self.kind, "folder": str(self.folder), **self.values, "leaves": self.leaves}
 
     def sentences(self) -> list[str]:
-        """Return it in words."""
+        """Return the status as text lines."""
         return self.lines
 
 
 def status_of(folder: Path) -> Status:
-    """Read how a folder stands.
+    """Read the status of a server's or a site's folder.
 
     Raises:
-        OptionError: it is neither a server's nor a site's.
-        EcgfedError: it is damaged.
+        OptionError: the folder is neither a server's nor a site's.
+        EcgfedError: the folder is damaged.
     """
     if (folder / SERVER_FILE).is_file():
         return _server(folder)
     if (folder / SITE_FILE).is_file():
         return _site(folder)
-    raise OptionError(str(folder), "is no server's and no site's folder", f"one with {SERVER_FILE} or {SITE_FILE}")
+    raise OptionError(
+        str(folder), "is neither a server's nor a site's folder", f"a folder with {SERVER_FILE} or {SITE_FILE}"
+    )
 
 
 def _server(folder: Path) -> Status:
-    asked, roster = read_asked(folder), read_roster(folder)
-    values: dict[str, Any] = {"method": asked.method, "sites": asked.sites, "round": 0, "rounds": None}
+    config, roster = read_config(folder), read_roster(folder)
+    values: dict[str, Any] = {"method": config.method, "sites": config.sites, "round": 0, "rounds": None}
     policy = read_policy(folder)
-    values["min_sites"], values["wait_s"] = policy.min_sites, policy.longest_s if policy.min_sites else None
-    values["transport"] = asked.transport
-    enough = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.longest_s:g} s"
-    lines = [f"Server of {count_of(asked.sites, 'site')}, method {asked.method}; a round needs {enough}."]
-    if refused := refused_asked(folder):
+    values["min_sites"], values["wait_s"] = policy.min_sites, policy.timeout_s if policy.min_sites else None
+    values["transport"] = config.transport
+    needed = "all of them" if policy.min_sites is None else f"{policy.min_sites} of them, after {policy.timeout_s:g} s"
+    lines = [f"Server of {count_of(config.sites, 'site')}, method {config.method}; a round needs {needed}."]
+    if refused := config_refusal(folder):
         values["refused"] = refused
-        lines.append(f"It could not begin: {refused}. Another start may ask for something else.")
+        lines.append(f"It could not start: {refused}. Start it again with other options.")
     if roster is not None:
         values["patients"] = [len(site.clients) for site in roster.sites]
         lines.append("; ".join(f"{site.name}: {count_of(len(site.clients), 'patient')}" for site in roster.sites) + ".")
     if (folder / RUN / RUN_FILE).is_file():
         run = open_run(folder / RUN)
-        done, last = run.store.rounds(), {}
-        history = read_lines(run.path / HISTORY, done)
+        finished, last = run.store.rounds(), {}
+        history = read_lines(run.path / HISTORY, finished)
         last = history[-1] if history else {}
-        values |= {"round": done, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
+        values |= {"round": finished, "rounds": run.plan.rounds, "loss_mean": last.get("loss_mean")}
         with _reading(run.path / HISTORY):
-            about = f", loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}" if last else ""
-            lines.append(f"Round {done} of {run.plan.rounds}{about}.")
-            values["left_out"] = missed = _left_out(history)
+            losses = f", loss mean {last['loss_mean']:.3f} max {last['loss_max']:.3f}" if last else ""
+            lines.append(f"Round {finished} of {run.plan.rounds}{losses}.")
+            values["left_out"] = missed = _missed_rounds(history)
             for name, rounds in missed.items():
-                last_of = f"{count_of(len(rounds), 'round')}, the last of them {rounds[-1]}"
-                many = last_of if len(rounds) > 1 else f"round {rounds[0]}"
-                why = history[rounds[-1] - 1]["left_out"][name]
-                lines.append(f"Site {name} took no part in {many}: it {why}.")
-    if (folder / TOLD).is_file() and (said := (folder / TOLD).read_text("utf-8", errors="replace").splitlines()):
-        lines.append(f"Last said: {said[-1]}")
+                several = f"{count_of(len(rounds), 'round')}, the last of them {rounds[-1]}"
+                rounds_text = several if len(rounds) > 1 else f"round {rounds[0]}"
+                reason = history[rounds[-1] - 1]["left_out"][name]
+                lines.append(f"Site {name} missed {rounds_text}: it {reason}.")
+    if (folder / MESSAGES).is_file() and (
+        messages := (folder / MESSAGES).read_text("utf-8", errors="replace").splitlines()
+    ):
+        lines.append(f"Last message: {messages[-1]}")
     if not refused and (problem := _why_ended(folder)):
         values["problem"] = problem
-        lines.append(f"Its last session ended early: {problem}. Start it again to go on.")
+        lines.append(f"Its last session ended early: {problem}. Start it again to resume.")
     if (folder / RESULT).is_file():
         result = read_json(folder / RESULT, StorageError)
         values["result"] = result
         with _reading(folder / RESULT):
-            each = (f"{one['site']} {scores_in_words(one)}" for one in result["sites"])
+            each = (f"{entry['site']} {scores_in_words(entry)}" for entry in result["sites"])
             lines.append(f"Done. On each site's own test beats: {'; '.join(each)}.")
             if result.get("missing"):
-                who = ", ".join(result["missing"])
-                lines.append(f"No result yet has {who}: the same 'ecgfed federate server' hands it out again.")
+                sites = ", ".join(result["missing"])
+                lines.append(f"No result yet at {sites}: run the same 'ecgfed federate server' to send it again.")
     leaves: list[dict[str, Any]] = []
     if (folder / LEAVES).is_file():
-        told = read_json(folder / LEAVES, StorageError)
+        document = read_json(folder / LEAVES, StorageError)
         with _reading(folder / LEAVES):
-            leaves = [Leaf.from_json(one).as_json() for one in told["leaves"]]
+            leaves = [Leaf.from_json(entry).as_json() for entry in document["leaves"]]
     return Status("server", folder, values, lines, leaves)
 
 
 def _why_ended(folder: Path) -> str:
-    """Return why the last session of a server ended without a result, "" where it did not."""
+    """Return why the server's last session ended early, "" if it did not."""
     if not (folder / ENDED_AT_SERVER).is_file():
         return ""
-    told = read_json(folder / ENDED_AT_SERVER, StorageError)
+    document = read_json(folder / ENDED_AT_SERVER, StorageError)
     with _reading(folder / ENDED_AT_SERVER):
-        return safe_text(told["problem"][:1000]).rstrip(".")
+        return safe_text(document["problem"][:1000]).rstrip(".")
 
 
 @contextmanager
 def _reading(file: Path) -> Iterator[None]:
-    """Say in one line that a file holds something else than was written there; raises StorageError."""
+    """Turn errors from malformed content of a file into StorageError."""
     try:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as problem:
-        raise StorageError(file, f"holds what cannot be read ({problem!s:.100})", action="restore it") from problem
+        raise StorageError(file, f"has invalid content ({problem!s:.100})", action="restore it") from problem
 
 
-def _left_out(history: list[dict[str, Any]]) -> dict[str, list[int]]:
+def _missed_rounds(history: list[dict[str, Any]]) -> dict[str, list[int]]:
     """Return the rounds that each site took no part in though it was asked, by its name."""
     missed: dict[str, list[int]] = {}
     for line in history:
@@ -149,14 +153,14 @@ def _left_out(history: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 
 def _results(folder: Path) -> dict[str, str]:
-    """Return the results in a site's folder by name, each with its run, "" where it does not say."""
-    found = {}
+    """Return the results in a site's folder: name -> run, "" if unknown."""
+    results = {}
     for path in (folder / RESULT_AT_SITE, *sorted(folder.glob(f"{RESULT_AT_SITE}-*"))):
         if path.is_dir():
-            told = read_json(path / DELIVERED, StorageError) if (path / DELIVERED).is_file() else {}
+            document = read_json(path / DELIVERED, StorageError) if (path / DELIVERED).is_file() else {}
             with _reading(path / DELIVERED):
-                found[path.name] = str(told.get("run", ""))
-    return found
+                results[path.name] = str(document.get("run", ""))
+    return results
 
 
 def _site(folder: Path) -> Status:
@@ -165,24 +169,26 @@ def _site(folder: Path) -> Status:
     values: dict[str, Any] = {"cohort": str(site.cohort_path), "patients": len(site.order), "runs": {}}
     lines = [f"Site with {count_of(len(site.order), 'patient')}, cohort {site.cohort_path}."]
     for path in runs:
-        done = finished_rounds(path, "")
-        values["runs"][path.name] = done
-        over = "" if (path / ENDED).is_file() else ", has not ended here"
-        lines.append(f"Run {path.name}: took part up to round {done}{over}; what its patients keep is in {path}.")
+        finished = finished_rounds(path, "")
+        values["runs"][path.name] = finished
+        suffix = "" if (path / ENDED).is_file() else ", not finished here"
+        lines.append(f"Run {path.name}: took part up to round {finished}{suffix}; its patients' state is in {path}.")
     values["most_runs"], values["most_rounds"] = site.limits.runs, site.limits.rounds
     lines.append(
         f"It takes part in at most {count_of(site.limits.runs, 'run')}, each of at most "
         f"{count_of(site.limits.rounds, 'round')}."
     )
-    if site.most_epsilon is not None:
-        values["most_epsilon"], values["epsilon"] = site.most_epsilon, epsilon_spent(folder)
-        lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.most_epsilon:g} spent at delta {DELTA:g}.")
+    if site.max_epsilon is not None:
+        values["most_epsilon"], values["epsilon"] = site.max_epsilon, epsilon_spent(folder)
+        lines.append(f"Privacy: epsilon {values['epsilon']:.3g} of {site.max_epsilon:g} spent at delta {DELTA:g}.")
         charged = {run[: len(path.name)] for path in runs for run in spent_by(folder)}
-        if before := [path.name for path in runs if values["runs"][path.name] and path.name not in charged]:
-            lines.append(f"Not counted in it, for they were answered before it was asked for: {', '.join(before)}.")
+        if uncharged := [path.name for path in runs if values["runs"][path.name] and path.name not in charged]:
+            lines.append(f"Not included, because they started before the budget was set: {', '.join(uncharged)}.")
     values["results"] = results = _results(folder)
     for name, run in results.items():
-        of = f" of run {run[:16]}" if run else ""
+        suffix_run = f" of run {run[:16]}" if run else ""
         bundle = folder / name.replace(RESULT_AT_SITE, BUNDLE, 1)
-        lines.append(f"Its patients' run{of}: {folder / name}{f'; their bundle: {bundle}' if bundle.exists() else ''}.")
+        lines.append(
+            f"Its patients' run{suffix_run}: {folder / name}{f'; their bundle: {bundle}' if bundle.exists() else ''}."
+        )
     return Status("site", folder, values, lines)

@@ -1,12 +1,13 @@
-"""Smaller updates on the way up: what changed, in half precision or in bytes, with a scale for each leaf.
+"""Compression of the updates sent to the server: differences in float16 or int8, with a scale per leaf.
 
-``plain`` sends what the method returns, as it is, bit for bit. ``fp16`` and ``int8`` send of every float32 leaf with an
-axis its difference from the leaf of that name that came down (from zero, where none did), divided by its largest value:
+``plain`` sends the method's result unchanged, bit for bit. ``fp16`` and ``int8`` send, for every float32 leaf with at
+least one axis, its difference from the leaf of that name sent by the server (from zero if none was sent), divided by
+its largest absolute value:
 
 .. math:: s = \\max_i |x_i - y_i|, \\qquad u_i = (x_i - y_i) / s, \\qquad x_i \\approx y_i + s u_i
 
-with :math:`u_i` rounded to float16, or :math:`127 u_i` to a whole number. Both ends know :math:`y`, so that nothing is
-lost but by rounding. Everything else goes as it is. What a patient keeps is not rounded.
+with :math:`u_i` rounded to float16, or :math:`127 u_i` to an integer. Both ends know :math:`y`, so rounding is the only
+loss. All other leaves are sent unchanged. The client's own state is not rounded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,38 +26,37 @@ Leaves = dict[str, Tensor]
 
 
 def check_transport(name: str) -> str:
-    """Return the name; raises OptionError where it is none."""
+    """Return the name; raises OptionError if it is unknown."""
     if name not in TRANSPORTS:
         raise OptionError("--transport", f"{name!r:.40}", f"one of {', '.join(TRANSPORTS)}")
     return name
 
 
 def packed(dtype: torch.dtype, shape: Sequence[int], transport: str) -> torch.dtype:
-    """Return the type in which a leaf of this type and shape travels."""
+    """Return the dtype in which a leaf of this dtype and shape is sent."""
     smaller = transport != PLAIN and dtype == torch.float32 and len(shape) > 0
     return _STEPS[transport][0] if smaller else dtype
 
 
 def pack(returned: Sequence[Tree], shared: Sequence[Tree], transport: str) -> tuple[Leaves, Leaves]:
-    """Return what is sent for some participants.
+    """Encode the trees of several clients.
 
     Args:
-        returned: each one's tree.
-        shared: what each one was sent.
+        returned: each client's tree.
+        shared: the tree each client was sent.
         transport: one of ``TRANSPORTS``.
 
     Returns:
-        Leaves by path, each (participants, ...), and of those that were made smaller the scales, float32
-        (participants,).
+        Leaves by path, each (clients, ...), and the scales of the compressed leaves, float32 (clients,).
     """
-    flat, came = [flatten(tree) for tree in returned], [flatten(tree) for tree in shared]
+    flat, sent = [flatten(tree) for tree in returned], [flatten(tree) for tree in shared]
     leaves: Leaves = {}
     scales: Leaves = {}
     for path, first in flat[0].items():
-        values = torch.stack([one[path] for one in flat])
+        values = torch.stack([flat_tree[path] for flat_tree in flat])
         smaller = packed(first.dtype, first.shape, transport)
         if smaller != first.dtype:
-            values = values - torch.stack([_base(one, path, first) for one in came])
+            values = values - torch.stack([_base(flat_tree, path, first) for flat_tree in sent])
             scale = values.abs().flatten(1).amax(1) if values[0].numel() else torch.zeros(len(values))
             share = values / _along(scale.where(scale > 0, torch.ones(())), values)
             share = share * _STEPS[transport][1]
@@ -67,27 +67,27 @@ def pack(returned: Sequence[Tree], shared: Sequence[Tree], transport: str) -> tu
 
 
 def unpack(leaves: Leaves, scales: Leaves, shared: Sequence[Tree], transport: str) -> list[Tree]:
-    """Return the trees that ``pack`` was given, but for rounding.
+    """Decode the trees encoded by ``pack``, up to rounding.
 
     Args:
-        leaves: by path, (participants, ...).
-        scales: by path, (participants,); their paths are those of ``pack``.
+        leaves: by path, (clients, ...).
+        scales: by path, (clients,), with the same paths as from ``pack``.
         shared: as in ``pack``.
-        transport: as there.
+        transport: as in ``pack``.
     """
-    came = [flatten(tree) for tree in shared]
-    whole = dict(leaves)
+    sent = [flatten(tree) for tree in shared]
+    restored = dict(leaves)
     for path, scale in scales.items():
         values = leaves[path].float() / _STEPS[transport][1]
-        base = torch.stack([_base(one, path, values[0]) for one in came])
-        whole[path] = base + values * _along(scale, values)
-    return [unflatten({path: leaf[place] for path, leaf in whole.items()}) for place in range(len(shared))]
+        base = torch.stack([_base(flat_tree, path, values[0]) for flat_tree in sent])
+        restored[path] = base + values * _along(scale, values)
+    return [unflatten({path: leaf[position] for path, leaf in restored.items()}) for position in range(len(shared))]
 
 
-def _base(came: Mapping[str, Tensor], path: str, like: Tensor) -> Tensor:
-    found = came.get(path)
-    fits = found is not None and found.dtype == torch.float32 and found.shape == like.shape
-    return found if fits and found is not None else torch.zeros(like.shape)
+def _base(sent: Mapping[str, Tensor], path: str, like: Tensor) -> Tensor:
+    base = sent.get(path)
+    usable = base is not None and base.dtype == torch.float32 and base.shape == like.shape
+    return base if usable and base is not None else torch.zeros(like.shape)
 
 
 def _along(scale: Tensor, values: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Trees of tensors as Flower's records, leaf by leaf under their own names, and back; no pickle on the way.
+"""Convert trees of tensors to Flower records and back, leaf by leaf under their own names, without pickle.
 
-Leaves of several patients are stacked, as the server's ``aggregate`` gets them, so that a message has as many leaves as
-the method has, however many patients a site has. The order of a tree's leaves is kept: the bits of a sum over them
-depend on it.
+The leaves of several patients are stacked, as the server's ``aggregate`` expects them, so a message has as many leaves
+as the method, however many patients a site has. The order of a tree's leaves is preserved, because the bits of a sum
+over them depend on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from ecgfed.federation.trees import flatten, unflatten
 from ecgfed.methods.base import Tree
 from ecgfed.network.errors import NetworkError
 
-#: A leaf's type in a message, as numpy calls it.
+#: NumPy's name of a leaf's dtype -> torch dtype.
 _TYPES = {
     "float64": torch.float64,
     "float32": torch.float32,
@@ -28,22 +28,22 @@ _TYPES = {
     "uint8": torch.uint8,
     "bool": torch.bool,
 }
-#: The header of the NPY format takes less.
+#: Upper bound on the size of an NPY header.
 _HEADER_BYTES = 4096
-#: The longest leaf anybody takes from a message: far above any net's here.
-MOST_BYTES = 1 << 30
+#: Largest accepted leaf in a message, bytes: far above any leaf of ecgfed's nets.
+MAX_BYTES = 1 << 30
 
 
 def record_of(leaves: Mapping[str, Tensor]) -> ArrayRecord:
-    """Return leaves by path as one of Flower's records."""
+    """Return leaves by path as a Flower record."""
     return ArrayRecord({path: Array.from_numpy_ndarray(leaf.detach().cpu().numpy()) for path, leaf in leaves.items()})
 
 
 def leaves_of(record: ArrayRecord) -> dict[str, Tensor]:
-    """Return the leaves of a record that came over the network, in its order.
+    """Return the leaves of a received record, in its order.
 
     Raises:
-        NetworkError: a type that no leaf has, more bytes than its shape needs or than anybody takes, or damage.
+        NetworkError: an unknown dtype, a size that does not fit the shape or is too large, or malformed data.
     """
     return {path: _leaf(path, array) for path, array in record.items()}
 
@@ -52,70 +52,71 @@ def _leaf(path: str, array: Array) -> Tensor:
     where = f"leaf {path[:200]!r} of a message"
     if array.dtype not in _TYPES:
         raise NetworkError(where, f"has type {array.dtype[:40]!r}", f"one of {', '.join(_TYPES)}")
-    wanted = prod(array.shape) * np.dtype(array.dtype).itemsize
-    if not 0 <= wanted <= MOST_BYTES or not wanted <= len(array.data) <= wanted + _HEADER_BYTES:
-        raise NetworkError(where, f"has {len(array.data):,} bytes for shape {tuple(array.shape)}", f"about {wanted:,}")
+    expected = prod(array.shape) * np.dtype(array.dtype).itemsize
+    if not 0 <= expected <= MAX_BYTES or not expected <= len(array.data) <= expected + _HEADER_BYTES:
+        raise NetworkError(
+            where, f"has {len(array.data):,} bytes for shape {tuple(array.shape)}", f"about {expected:,}"
+        )
     try:
         values = array.numpy()  # NPY without pickles
     except (ValueError, EOFError, TypeError) as problem:
         raise NetworkError(where, f"cannot be read ({problem!s:.100})") from problem
     if values.dtype != np.dtype(array.dtype) or values.shape != tuple(array.shape):
-        raise NetworkError(where, "is not what it says it is", f"{array.dtype} {tuple(array.shape)}")
+        raise NetworkError(where, "does not match its header", f"{array.dtype} {tuple(array.shape)}")
     return torch.from_numpy(values if values.flags.writeable else values.copy())
 
 
 def down_records(trees: Sequence[Tree]) -> tuple[ArrayRecord, ArrayRecord, dict[str, list[int]]]:
-    """Return what the server sends a site's participants: what all share, once; what is each one's own, stacked.
+    """Encode the trees sent to a site's clients: shared leaves once, per-client leaves stacked.
 
     Args:
-        trees: what each participant is sent, in the order of its numbers; what is the same for everybody are the same
-            tensors.
+        trees: the tree for each client, in the order of their numbers; a shared leaf is the same tensor in each tree.
 
     Returns:
-        The shared leaves, the own leaves (holders, ...), and by path the places of the holders among the participants.
+        The shared leaves, the per-client leaves (holders, ...), and by path the positions of the clients that hold it.
     """
     flat = [flatten(tree) for tree in trees]
-    shared = {path: leaf for path, leaf in flat[0].items() if all(one.get(path) is leaf for one in flat)}
-    own: dict[str, Tensor] = {}
+    shared = {path: leaf for path, leaf in flat[0].items() if all(leaves.get(path) is leaf for leaves in flat)}
+    per_client: dict[str, Tensor] = {}
     holders: dict[str, list[int]] = {}
-    for path in dict.fromkeys(path for one in flat for path in one if path not in shared):
-        holders[path] = [place for place, one in enumerate(flat) if path in one]
-        own[path] = torch.stack([flat[place][path] for place in holders[path]])
-    return record_of(shared), record_of(own), holders
+    for path in dict.fromkeys(path for leaves in flat for path in leaves if path not in shared):
+        holders[path] = [position for position, leaves in enumerate(flat) if path in leaves]
+        per_client[path] = torch.stack([flat[position][path] for position in holders[path]])
+    return record_of(shared), record_of(per_client), holders
 
 
 def down_trees(
-    shared: ArrayRecord, own: ArrayRecord, holders: Mapping[str, Sequence[int]], participants: int
+    shared: ArrayRecord, per_client: ArrayRecord, holders: Mapping[str, Sequence[int]], participants: int
 ) -> list[Tree]:
-    """Return what ``down_records`` was made of, a tree for each participant; raises NetworkError."""
-    common, each = leaves_of(shared), leaves_of(own)
+    """Decode ``down_records`` to a tree for each client; raises NetworkError."""
+    common, each = leaves_of(shared), leaves_of(per_client)
     flat = [dict(common) for _ in range(participants)]
     for path, stacked in each.items():
-        places = list(holders.get(path, ()))
-        if stacked.dim() < 1 or len(stacked) != len(places) or not all(0 <= p < participants for p in places):
-            raise NetworkError(f"leaf {path[:200]!r} of a message", "is not for the participants it names")
-        for place, leaf in zip(places, stacked, strict=True):
-            flat[place][path] = leaf
-    return [unflatten(one) for one in flat]
+        positions = list(holders.get(path, ()))
+        if stacked.dim() < 1 or len(stacked) != len(positions) or not all(0 <= p < participants for p in positions):
+            raise NetworkError(f"leaf {path[:200]!r} of a message", "does not fit the clients it names")
+        for position, leaf in zip(positions, stacked, strict=True):
+            flat[position][path] = leaf
+    return [unflatten(leaves) for leaves in flat]
 
 
-def up_leaves(record: ArrayRecord, wanted: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Tensor]:
-    """Return the stacked leaves of a reply that has to have these and no others; nothing is read of one that has not.
+def up_leaves(record: ArrayRecord, expected: Mapping[str, tuple[torch.dtype, tuple[int, ...]]]) -> dict[str, Tensor]:
+    """Return the stacked leaves of a reply after checking that it has exactly the expected leaves.
 
     Args:
-        record: the reply's.
-        wanted: path -> type and shape, participants first.
+        record: the reply's record.
+        expected: path -> dtype and shape, with the clients on the first axis.
 
     Raises:
-        NetworkError: other leaves, types or shapes, or damage.
+        NetworkError: other leaves, dtypes or shapes, or malformed data.
     """
-    for path in {*wanted, *record}:
+    for path in {*expected, *record}:
         where = f"leaf {path[:200]!r} of a message"
-        if path not in record or path not in wanted:
-            raise NetworkError(where, "is missing" if path in wanted else "is none that was asked for")
-        (dtype, shape), array = wanted[path], record[path]
+        if path not in record or path not in expected:
+            raise NetworkError(where, "is missing" if path in expected else "was not requested")
+        (dtype, shape), array = expected[path], record[path]
         if _TYPES.get(array.dtype) != dtype or tuple(array.shape) != shape:
-            other = f"is {array.dtype[:40]} {tuple(array.shape)!s:.100}"
-            raise NetworkError(where, other, f"{str(dtype).removeprefix('torch.')} {shape}")
-    found = leaves_of(record)
-    return {path: found[path] for path in wanted}
+            received = f"is {array.dtype[:40]} {tuple(array.shape)!s:.100}"
+            raise NetworkError(where, received, f"{str(dtype).removeprefix('torch.')} {shape}")
+    leaves = leaves_of(record)
+    return {path: leaves[path] for path in expected}

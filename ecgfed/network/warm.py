@@ -1,7 +1,8 @@
-"""A process that has imported everything and waits: for each message it forks a child, which answers it.
+"""A process that has imported everything and forks a child for each message.
 
-Flower starts a process for every message, and three seconds of a core go into its imports. This one is started beside a
-site's SuperExec, has one thread, computes nothing itself, and reads a line of arguments a message from its input.
+Flower starts a process for every message, whose imports take three seconds of CPU time. This process is started beside
+a site's SuperExec, has a single thread, computes nothing itself, and reads one line of arguments per message from its
+standard input.
 """
 
 import json
@@ -13,12 +14,12 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import BinaryIO, cast
 
-#: What a child needs, imported before the first message.
+#: Modules a child needs, imported before the first message.
 _IMPORTS = ("flwr.supernode.cli", "ecgfed.network.client_app", "ecgfed.tasks.evaluate", "ecgfed.tasks.export")
 
 
 class Warm:
-    """The process beside a SuperExec; started again where it has ended."""
+    """The process beside a SuperExec; restarted if it has ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -28,8 +29,8 @@ class Warm:
         program = [sys.executable, "-m", "ecgfed.network.processes", "warm"]
         self._process = subprocess.Popen(program, stdin=subprocess.PIPE)
 
-    def answer(self, arguments: Sequence[str]) -> bool:
-        """Have a child run ``flwr-clientapp`` with these arguments; False where that is not to be had."""
+    def handle(self, arguments: Sequence[str]) -> bool:
+        """Run ``flwr-clientapp`` with these arguments in a forked child; False if the process is not available."""
         process = self._process
         if process is None or process.poll() is not None:
             self._begin()
@@ -44,19 +45,19 @@ class Warm:
 
 
 def wait_for_messages(run: Callable[[list[str]], None]) -> None:
-    """Fork a child for every line of the input; returns when the input ends, as it does with the SuperExec.
+    """Fork a child for every line of standard input; returns when the input ends, which it does with the SuperExec.
 
     Args:
-        run: what a child does with the arguments; the child ends with it.
+        run: called in the child with the arguments; the child exits afterwards.
     """
     for name in _IMPORTS:
         import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
     with os.fdopen(os.dup(0), "rb", buffering=0) as lines:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         while line := _line(lines):
-            arguments = [str(one) for one in json.loads(line)]
+            arguments = [str(argument) for argument in json.loads(line)]
             if os.fork() == 0:
                 lines.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -73,11 +74,11 @@ def wait_for_messages(run: Callable[[list[str]], None]) -> None:
 
 
 def _line(stream: BinaryIO) -> bytes:
-    """Read one line, unbuffered, so that no child holds what is another's."""
-    found = b""
-    while not found.endswith(b"\n"):
+    """Read one line without buffering, so that no child inherits another child's input."""
+    line = b""
+    while not line.endswith(b"\n"):
         byte = stream.read(1)
         if not byte:
             return b""
-        found += byte
-    return found
+        line += byte
+    return line

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MILLIVOLT
 from ecgfed.record.groups import (
     MAX_CHANNELS,
@@ -29,6 +28,7 @@ from ecgfed.record.groups import (
 )
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
+from ecgfed.safe_io import read_bounded
 from ecgfed.text import count_of
 
 #: An hour of twelve leads at 500 Hz, written as text.

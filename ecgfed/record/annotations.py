@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import check_columns
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation
 from ecgfed.record.tables import MAX_COLUMNS, as_number, read_text
+from ecgfed.safe_io import check_columns
 from ecgfed.text import count_of
 
 #: Every symbol of annot(5) that is no beat: rhythm, noise, flutter, waves, notes.

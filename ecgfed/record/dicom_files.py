@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
-from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import (
     MAX_CHANNELS,
@@ -38,6 +37,7 @@ from ecgfed.record.groups import (
 )
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
+from ecgfed.safe_io import open_regular
 from ecgfed.text import count_of
 
 #: Two days of three leads at 1000 Hz; deflated, samples shrink to a quarter at best.

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
-from ecgfed.gate import check_expansion
 from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
 from ecgfed.record.edf_header import ANNOTATIONS, FETCH, RESTORE, Layout, layout_of, number_of, starts_of, text_of
 from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, LongRecording, ReadOptions, Recording
+from ecgfed.safe_io import check_expansion
 
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
 _KIND = re.compile(r"(?:ECG|EKG)[ :_-]+(?=\S)", re.IGNORECASE)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import open_regular
 from ecgfed.record.kinds import BDF_VERSION, EDF_VERSION
+from ecgfed.safe_io import open_regular
 from ecgfed.text import count_of
 
 #: The labels of channels of annotations.

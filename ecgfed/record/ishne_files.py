@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of
 from ecgfed.record.kinds import ISHNE_MAGIC
 from ecgfed.record.recording import Recording
+from ecgfed.safe_io import open_regular
 from ecgfed.text import count_of
 
 _FIXED = 522

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecgfed import system
+from ecgfed import platform
 from ecgfed.errors import OptionError
 from ecgfed.files import replacing_file
 from ecgfed.text import cell_text, safe_cell
@@ -88,9 +88,9 @@ def writing_key(key: Path | None, rows: Iterable[KeyRow]) -> Iterator[None]:
     writer.writerow(COLUMNS)
     writer.writerows((row.id, safe_cell(row.patient), safe_cell(row.record)) for row in rows)
     with replacing_file(key) as partial:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | system.NO_LINK, 0o600)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
-            system.for_owner_alone(stream.fileno())  # a file of that name may have been there
+            platform.restrict_to_owner(stream.fileno())  # a file of that name may have been there
             stream.write(text.getvalue().encode("utf-8", "surrogateescape"))
             stream.flush()
             os.fsync(stream.fileno())

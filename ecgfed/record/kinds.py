@@ -5,7 +5,7 @@ PhysioNet has EDF files called ``.rec``, and hospitals' DICOM files are named by
 
 from pathlib import Path
 
-from ecgfed.gate import open_regular
+from ecgfed.safe_io import open_regular
 
 #: The suffixes of each format; a path with none of them, and without content that is known, is a WFDB record's.
 FORMATS = {

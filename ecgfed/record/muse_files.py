@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import read_bounded
 from ecgfed.record.groups import (
     MAX_CHANNELS,
     Channel,
@@ -35,6 +34,7 @@ from ecgfed.record.groups import (
 from ecgfed.record.lead_names import folded, known_lead
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
+from ecgfed.safe_io import read_bounded
 from ecgfed.text import count_of
 
 #: Ten seconds of 15 leads have 300 kB; this is an hour of twelve.

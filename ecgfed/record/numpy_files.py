@@ -13,7 +13,6 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.record.checks import (
     MAX_SAMPLES,
     MAX_SPREAD_MV,
@@ -27,6 +26,7 @@ from ecgfed.record.checks import (
 from ecgfed.record.kinds import name_without_suffix
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
+from ecgfed.safe_io import FREE_NUMBERS, NUMBERS_A_BYTE, open_regular
 from ecgfed.text import count_of
 
 #: The shorter axis counts leads; more than any recorder has means that the array is something else.

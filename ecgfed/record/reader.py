@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from ecgfed.deprecation import renamed_parameters
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.gate import name_fault
 from ecgfed.record.aecg_files import aecg_comments, read_aecg
 from ecgfed.record.annotations import read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
@@ -28,6 +27,7 @@ from ecgfed.record.wfdb_files import read_annotation_file
 from ecgfed.record.wfdb_files import read_recording as read_wfdb
 from ecgfed.record.wfdb_grammar import read_lines
 from ecgfed.record.wfdb_header import beside, header_path, read_header, record_base
+from ecgfed.safe_io import name_problem
 
 _HOSPITAL = {"dicom": read_dicom, "aecg": read_aecg, "muse": read_muse, "scp": read_scp, "ishne": read_ishne}
 _COMMENTS = {
@@ -163,7 +163,7 @@ def read_comments(path: Path | str) -> tuple[str, ...]:
 
 def check_annotator(annotator: str) -> None:
     """Refuse an annotator that is no suffix of a file; raises OptionError."""
-    if not annotator or name_fault(f"record.{annotator}") or annotator.startswith("."):
+    if not annotator or name_problem(f"record.{annotator}") or annotator.startswith("."):
         raise OptionError("--annotator", f"{annotator!r:.60}", "the suffix of an annotation file, such as atr")
 
 

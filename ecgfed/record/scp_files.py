@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MAX_SAMPLES
 from ecgfed.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of, rounded_fs
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.record.scp_huffman import Code, decode, table_of
+from ecgfed.safe_io import read_bounded
 from ecgfed.text import count_of
 
 #: A section of signals holds at most 65,535 bytes for each of at most 255 leads.

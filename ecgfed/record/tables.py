@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import open_regular
 from ecgfed.record.watch_table import MAX_FACTS, metadata_above
+from ecgfed.safe_io import open_regular
 from ecgfed.text import count_of
 
 #: What stands for a value that was not recorded.

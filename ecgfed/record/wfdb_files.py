@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.extras import require
-from ecgfed.gate import check_expansion, read_bounded
 from ecgfed.record.annotations import make_annotation
 from ecgfed.record.checks import check_samples
 from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
@@ -31,6 +30,7 @@ from ecgfed.record.wfdb_header import (
 )
 from ecgfed.record.wfdb_marks import check_notes, in_samples_of, plain_marks, walk
 from ecgfed.record.wfdb_signal import millivolt_of, read_digital, settle, signal_files
+from ecgfed.safe_io import check_expansion, read_bounded
 from ecgfed.text import count_of
 
 #: Four million marks: a month of beats.

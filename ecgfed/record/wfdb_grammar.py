@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import MAX_DIGITS, path_fault, read_bounded
+from ecgfed.safe_io import MAX_DIGITS, path_problem, read_bounded
 from ecgfed.text import count_of, shortened
 
 #: The header of a record of 100,000 segments has 4 MB.
@@ -180,14 +180,14 @@ def _segment(path: Path, line: int, text: str) -> tuple[str, int]:
     fields = text.split()
     if len(fields) != 2 or not _COUNT.fullmatch(fields[1]):
         raise _refuse(path, line, "segment", text, "a segment's name and its length in samples")
-    if fault := path_fault(fields[0]):
+    if fault := path_problem(fields[0]):
         raise _refuse(path, line, "segment", fields[0], f"a record in the header's folder; it {fault}")
     return fields[0], int(fields[1])
 
 
 def _signal(path: Path, line: int, text: str) -> SignalLine:
     fields = text.split(maxsplit=8)
-    if fault := path_fault(fields[0]):
+    if fault := path_problem(fields[0]):
         raise _refuse(path, line, "signal file", fields[0], f"a file in the header's folder; it {fault}")
     form = _FORMAT.fullmatch(fields[1]) if len(fields) > 1 else None
     if form is None or int(form["fmt"]) not in FORMATS or form["frame"] == "0":

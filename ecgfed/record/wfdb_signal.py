@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
-from ecgfed.gate import check_expansion
 from ecgfed.record.checks import MILLIVOLT, check_samples, parse_units
 from ecgfed.record.recording import ReadOptions
 from ecgfed.record.wfdb_decode import FORMATS, SignalFile
 from ecgfed.record.wfdb_header import beside, frame_of, header_path, unit
+from ecgfed.safe_io import check_expansion
 from ecgfed.text import count_of
 
 #: The value that stands for "no sample" in each format that has one (signal(5)).

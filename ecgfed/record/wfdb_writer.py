@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError, StorageError
 from ecgfed.extras import require
-from ecgfed.gate import is_device
 from ecgfed.record.recording import Annotation, Recording, spans
 from ecgfed.record.wfdb_files import read_annotation_file, read_recording
 from ecgfed.record.wfdb_marks import SYMBOLS
+from ecgfed.safe_io import is_device
 from ecgfed.text import safe_text
 
 #: The largest value of format 16 beside -32768, which stands for a gap (signal(5)).

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ecgfed.durable import make_folder, sync_files, sync_folder
 from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.state import State
 from ecgfed.files import NewFiles, read_json
+from ecgfed.fsync import make_folder, sync_files, sync_folder
 from ecgfed.methods.base import Tree
 from ecgfed.runs.document import CHECKPOINT, PROGRESS, check_owner
 from ecgfed.runs.history import HISTORY, TIMING

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ecgfed.errors import RunError
 from ecgfed.files import read_folder_document, read_json
-from ecgfed.gate import check_links
+from ecgfed.safe_io import check_links
 
 SCHEMA_VERSION = 1
 FILE_NAME = "run.json"
@@ -108,7 +108,7 @@ def read_run_json(path: Path) -> dict[str, Any]:
         RunError,
         what="a run",
         command="ecgfed train",
-        proof=f"{CHECKPOINT}/{PROGRESS}",
+        marker=f"{CHECKPOINT}/{PROGRESS}",
     )
 
 

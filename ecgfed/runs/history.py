@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.errors import RunError
-from ecgfed.gate import check_links, parse_json, read_bounded
 from ecgfed.runs.document import typed
+from ecgfed.safe_io import check_links, parse_json, read_bounded
 
 #: Far more than the rounds of any run write: 10,000 clients for 10,000 rounds.
 MAX_BYTES = 2 << 30

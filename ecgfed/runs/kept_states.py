@@ -14,11 +14,11 @@ from typing import Any
 
 from ecgfed.errors import RunError
 from ecgfed.federation.trees import own_memory, tree_bytes
-from ecgfed.gate import open_regular
 from ecgfed.methods.base import Tree
 from ecgfed.runs.owner import CLIENT, Ownership
 from ecgfed.runs.state_check import StateCheck
 from ecgfed.runs.tree_files import load_tree, metadata_of
+from ecgfed.safe_io import open_regular
 
 #: What may stay in memory of clients that are not in flight; all of a small cohort, so that it is never read again.
 CACHE_BYTES = 64 << 20

@@ -5,10 +5,10 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from ecgfed.durable import make_folder, sync_folder
 from ecgfed.errors import RunError, StorageError
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.gate import read_bounded
+from ecgfed.fsync import make_folder, sync_folder
+from ecgfed.safe_io import read_bounded
 
 FILE_NAME = "noise.key"
 BYTES = 32

@@ -12,12 +12,11 @@ import torch
 
 from ecgfed import __version__
 from ecgfed.cohort.cohort import Cohort, open_cohort
-from ecgfed.durable import make_folder
 from ecgfed.errors import EcgfedError, RunError
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.files import is_temporary, write_json
-from ecgfed.gate import check_links
+from ecgfed.fsync import make_folder
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import name_of, stored_method
 from ecgfed.methods.settings import stored_settings
@@ -30,6 +29,7 @@ from ecgfed.runs.document import FILE_NAME as FILE_NAME
 from ecgfed.runs.document import HELD_OUT, PIN, SCHEMA_VERSION, identity_of, parts_of, pin_of, read_run_json, typed
 from ecgfed.runs.history import HISTORY, read_lines
 from ecgfed.runs.state_check import StateCheck
+from ecgfed.safe_io import check_links
 from ecgfed.text import count_of
 
 #: The lengths a run had before, in its ``run.json``.

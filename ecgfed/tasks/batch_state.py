@@ -21,8 +21,8 @@ from ecgfed.device.doubts import CODES
 from ecgfed.device.shipped import name_of
 from ecgfed.errors import OptionError, RecordError, StorageError
 from ecgfed.files import append_line, remove, sha256, write_together
-from ecgfed.gate import check_links, open_regular, parse_json, read_bounded
 from ecgfed.record.reader import annotation_file
+from ecgfed.safe_io import check_links, open_regular, parse_json, read_bounded
 from ecgfed.signal.detectors import Detector
 from ecgfed.tasks.predict import RecordingPredictions
 

@@ -12,9 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from ecgfed import __version__, system
+from ecgfed import __version__
 from ecgfed.errors import EcgfedError
 from ecgfed.extras import EXTRA_OF, is_installed
+from ecgfed.platform import cores
 
 #: What the base install brings.
 BASE = ("numpy", "scipy", "onnxruntime", "typer", "rich")
@@ -149,7 +150,7 @@ def _machine() -> Machine:
     return Machine(
         f"{platform.platform()}, {platform.machine()}",
         f"{platform.python_version()}, {sys.executable}",
-        system.cores(),
+        cores(),
         _free_memory(),
         shutil.disk_usage(Path.cwd()).free,
         _gpu(),

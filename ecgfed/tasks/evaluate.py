@@ -147,7 +147,7 @@ def _kept_from_changing(run: Run) -> Iterator[None]:
     """Let nobody train or replace a run while its scores are made and put into its folder.
 
     Raises:
-        HeldError: somebody trains it.
+        LockedError: somebody trains it.
         RunError: somebody has put another one in its place since it was opened.
     """
     with locked(run.path, shared=True):

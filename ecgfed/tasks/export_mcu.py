@@ -18,7 +18,7 @@ from ecgfed.device.manifest import DIGEST
 from ecgfed.errors import BundleError, OptionError
 from ecgfed.federation.data import training_data
 from ecgfed.mcu.golden import make_golden
-from ecgfed.mcu.model import McuModel, check_spec, make_model, typical_of
+from ecgfed.mcu.model import McuModel, check_spec, make_model, quantized_prototypes
 from ecgfed.mcu.rate import check_rate
 from ecgfed.mcu.writer import check_sources_folder, write_mcu
 from ecgfed.methods.answers import Answer, Ensemble
@@ -49,9 +49,8 @@ class McuExport:
     files: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return (
-            f"McuExport({str(self.path)!r}: {self.model.about['model']}, {count_of(len(self.model.classes), 'class')})"
-        )
+        classes = count_of(len(self.model.classes), "class")
+        return f"McuExport({str(self.path)!r}: {self.model.metadata['model']}, {classes})"
 
 
 def export_mcu(
@@ -107,7 +106,7 @@ def export_mcu(
             layers_of(bundle, patient),
             bundle.classes,
             classifier.certainty,
-            typical_of(typical_shapes(bundle)),
+            quantized_prototypes(typical_shapes(bundle)),
             _about(bundle, patient),
         )
         write_mcu(Path(out), model, make_golden(classifier), fs_hz=fs_hz, overwrite=overwrite)

@@ -22,8 +22,8 @@ from typing import Any, TypeGuard
 
 from ecgfed.errors import EcgfedError, OptionError, RecordError, StorageError
 from ecgfed.files import read_json, write_together
-from ecgfed.gate import check_links, parse_json
 from ecgfed.labels.answers import SOURCES, Answer, answers_as_table, read_answers
+from ecgfed.safe_io import check_links, parse_json
 from ecgfed.tasks.label_connections import Connections, RestOfRequest
 
 #: Seconds without a request after which nobody is there any more; an open page asks every 20 s.

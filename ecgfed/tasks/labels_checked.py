@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.files import read_json
-from ecgfed.gate import check_columns
 from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.tables import read_text
 from ecgfed.reports.markup import clock
+from ecgfed.safe_io import check_columns
 from ecgfed.signal.confirm import INSIDE_S
 from ecgfed.signal.heartbeats import end_noise, without_heartbeat
 from ecgfed.signal.long_peaks import find_peaks

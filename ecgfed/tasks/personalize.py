@@ -22,7 +22,6 @@ from ecgfed.errors import OptionError
 from ecgfed.evaluation.newcomer import FirstBeats, adapted, compare, first_beats, from_beats, from_class_mix, inputs_of
 from ecgfed.federation.state import State
 from ecgfed.files import sha256
-from ecgfed.gate import MAX_TOML_BYTES, name_fault, parse_json, read_bounded
 from ecgfed.methods.answers import Chain
 from ecgfed.personal.apply import chosen_name
 from ecgfed.personal.registry import METHODS_OWN, personal_by_name
@@ -30,6 +29,7 @@ from ecgfed.record.leads import lead_list
 from ecgfed.record.reader import record_path
 from ecgfed.record.recording import ReadOptions, read_options
 from ecgfed.runs.run import Run
+from ecgfed.safe_io import MAX_TOML_BYTES, name_problem, parse_json, read_bounded
 from ecgfed.signal.detectors import OURS, Detector, stored_detector, stored_mains
 from ecgfed.tasks.evaluate import cohort_of
 from ecgfed.tasks.opening import Passed, one_run
@@ -207,7 +207,7 @@ def _check(record: Path | None, minutes: float | None, mix: bool, epochs: int, p
     if record is None and not mix:
         raise OptionError("--record", "is missing", "the new patient's recording", "or pass --class-mix FILE")
     name = patient or (record_path(record).name if record else "")
-    if fault := name_fault(name):
+    if fault := name_problem(name):
         found = f"{name!r:.100} {fault}"
         raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
     return name

@@ -20,7 +20,6 @@ from ecgfed.device.shipped import name_of
 from ecgfed.device.signatures import Signer
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.files import check_free, write_together
-from ecgfed.gate import name_fault
 from ecgfed.labels.answers import CANNOT_TELL, NO_BEAT
 from ecgfed.labels.contested import contested
 from ecgfed.labels.enough import judge
@@ -30,6 +29,7 @@ from ecgfed.personal.base import Personal
 from ecgfed.personal.registry import METHODS_OWN, personal_by_name
 from ecgfed.record.leads import NameMatch, best_match, lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
+from ecgfed.safe_io import name_problem
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.doubts import refuse_synthetic, took_part
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
@@ -192,7 +192,7 @@ def _asked(
     start = global_model(bundle)
     opened = open_for_model(recording, bundle.leads, options.leads or None, how=options.how)
     name = opened.name if patient is None else patient
-    if fault := name_fault(name):
+    if fault := name_problem(name):
         found = f"{name!r:.100} {fault}"
         raise OptionError("--patient", found, "a name that can be a file's", "name the personal model with it")
     check_extension(bundle, out, name, overwrite=overwrite)

@@ -336,7 +336,7 @@ def prepare_demo(
         raise OptionError("--records", f"{folder} and the cohort {out} overlap", "two folders, neither in the other")
     options = _options(("MLII",), "mitbih12", split, holdout, seed)
     # Both folders or neither: the records take their name once the cohort has been made from them.
-    with replacing_folder(folder, overwrite=overwrite, option="--records", proofs=OWN_RECORDS) as partial:
+    with replacing_folder(folder, overwrite=overwrite, option="--records", markers=OWN_RECORDS) as partial:
         sources = write_demo_records(
             partial, seed=seed, patients=patients, minutes=minutes, progress=telling(watch, "patients")
         )

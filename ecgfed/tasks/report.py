@@ -309,7 +309,7 @@ def _nothing(bundle: Bundle, recording: AnyRecording, patient: str | None, probl
         cut=cut,
         about={"patient": patient},
     )
-    said = f"No beat was found in {recording.lead} ({problem.found}): is it an ECG, and is the electrode connected?"
+    said = f"No beat was found in {recording.lead} ({problem.reason}): is it an ECG, and is the electrode connected?"
     return replace(by_model(empty, bundle), confidence=None, uncertain=None, warnings=(("no-beats", said),))
 
 

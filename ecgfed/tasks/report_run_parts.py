@@ -89,7 +89,7 @@ def _cohort(document: RunDocument, named: Path | None) -> Cohort | str:
     except EcgfedError as problem:
         if named is not None:
             raise
-        return f"its cohort cannot be opened ({problem.found})"
+        return f"its cohort cannot be opened ({problem.reason})"
     if opened.fingerprint != document.fingerprint:
         if named is not None:
             found = f"was trained on another cohort than {named} is (fingerprints differ)"
@@ -276,7 +276,7 @@ def _sent(document: RunDocument, lines: Lines) -> Sent | str:
         run = open_run(document.path)
         found = round_bytes(run.method, run.plan, len(document.clients))
     except (EcgfedError, ValueError, RuntimeError) as problem:
-        return f"it could not be measured ({problem.found if isinstance(problem, EcgfedError) else problem})"
+        return f"it could not be measured ({problem.reason if isinstance(problem, EcgfedError) else problem})"
     numbers = sorted(found)
     rows = [(f"Round {number:,}, one client", *found[number]) for number in numbers]
     rows = [row for i, row in enumerate(rows) if i == 0 or row[1:] != rows[i - 1][1:]]

@@ -5,14 +5,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ecgfed.durable import sync_folder
 from ecgfed.errors import EcgfedError, OptionError, RunError, StorageError
-from ecgfed.files import is_temporary, put_back_held, remove, replaced_by, swap, write_bytes
-from ecgfed.gate import MAX_JSON_BYTES, check_links, read_bounded
-from ecgfed.locks import INSIDE, locked
+from ecgfed.files import backup_path, is_temporary, recover_locked, remove, swap_folders, write_bytes
+from ecgfed.fsync import sync_folder
+from ecgfed.locks import LOCK_NAME, locked
 from ecgfed.runs.checkpoint import CheckpointStore
 from ecgfed.runs.document import CHECKPOINT, PROGRESS
 from ecgfed.runs.run import FILE_NAME, Run, is_left_by_a_kill
+from ecgfed.safe_io import MAX_JSON_BYTES, check_links, read_bounded
 
 #: What shows that a run has saved a round.
 _SAVED = f"{CHECKPOINT}/{PROGRESS}"
@@ -51,7 +51,7 @@ class RunFolder:
             raise OptionError(
                 "--overwrite", f"{self.out} is no run", "a folder with a run.json", "choose another --out"
             )
-        new = replaced_by(self.out)
+        new = backup_path(self.out)
         remove(new)
         try:
             run = make(new)
@@ -59,8 +59,8 @@ class RunFolder:
             remove(new)
             raise
         try:
-            swap(new, self.out.resolve())
-        except OSError as problem:  # what lies aside now may be the old one: it is left for ``put_back``
+            swap_folders(new, self.out.resolve())
+        except OSError as problem:  # what lies aside now may be the old one: it is left for ``recover``
             found = f"could not be replaced ({problem.strerror or problem})"
             raise StorageError(self.out, found, action="choose another --out") from problem
         self.replaced = True
@@ -76,11 +76,11 @@ class RunFolder:
         if CheckpointStore(self.out).exists():
             return
         if self.replaced:
-            put_back_held(self.out, _SAVED)
-            if replaced_by(self.out).is_dir():  # the one before had not saved a round either
+            recover_locked(self.out, _SAVED)
+            if backup_path(self.out).is_dir():  # the one before had not saved a round either
                 with suppress(OSError):
-                    swap(replaced_by(self.out), self.out.resolve())
-                    remove(replaced_by(self.out))
+                    swap_folders(backup_path(self.out), self.out.resolve())
+                    remove(backup_path(self.out))
         elif self.was_empty and self.out.is_dir():
             for part in self.out.iterdir():
                 remove(part)
@@ -90,7 +90,7 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Remove the run that was replaced, when the new one has saved a round."""
-        old = replaced_by(self.out)
+        old = backup_path(self.out)
         if old.is_dir() and CheckpointStore(self.out).exists():
             with suppress(OSError):  # the new one must be on the disk first
                 sync_folder(self.out / CHECKPOINT)
@@ -116,12 +116,12 @@ def run_folder(out: Path, *, resume: bool, overwrite: bool) -> Iterator[RunFolde
         overwrite: a run that is there may be replaced.
 
     Raises:
-        HeldError: another process trains, goes on with or evaluates the run; nothing has changed.
+        LockedError: another process trains, goes on with or evaluates the run; nothing has changed.
     """
     with locked(out):
-        put_back_held(out, _SAVED)  # an overwrite was killed
+        recover_locked(out, _SAVED)  # an overwrite was killed
         if (out / FILE_NAME).is_file():
-            for part in [part for part in out.iterdir() if is_temporary(part) and part.name != INSIDE]:
+            for part in [part for part in out.iterdir() if is_temporary(part) and part.name != LOCK_NAME]:
                 if part.is_file():  # a folder may be somebody's ``evaluate --out``, who is at work
                     remove(part)
         place = RunFolder(out, resume=resume, overwrite=overwrite)

@@ -6,9 +6,9 @@ from typing import TypedDict, cast
 
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.errors import OptionError
-from ecgfed.gate import MAX_TOML_BYTES, parse_toml, read_bounded
 from ecgfed.methods.registry import method_by_name
 from ecgfed.plugins import names_code
+from ecgfed.safe_io import MAX_TOML_BYTES, parse_toml, read_bounded
 
 SettingValue = str | int | float | bool | None
 

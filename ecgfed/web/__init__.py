@@ -1,1 +1,1 @@
-"""What runs in a browser: ECG paper and the pages' own behaviour, and how they become one self-contained file."""
+"""Assets that run in a browser (ECG paper, page scripts), and how they become one self-contained HTML file."""

@@ -1,7 +1,7 @@
-"""ES modules of this folder as one script: for a page in one file, which can import nothing.
+"""Bundle the ES modules of this folder into one script, for self-contained pages that cannot import files.
 
-Each module becomes a function that is called once, in the order in which they need one another. Only the forms that our
-modules are written in are understood; any other is an error of ours, and a test says so.
+Each module becomes a function that is called once, in dependency order. Only the import and export forms used in this
+folder are supported; others raise an error, which a test checks.
 """
 
 import re
@@ -12,18 +12,18 @@ from ecgfed.web.page import asset
 _IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _AGAIN = re.compile(r'^export \{([^{}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
-_LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_UNSUPPORTED = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def _names(text: str) -> list[str]:
-    """Return the names between braces, ``a as b`` as ``a: b``."""
-    return [re.sub(r"\s+as\s+", ": ", one.strip()) for one in text.split(",") if one.strip()]
+    """Return the names in an import or export list, with ``a as b`` as ``a: b``."""
+    return [re.sub(r"\s+as\s+", ": ", name.strip()) for name in text.split(",") if name.strip()]
 
 
-def _beside(module: str, other: str) -> str:
-    """Return the path of a module that another one imports."""
+def _beside(module: str, imported: str) -> str:
+    """Return the path of a module imported by another module."""
     parts: list[str] = []
-    for part in (PurePosixPath(module).parent / other).parts:
+    for part in (PurePosixPath(module).parent / imported).parts:
         if part == "..":
             parts.pop()
         elif part != ".":
@@ -32,34 +32,37 @@ def _beside(module: str, other: str) -> str:
 
 
 def bundled(entry: str, name: str) -> str:
-    """Return a script that runs a module and all it imports, and calls what it exports ``name``.
+    """Return a script that runs a module with its imports, and binds its exports to the constant ``name``.
 
     Args:
         entry: path of the module in this folder: ``live/main.js``.
-        name: the constant of the script that holds the module's exports.
+        name: the script's constant with the module's exports.
 
     Raises:
-        ValueError: a module that imports or exports in another form.
+        ValueError: a module uses an unsupported import or export form.
     """
-    done: dict[str, str] = {}
+    constants: dict[str, str] = {}
     parts: list[str] = []
 
     def add(module: str) -> str:
-        if module not in done:
+        if module not in constants:
             text = asset(module)
-            needs = [(_names(one[1]), add(_beside(module, one[2]))) for one in _IMPORT.finditer(text)]
-            again = [(_names(one[1]), add(_beside(module, one[2]))) for one in _AGAIN.finditer(text)]
-            exported = [one[1] for one in _EXPORT.finditer(text)] + [given for names, _ in again for given in names]
+            needs = [(_names(match[1]), add(_beside(module, match[2]))) for match in _IMPORT.finditer(text)]
+            reexports = [(_names(match[1]), add(_beside(module, match[2]))) for match in _AGAIN.finditer(text)]
+            exported = [match[1] for match in _EXPORT.finditer(text)] + [
+                name for names, _ in reexports for name in names
+            ]
             body = _EXPORT.sub("", _AGAIN.sub("", _IMPORT.sub("", text)))
-            if left := _LEFT.search(body):
-                raise ValueError(f"{module}: {left[0][:80]!r} is of a form that is not bundled")
-            taken = "".join(f"const {{ {', '.join(names)} }} = {held};\n" for names, held in needs + again)
-            done[module] = f"${len(done)}"
-            given = ", ".join(exported)
-            parts.append(
-                f'const {done[module]} = (() => {{\n"use strict";\n{taken}{body}return {{ {given} }};\n}})();\n'
+            if unsupported := _UNSUPPORTED.search(body):
+                raise ValueError(f"{module}: {unsupported[0][:80]!r} is not a supported import or export form")
+            imports = "".join(
+                f"const {{ {', '.join(names)} }} = {constant};\n" for names, constant in needs + reexports
             )
-        return done[module]
+            constants[module] = f"${len(constants)}"
+            exports = ", ".join(exported)
+            function = f'(() => {{\n"use strict";\n{imports}{body}return {{ {exports} }};\n}})()'
+            parts.append(f"const {constants[module]} = {function};\n")
+        return constants[module]
 
     last = add(entry)
     return f"{''.join(parts)}const {name} = {last};\n"

@@ -1,4 +1,4 @@
-"""One self-contained page: styles, scripts and data inside it, and nothing that a recording says can become markup."""
+"""Build self-contained HTML pages with embedded styles, scripts and data, in which text from recordings is escaped."""
 
 import base64
 import hashlib
@@ -13,23 +13,23 @@ from ecgfed.text import safe_text, shortened
 _FOLDER = Path(__file__).parent
 #: The id of the element that holds a page's data.
 DATA_ID = "page-data"
-#: Letters at the foot of a sheet.
+#: Maximum length of the footer of a printed sheet, characters.
 _SHEET = 120
 
 
 def asset(name: str) -> str:
-    """Return the text of a file of this folder: ``paper.js``."""
+    """Return the text of a file in this folder: ``paper.js``."""
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def escaped(text: object) -> str:
-    """Return text as HTML that shows it, in an element or a quoted attribute, on one line (``safe_text``)."""
+    """Return text escaped for an HTML element or a quoted attribute, on one line (``safe_text``)."""
     return html.escape(safe_text(str(text)))
 
 
 def script_json(value: Any) -> str:
-    """Return JSON that can stand in a script element: no ``<``, no ``&``, no line separator, NaN refused."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))  # all of it ASCII
+    """Return JSON for a script element: without ``<``, ``&``, line separators or NaN."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII only
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -38,8 +38,11 @@ def _hash(text: str) -> str:
 
 
 def _css_string(text: str) -> str:
-    """Return text as a CSS string: whatever is no plain letter, digit or space as its code, so that nothing ends it."""
-    plain = "".join(one if one.isascii() and (one.isalnum() or one == " ") else f"\\{ord(one):x} " for one in text)
+    """Return text as a CSS string, with everything but letters, digits and spaces escaped."""
+    plain = "".join(
+        character if character.isascii() and (character.isalnum() or character == " ") else f"\\{ord(character):x} "
+        for character in text
+    )
     return f'"{plain}"'
 
 
@@ -54,30 +57,29 @@ def inline_page(
     served: bool = False,
     module: str = "",
 ) -> str:
-    """Return a whole HTML document that needs no other file and no network.
+    """Return an HTML document that needs no other file and no network.
 
-    Its own policy lets nothing be loaded or run but what stands here, so that even text that slipped through could do
-    nothing.
+    Its content security policy allows only the embedded scripts and styles, so even unescaped text could not execute.
 
     Args:
-        title: of the document, as text.
-        body: HTML, from which every text of a recording has gone through ``escaped``.
+        title: the document's title, as text.
+        body: HTML in which all text from recordings went through ``escaped``.
         styles: names of style sheets in this folder, in order.
-        scripts: names of scripts in this folder, in order; they run when the body is there.
-        data: what the scripts read from the element ``page-data``, JSON-ready.
-        sheet: what stands at the foot of every printed sheet, as text.
-        served: the page may talk to the server that it came from, and to no other.
-        module: a script of its own that runs last, as a module; it may compile WebAssembly.
+        scripts: names of scripts in this folder, in order; they run after the body is parsed.
+        data: JSON-ready data, which scripts read from the element ``page-data``.
+        sheet: footer of every printed sheet, as text.
+        served: allow the page to connect to the server it came from, and to no other.
+        module: the text of a module script that runs last; it may compile WebAssembly.
 
     Raises:
-        ValueError: a module that would end its own element.
+        ValueError: the module would end its own script element.
     """
     style, script = "\n".join(map(asset, styles)), "\n".join(map(asset, scripts))
     if sheet:
-        told = _css_string(shortened(safe_text(sheet), _SHEET))
-        style += f"\n@page {{ @bottom-left {{ content: {told}; font: 8pt Arial, sans-serif; }} }}\n"
+        footer = _css_string(shortened(safe_text(sheet), _SHEET))
+        style += f"\n@page {{ @bottom-left {{ content: {footer}; font: 8pt Arial, sans-serif; }} }}\n"
     if "</script" in module.casefold() or "<!--" in module:
-        raise ValueError("a module that holds the end of a script element")
+        raise ValueError("the module contains the end of a script element")
     runs = f"{_hash(script)} {_hash(module)} 'wasm-unsafe-eval'" if module else _hash(script)
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {runs}; img-src data:; base-uri 'none'; "

@@ -351,7 +351,7 @@ def test_a_taken_folder_is_left_as_it_is(fedavg_run: Path, tmp_path: Path) -> No
     with pytest.raises(OptionError, match="not empty"):
         _export(open_run(fedavg_run), tmp_path / "bundle")
     assert snapshot(tmp_path) == {"bundle/mine": b"keep"}
-    with pytest.raises(OptionError, match="holds mine, which no command of ecgfed wrote"):
+    with pytest.raises(OptionError, match="contains mine, which ecgfed did not write"):
         _export(open_run(fedavg_run), tmp_path / "bundle", overwrite=True)
     assert snapshot(tmp_path) == {"bundle/mine": b"keep"}
     (tmp_path / "bundle" / "manifest.json").write_text("an older export's")

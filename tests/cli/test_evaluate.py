@@ -130,7 +130,7 @@ def test_a_folder_of_the_user_is_never_replaced(ecgfed: Command, run: Path, tmp_
     assert snapshot(mine) == {"thesis.tex": b"years of work"}
     assert_refused(ecgfed("evaluate", run, "--out", mine / "thesis.tex"), "--out", "is a file")
     refused = ecgfed("evaluate", run, "--out", mine, "--overwrite", "--quiet")
-    assert_refused(refused, "thesis.tex", "no command of ecgfed wrote", "nothing was removed")
+    assert_refused(refused, "thesis.tex", "which ecgfed did not write", "nothing was removed")
     assert snapshot(mine) == {"thesis.tex": b"years of work"}
     (mine / "thesis.tex").rename(mine / "scores.json")
     assert ecgfed("evaluate", run, "--out", mine, "--overwrite", "--quiet").code == 0

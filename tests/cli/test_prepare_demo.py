@@ -124,7 +124,7 @@ def test_overwrite_replaces_both(ecgfed: Command, tmp_path: Path) -> None:
     assert_refused(ecgfed("prepare", "demo", *arguments), "--out", "is not empty", "--overwrite")
     assert snapshot(tmp_path) == before  # not even --records was made
     command = ("prepare", "demo", "--out", tmp_path / "c", "--overwrite", *SMALL)
-    assert_refused(ecgfed(*command), "mine.txt, which no command of ecgfed wrote")
+    assert_refused(ecgfed(*command), "mine.txt, which ecgfed did not write")
     assert snapshot(tmp_path) == before
     (tmp_path / "c" / "cohort.json").write_text("an older one's")
     (tmp_path / "c-records" / "demo09.hea").write_text("an older one's")

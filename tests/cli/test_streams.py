@@ -9,7 +9,7 @@ import pytest
 from support import ECGFED, Command, assert_refused
 
 from ecgfed.errors import RunError
-from ecgfed.gate import read_bounded
+from ecgfed.safe_io import read_bounded
 
 
 def in_a_shell(line: str) -> tuple[int, str]:

@@ -37,7 +37,7 @@ def changed_client(cohort: Path, **values: Any) -> None:
 def test_a_name_that_cannot_be_a_files_is_refused(cohort_path: Path, tmp_path: Path, field: str, name: object) -> None:
     cohort = copied(cohort_path, tmp_path / "c")
     changed_client(cohort, **{field: name})
-    with pytest.raises(CohortError, match=r"cohort\.json: (client|patient) .* a name that can be a file's"):
+    with pytest.raises(CohortError, match=r"cohort\.json: (client|patient) .* a valid file name"):
         open_cohort(cohort)
 
 
@@ -85,7 +85,7 @@ def test_a_damaged_client(cohort_path: Path, tmp_path: Path, values: dict[str, A
         ({"beats": -1}, "a whole number up to"),
         ({"beats": 2.5}, "a whole number up to"),
         ({"label_map": {"name": "x", "classes": ["N", "N"], "symbols": {"N": "N"}}}, "each class once"),
-        ({"label_map": {"name": "x", "classes": ["N", 5], "symbols": {"N": "N"}}}, "is no text"),
+        ({"label_map": {"name": "x", "classes": ["N", 5], "symbols": {"N": "N"}}}, "is not text"),
         ({"label_map": {"name": "x", "classes": ["N", "V"], "symbols": {"N": "Z"}}}, "each class once"),
         ({"fingerprint": "0" * 64}, "its fingerprint is not that of its arrays"),
         ({"modality": "sound"}, "cohort.json"),
@@ -123,7 +123,7 @@ def test_what_never_ends_is_not_read(cohort_path: Path, tmp_path: Path, target: 
     (cohort / "label.npy").unlink()
     os.mkfifo(cohort / "pipe")
     (cohort / "label.npy").symlink_to(target)
-    with pytest.raises(CohortError, match=r"label\.npy: (is a link out|cannot be read \(.*no regular file)"):
+    with pytest.raises(CohortError, match=r"label\.npy: (is a link out|cannot be read \(.*not a regular file)"):
         open_cohort(cohort)
 
 

@@ -185,7 +185,7 @@ def test_a_folder_that_is_taken_stays_as_it_is_unless_told(tmp_path: Path) -> No
         write_demo_records(taken, patients=1, minutes=0.5)
     assert contents(taken) == {"mine.txt": b"mine"}
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
-    with pytest.raises(OptionError, match=r"mine\.txt, which no command of ecgfed wrote"):
+    with pytest.raises(OptionError, match=r"mine\.txt, which ecgfed did not write"):
         write_demo_records(taken, patients=1, minutes=0.5, overwrite=True)
     assert contents(taken) == {"mine.txt": b"mine"}
     (taken / "mine.txt").rename(taken / "demo02.hea")

@@ -255,7 +255,7 @@ def test_a_patient_whose_id_is_no_name_is_refused(bundle: Path, name: str) -> No
     patients = _manifest(bundle)["patients"]
     patients[name] = patients.pop("p1")
     change_manifest(bundle, patients=patients)
-    with pytest.raises(BundleError, match=r"manifest\.json: patient .*a name that can be a file's"):
+    with pytest.raises(BundleError, match=r"manifest\.json: patient .*a valid file name"):
         open_bundle(bundle)
 
 

@@ -175,7 +175,7 @@ def test_a_folder_with_files_of_its_owner_is_not_written_over(mcu_run: Path, ecg
     own.mkdir()
     (own / "main.c").write_text("mine")
     command = ("export", mcu_run, "--target", "mcu", "--overwrite", "--out")
-    assert_refused(ecgfed(*command, own), "main.c", "no command of ecgfed wrote")
+    assert_refused(ecgfed(*command, own), "main.c", "which ecgfed did not write")
     export_mcu(mcu_run, out)
     (out / "main.o").write_text("built")
     assert ecgfed(*command, out).code == 0  # an export and what make built beside it
@@ -197,7 +197,7 @@ def test_a_file_that_comes_during_the_work_is_not_written_over(
         return right(classifier)
 
     monkeypatch.setattr(export_module, "make_golden", meanwhile)
-    with pytest.raises(OptionError, match=r"app\.c, which no command of ecgfed wrote"):
+    with pytest.raises(OptionError, match=r"app\.c, which ecgfed did not write"):
         export_mcu(mcu_run, out, overwrite=True)
     assert snapshot(out) == {**before, "app.c": b"mine"}
 

@@ -21,7 +21,7 @@ _CHANGING = re.compile(r"\.?\d+-[0-9a-f]{8}\.|[0-9a-f]{16,}|\d+")  # .PID-RANDOM
 
 def at_every_step(act: Callable[[int, str], None]) -> None:
     """Call ``act`` with number and name before every call that changes a disk, for the rest of this process."""
-    from ecgfed import durable
+    from ecgfed import fsync
 
     count, counting, inside = 0, threading.Lock(), threading.local()
 
@@ -43,7 +43,7 @@ def at_every_step(act: Callable[[int, str], None]) -> None:
 
     for name in STEPS:
         setattr(os, name, counted(name, getattr(os, name)))
-    durable._renameat2 = counted("exchange", durable._renameat2)
+    fsync._renameat2 = counted("exchange", fsync._renameat2)
 
 
 def _named(what: Any) -> str:

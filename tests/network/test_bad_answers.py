@@ -79,15 +79,15 @@ def refusal(content: RecordDict) -> None:
         (nan, "is not finite in 'model/head.out.bias'"),
         (infinite_loss, "has loss inf"),
         (endless_loss, "has loss 1e+308"),  # a mean of two is infinite
-        (largest, "has numbers beyond belief in 'model/head.out.bias'"),  # and so is the sum of two sites
+        (largest, "has numbers that are too large in 'model/head.out.bias'"),  # and so is the sum of two sites
         (wrong_shape, "is float32 (2, 3); expected float32 (2, 12)"),
         (wrong_type, "is float64 (2, 12); expected float32 (2, 12)"),
-        (leaf_too_many, "leaf 'more' of a message: is none that was asked for"),
+        (leaf_too_many, "leaf 'more' of a message: was not requested"),
         (leaf_too_few, "leaf 'model/head.out.bias' of a message: is missing"),
         (another_run, "is of another run or round"),
         (another_round, "is of another run or round"),
         (ten_gigabytes_announced, "is float32 (2, 1250000000)"),
-        (refusal, "refused: its disk refused"),
+        (refusal, "refused: it could not read or write its files"),
     ],
 )
 def test_an_answer_that_cannot_be_used(
@@ -112,7 +112,7 @@ def test_an_answer_that_cannot_be_used(
         line.startswith("round 2 of 3") and "without site 1, which" in line and why in line for line in made.said
     )
     status = status_of(made.server)
-    assert any("Site 1 took no part in round 2" in line and why in line for line in status.sentences())
+    assert any("Site 1 missed round 2" in line and why in line for line in status.sentences())
     assert status.as_json()["left_out"] == {"1": [2]}
     assert "a round needs 1 of them, after 0 s" in status.sentences()[0]
 
@@ -126,7 +126,7 @@ def test_without_a_policy_an_answer_that_cannot_be_used_ends_the_session(federat
         return content
 
     made.grid.spoil = spoilt
-    with pytest.raises(NetworkError, match=r"site 3: sent what cannot be used \(leaf 'model/head.out.bias'.*missing"):
+    with pytest.raises(NetworkError, match=r"site 3: sent an invalid reply \(leaf 'model/head.out.bias'.*missing"):
         made.serve()
     made.grid.spoil = lambda kind, node, content: content
     assert made.serve().store.rounds() == 2
@@ -145,7 +145,7 @@ def test_too_few_sites_end_the_session_and_it_goes_on(
         return content
 
     made.grid.spoil = spoilt
-    with pytest.raises(NetworkError, match="site 1: sent what cannot be used"):
+    with pytest.raises(NetworkError, match="site 1: sent an invalid reply"):
         made.serve()
     made.grid.spoil = lambda kind, node, content: content
     compare(made, made.serve(), without("scaffold", {}, **wish))

@@ -12,7 +12,7 @@ flower()
 from test_same_numbers import same
 
 from ecgfed.errors import OptionError
-from ecgfed.network.server_folder import Asked, make_server, read_asked
+from ecgfed.network.server_folder import FederationConfig, make_server, read_config
 from ecgfed.network.status import status_of
 
 
@@ -37,13 +37,13 @@ def test_a_second_start_may_ask_for_something_else(
         assert not (made.server / "run").exists()
     assert any(found in line for line in status_of(made.server).sentences())
     wish: dict[str, Any] = {"rounds": 2, "local_steps": 1}
-    make_server(made.server, Asked(3, "fedavg", **wish))
+    make_server(made.server, FederationConfig(3, "fedavg", **wish))
     assert "refused" not in json.loads((made.server / "server.json").read_text())
     run, one = made.serve(), alone("fedavg", **wish)
     assert same(run.state().server, one.state().server)
-    with pytest.raises(OptionError, match=r"as .* was begun with"):  # now it has begun
-        make_server(made.server, Asked(3, "fedavg", rounds=3))
-    assert read_asked(made.server).rounds == 2
+    with pytest.raises(OptionError, match=r"as when .* was created"):  # now it has begun
+        make_server(made.server, FederationConfig(3, "fedavg", rounds=3))
+    assert read_config(made.server).rounds == 2
 
 
 def test_more_patients_make_it_right(federation: Callable[..., Any]) -> None:
@@ -52,5 +52,5 @@ def test_more_patients_make_it_right(federation: Callable[..., Any]) -> None:
     file = made.server / "server.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "refused": "before"}))
     made.serve()
-    with pytest.raises(OptionError, match="was begun with"):
-        make_server(made.server, Asked(3, "fedavg", rounds=3, local_steps=1))
+    with pytest.raises(OptionError, match="was created"):
+        make_server(made.server, FederationConfig(3, "fedavg", rounds=3, local_steps=1))

@@ -13,13 +13,13 @@ flower()
 
 import ecgfed
 from ecgfed.errors import OptionError
-from ecgfed.locks import HeldError, locked
+from ecgfed.locks import LockedError, locked
 from ecgfed.network.budget import SPENT
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.federate import KEY, prepare_site, run_site
-from ecgfed.network.limits import Terms
+from ecgfed.network.limits import SiteOptions
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
-from ecgfed.network.site_round import COHORT, RUNS
+from ecgfed.network.site_run import COHORT, RUNS
 
 pytestmark = pytest.mark.usefixtures("at_once", "quick_end")
 
@@ -35,7 +35,7 @@ def test_another_cohort_in_its_place_is_refused(
         ecgfed.prepare_demo(cohort, patients=2, minutes=1.0, seed=seed)
     site = made.sites[0]
     shutil.rmtree(site)
-    make_site(site, cohorts[0], Terms(numbers="cohort"))
+    make_site(site, cohorts[0], SiteOptions(numbers="cohort"))
 
     def swapped(kind: str, node: int, number: int) -> str:
         if (kind, number) == wanted and cohorts[1].exists():
@@ -46,7 +46,7 @@ def test_another_cohort_in_its_place_is_refused(
     made.grid.fault = swapped
     with pytest.raises(NetworkError, match="site 1: refused: its cohort cannot be used"):
         made.serve()
-    assert "has other beats, labels, splits or held-out clients than when run" in (site / "log.txt").read_text()
+    assert "other beats, labels, splits or held-out clients than at the start of run" in (site / "log.txt").read_text()
     assert not (site / "result").exists()
     made.grid.fault = lambda *_: ""
     cohorts[0].rename(tmp_path / "after")
@@ -62,7 +62,7 @@ def test_other_patients_held_out_within_a_run_are_refused(federation: Callable[.
     ecgfed.prepare_demo(own, patients=3, minutes=1.0, seed=0, holdout="demo01")
     before = (own / "cohort.json").read_text()
     shutil.rmtree(site)
-    make_site(site, own, Terms(numbers="cohort"))
+    make_site(site, own, SiteOptions(numbers="cohort"))
 
     def swapped(kind: str, node: int, number: int) -> str:
         if number == 2:
@@ -76,7 +76,7 @@ def test_other_patients_held_out_within_a_run_are_refused(federation: Callable[.
     made.grid.fault = swapped
     with pytest.raises(NetworkError, match="site 1: refused"):
         made.serve()
-    assert "held-out clients than when run" in (site / "log.txt").read_text()
+    assert "held-out clients than at the start of run" in (site / "log.txt").read_text()
     made.grid.fault = lambda *_: ""
     (own / "cohort.json").write_text(before)
     made.serve()
@@ -105,8 +105,8 @@ def test_a_run_refused_for_its_noise_takes_no_room(federation: Callable[..., Any
     """Of a site that keeps one run: two are refused, and the one that it takes part in still fits."""
     first = federation("fedavg", rounds=1, local_steps=1)
     site = first.sites[0]
-    make_site(site, parts[0], Terms(most_epsilon=8.0, most_runs=1))
-    with pytest.raises(NetworkError, match="tell more of a patient than it allows"):
+    make_site(site, parts[0], SiteOptions(max_epsilon=8.0, max_runs=1))
+    with pytest.raises(NetworkError, match="exceed its privacy budget"):
         first.serve()
     wish: dict[str, Any] = {"rounds": 1, "local_steps": 1, "dp_clip": 1.0, "dp_at": "patient"}
     for name, noise in (("little", 0.01), ("much", 20.0)):
@@ -114,7 +114,7 @@ def test_a_run_refused_for_its_noise_takes_no_room(federation: Callable[..., Any
         run.sites[:] = first.sites
         run.grid.sites.update(first.grid.sites)
         if name == "little":
-            with pytest.raises(NetworkError, match="tell more of a patient than it allows"):
+            with pytest.raises(NetworkError, match="exceed its privacy budget"):
                 run.serve()
             assert not (site / RUNS).exists()
             assert not (site / SPENT).exists()
@@ -131,35 +131,35 @@ def test_a_site_that_runs_keeps_its_bounds(running: bool, parts: list[Path], tmp
 
     make_certificates(tmp_path / "tls", [])
     site, ca = tmp_path / "site", tmp_path / "tls" / "ca.crt"
-    prepare_site(site, parts[0], Terms(most_epsilon=2.0))
+    prepare_site(site, parts[0], SiteOptions(max_epsilon=2.0))
     before = (site / FILE_NAME).read_bytes()
 
     def second() -> None:
         if running:
-            run_site(site, parts[0], "127.0.0.1:9092", ca, Terms(most_epsilon=200.0), should_stop=lambda: True)
+            run_site(site, parts[0], "127.0.0.1:9092", ca, SiteOptions(max_epsilon=200.0), should_stop=lambda: True)
         else:
-            prepare_site(site, parts[0], Terms(most_epsilon=200.0))
+            prepare_site(site, parts[0], SiteOptions(max_epsilon=200.0))
 
     with locked(site / KEY):
-        with pytest.raises(HeldError, match="is in use by process"):
+        with pytest.raises(LockedError, match="is in use by process"):
             second()
         assert (site / FILE_NAME).read_bytes() == before
     second()
-    assert open_site(site).most_epsilon == 200.0
+    assert open_site(site).max_epsilon == 200.0
 
 
 def test_an_order_of_numbers_is_kept_or_refused(parts: list[Path], tmp_path: Path) -> None:
     """Who asks for shuffled numbers does not get the cohort's order in silence."""
     for order, other in (("cohort", "shuffled"), ("shuffled", "cohort")):
         site = tmp_path / order
-        made, _ = prepare_site(site, parts[2], Terms(numbers=order))
+        made, _ = prepare_site(site, parts[2], SiteOptions(numbers=order))
         for again in (order, None):
-            assert prepare_site(site, parts[2], Terms(numbers=again))[0] == made
-        with pytest.raises(OptionError, match=f"numbers: {other}; expected {order}, as .* was begun with"):
-            prepare_site(site, parts[2], Terms(numbers=other))
+            assert prepare_site(site, parts[2], SiteOptions(numbers=again))[0] == made
+        with pytest.raises(OptionError, match=f"numbers: {other}; expected {order}, as in .*"):
+            prepare_site(site, parts[2], SiteOptions(numbers=other))
         told = json.loads((site / FILE_NAME).read_text())
         (site / FILE_NAME).write_text(json.dumps({name: told[name] for name in told if name != "numbers"}))
         assert (
-            prepare_site(site, parts[2], Terms(numbers=other))[0].order == made.order
+            prepare_site(site, parts[2], SiteOptions(numbers=other))[0].order == made.order
         )  # of an older version: nobody knows
     assert prepare_site(tmp_path / "new", parts[2])[0].numbers == "shuffled"

@@ -11,7 +11,7 @@ from needs import flower
 
 flower()
 
-from ecgfed.network.bounds import ASKS, FIRST_BOUND, KEY_HEADER, MOST_REQUEST, PIECES, Bounded
+from ecgfed.network.bounds import INITIAL_LIMIT, KEY_HEADER, MAX_REQUEST_BYTES, PUSH_MESSAGES, PUSH_OBJECT, UploadLimit
 from ecgfed.network.processes import FLEET
 
 
@@ -48,9 +48,9 @@ def asked(app: Any, path: str, headers: dict[bytes, bytes], body: Iterator[bytes
     return said[0]
 
 
-def piece(app: Any, length: int, key: bytes = b"a", path: str = PIECES) -> int:
+def piece(app: Any, length: int, key: bytes = b"a", path: str = PUSH_OBJECT) -> int:
     headers = {b"content-length": str(length).encode(), KEY_HEADER: key}
-    return asked(app, path, headers, iter([b"x" * length] if length <= MOST_REQUEST else []))
+    return asked(app, path, headers, iter([b"x" * length] if length <= MAX_REQUEST_BYTES else []))
 
 
 def endless() -> Iterator[bytes]:
@@ -59,9 +59,9 @@ def endless() -> Iterator[bytes]:
 
 
 def test_ten_gigabytes_are_not_read(tmp_path: Path) -> None:
-    for path in (PIECES, "/v1/fleet/push-messages", "/v1/fleet/anything"):
+    for path in (PUSH_OBJECT, "/v1/fleet/push-messages", "/v1/fleet/anything"):
         there = SuperLinkHere()
-        app = Bounded(there, FLEET, tmp_path / "bound.json")
+        app = UploadLimit(there, FLEET, tmp_path / "bound.json")
         assert asked(app, path, {b"content-length": b"10000000000"}, endless()) == 413
         assert asked(app, path, {b"transfer-encoding": b"chunked"}, endless()) == 411
         assert asked(app, path, {b"content-length": b"-1"}, endless()) == 413
@@ -72,32 +72,32 @@ def test_ten_gigabytes_are_not_read(tmp_path: Path) -> None:
 def test_a_site_may_send_what_its_answer_may_have(tmp_path: Path) -> None:
     bound = tmp_path / "bound.json"
     there = SuperLinkHere()
-    app = Bounded(there, FLEET, bound)
-    half = FIRST_BOUND // 2
+    app = UploadLimit(there, FLEET, bound)
+    half = INITIAL_LIMIT // 2
     assert [piece(app, half) for _ in range(4)] == [200, 200, 413, 413]
     assert piece(app, half, key=b"b") == 200  # another site is not held to it
     assert piece(app, half, path="/v1/fleet/pull-messages") == 200
-    bound.write_text(json.dumps({"bytes": 3 * FIRST_BOUND}))
+    bound.write_text(json.dumps({"bytes": 3 * INITIAL_LIMIT}))
     assert piece(app, half) == 413
-    assert asked(app, ASKS, {}, iter(())) == 200  # the server asks: everybody begins anew
+    assert asked(app, PUSH_MESSAGES, {}, iter(())) == 200  # the server asks: everybody begins anew
     assert [piece(app, half) for _ in range(7)] == [200] * 6 + [413]
     assert there.read == (2 + 1 + 1 + 6) * half
 
 
 def test_what_is_refused_is_not_held_against_anybody(tmp_path: Path) -> None:
     there = SuperLinkHere(401)
-    app = Bounded(there, FLEET, tmp_path / "bound.json")
-    assert {piece(app, FIRST_BOUND) for _ in range(3)} == {401}
+    app = UploadLimit(there, FLEET, tmp_path / "bound.json")
+    assert {piece(app, INITIAL_LIMIT) for _ in range(3)} == {401}
     there.status = 200
-    assert piece(app, FIRST_BOUND) == 200
+    assert piece(app, INITIAL_LIMIT) == 200
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"bytes": "x"}', '{"bytes": null}'])
 def test_a_bound_that_cannot_be_read_is_the_first_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "bound.json").write_text(text)
-    app = Bounded(SuperLinkHere(), FLEET, tmp_path / "bound.json")
-    assert asked(app, ASKS, {}, iter(())) == 200
-    assert piece(app, FIRST_BOUND) == 200
+    app = UploadLimit(SuperLinkHere(), FLEET, tmp_path / "bound.json")
+    assert asked(app, PUSH_MESSAGES, {}, iter(())) == 200
+    assert piece(app, INITIAL_LIMIT) == 200
     assert piece(app, 1) == 413
 
 
@@ -106,4 +106,4 @@ def test_names_are_flower_s() -> None:
     from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
 
     assert FLEET_HTTP_PUBLIC_KEY_HEADER.encode() == KEY_HEADER
-    assert {("POST", PIECES), ("POST", ASKS)} <= set(PROTOBUF_REQUEST_TYPES)
+    assert {("POST", PUSH_OBJECT), ("POST", PUSH_MESSAGES)} <= set(PROTOBUF_REQUEST_TYPES)

@@ -21,9 +21,9 @@ from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
-from ecgfed.network.budget import SPENT, charge, epsilon_spent, noised_numbers
+from ecgfed.network.budget import SPENT, charge, epsilon_spent, noised_scalars
 from ecgfed.network.errors import SiteError
-from ecgfed.network.limits import Terms
+from ecgfed.network.limits import SiteOptions
 from ecgfed.network.site_folder import FILE_NAME, make_site, open_site
 from ecgfed.privacy.accountant import epsilon_of
 from ecgfed.privacy.noise import clipped
@@ -88,16 +88,16 @@ def test_a_ledger_that_was_changed_ends_it(tmp_path: Path, text: str) -> None:
 
 def test_the_folder_remembers(tmp_path: Path, whole: Cohort) -> None:
     site = tmp_path / "site"
-    assert make_site(site, whole.path).most_epsilon is None
-    assert make_site(site, whole.path, Terms(most_epsilon=8.0)).most_epsilon == 8.0
-    assert make_site(site, whole.path).most_epsilon == 8.0
-    assert open_site(site).order == make_site(site, whole.path, Terms(most_epsilon=2)).order
+    assert make_site(site, whole.path).max_epsilon is None
+    assert make_site(site, whole.path, SiteOptions(max_epsilon=8.0)).max_epsilon == 8.0
+    assert make_site(site, whole.path).max_epsilon == 8.0
+    assert open_site(site).order == make_site(site, whole.path, SiteOptions(max_epsilon=2)).order
     for bad in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(OptionError, match="most_epsilon"):
-            make_site(site, whole.path, Terms(most_epsilon=bad))
+        with pytest.raises(OptionError, match="max_epsilon"):
+            make_site(site, whole.path, SiteOptions(max_epsilon=bad))
     told = json.loads((site / FILE_NAME).read_text())
     (site / FILE_NAME).write_text(json.dumps({**told, "most_epsilon": "much"}))
-    with pytest.raises(StorageError, match="most_epsilon"):
+    with pytest.raises(StorageError, match="max_epsilon"):
         open_site(site)
 
 
@@ -124,7 +124,7 @@ def test_losses_bear_the_noise_that_is_charged(name: str) -> None:
     assert count == (4 if name == "grp-fed" else 2)  # its tree's loss and three reports; two reports
     moved = []
     for secret in range(300):
-        noised = noised_numbers(method, asked, results, 1, bytes([1 + secret % 255, secret // 255]))
+        noised = noised_scalars(method, asked, results, 1, bytes([1 + secret % 255, secret // 255]))
         moved += [
             value - one[path] for one, r in zip(plain, noised, strict=True) for path, value in _numbers(r).items()
         ]
@@ -133,7 +133,7 @@ def test_losses_bear_the_noise_that_is_charged(name: str) -> None:
     moved = torch.tensor(moved, dtype=torch.float64)
     assert float(moved.std()) == pytest.approx(z * most * math.sqrt(count), rel=0.06)
     assert abs(float(moved.mean())) < 5 * float(moved.std()) / math.sqrt(len(moved))
-    again = noised_numbers(method, asked, results, 1, b"same"), noised_numbers(method, asked, results, 1, b"same")
+    again = noised_scalars(method, asked, results, 1, b"same"), noised_scalars(method, asked, results, 1, b"same")
     assert [_numbers(one) for one in again[0]] == [_numbers(one) for one in again[1]]
 
 
@@ -147,7 +147,7 @@ def test_no_loss_tells_more_than_its_bound(loss: float) -> None:
     for value in (loss, end):
         tree = {**first.returned, "loss": torch.tensor(value, dtype=torch.float64)}
         result = replace(first, returned=tree, losses=dict.fromkeys(first.losses, value))
-        found.append([_numbers(one) for one in noised_numbers(method, plan(2, 0.5), [result], 1, b"s")])
+        found.append([_numbers(one) for one in noised_scalars(method, plan(2, 0.5), [result], 1, b"s")])
     assert found[0] == found[1]
     assert all(0 <= number <= most for number in found[0][0].values())
 
@@ -165,17 +165,17 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     from flwr.app import ConfigRecord
 
     from ecgfed.network import client_app
-    from ecgfed.network.client_app import answered
+    from ecgfed.network.client_app import handle
     from ecgfed.network.errors import NetworkError
     from ecgfed.network.status import status_of
 
     wish: dict[str, Any] = {"rounds": 3, "local_steps": 1, "dp_clip": 0.05}
     open_one = federation("fedavg", **wish)
-    make_site(open_one.sites[1], parts[1], Terms(most_epsilon=20.0))
-    with pytest.raises(NetworkError, match="more of a patient than it allows"):
+    make_site(open_one.sites[1], parts[1], SiteOptions(max_epsilon=20.0))
+    with pytest.raises(NetworkError, match="exceed its privacy budget"):
         open_one.serve()
     noised = federation("fedavg", name="noised", **wish, dp_noise=1.0, dp_at="patient")
-    make_site(noised.sites[1], parts[1], Terms(most_epsilon=20.0))
+    make_site(noised.sites[1], parts[1], SiteOptions(max_epsilon=20.0))
     noised.serve()
     # nor does it score a model for a run that it takes no part in
     (ends,) = [content for kind, node, content in noised.grid.sent if (kind, node) == ("evaluate", 12)]
@@ -183,7 +183,7 @@ def test_a_federation_with_a_site_that_insists(federation: Callable[..., Any], p
     for plan_ in ({"dp_at": "server"}, {"dp_noise": 0.0}, {"dp_clip": 0.0, "dp_noise": 0.0, "dp_at": "server"}):
         other = json.dumps({**order, "run": "0" * 64, "plan": {**order["plan"], **plan_}})
         ends["say"] = ConfigRecord({**ends["say"], "order": other, "last": 0})
-        said = answered(noised.sites[1], ends, client_app._end)
+        said = handle(noised.sites[1], ends, client_app._finish)
         assert dict(said["say"]) == {"refused": "privacy"}
     expected = epsilon_of(1.0, 6)
     assert epsilon_spent(noised.sites[1]) == pytest.approx(expected)
@@ -202,7 +202,7 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
 
     wish: dict[str, Any] = {"rounds": 2, "local_steps": 1, "dp_clip": 0.05, "dp_noise": 0.1, "dp_at": "patient"}
     made = federation("grp-fed", end=True, eval_every=1, **wish)
-    make_site(made.sites[1], parts[1], Terms(most_epsilon=1e5))
+    make_site(made.sites[1], parts[1], SiteOptions(max_epsilon=1e5))
     made.serve()
     losses = [json.loads(line)["losses"] for line in (made.server / "run" / "history.jsonl").read_text().splitlines()]
     one = alone("grp-fed", **wish)
@@ -211,7 +211,7 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     assert changed == {2, 3}  # the second site's patients
     kept, said = (
         {"site": "2", "patients": 2},
-        "2 keeps its scores to itself (its --most-epsilon) or has no beats to score",
+        "2 does not report its scores (its --most-epsilon) or has no beats to score",
     )
     result = json.loads((made.server / "result.json").read_text())
     assert result["sites"][1] == kept
@@ -223,9 +223,8 @@ def test_what_such_a_site_says(federation: Callable[..., Any], alone: Callable[.
     assert open_run(made.sites[1] / "result").state().round == 2
     assert (made.sites[1] / "bundle" / "manifest.json").is_file()
     assert not any("Not counted" in line for line in status_of(made.sites[1]).sentences())
-    make_site(made.sites[0], parts[0], Terms(most_epsilon=1e5))
+    make_site(made.sites[0], parts[0], SiteOptions(max_epsilon=1e5))
     (run,) = (path.name for path in (made.sites[0] / "runs").iterdir())
     assert (
-        f"Not counted in it, for they were answered before it was asked for: {run}."
-        in status_of(made.sites[0]).sentences()
+        f"Not included, because they started before the budget was set: {run}." in status_of(made.sites[0]).sentences()
     )

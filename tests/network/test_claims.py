@@ -20,9 +20,9 @@ from ecgfed.errors import OptionError
 from ecgfed.federation.data import local_rows, training_data
 from ecgfed.federation.plan import TrainPlan
 from ecgfed.network.errors import NetworkError
-from ecgfed.network.expected import beats_of
 from ecgfed.network.policy import Policy, write_policy
 from ecgfed.network.roster import Roster, SiteEntry
+from ecgfed.network.tensor_schema import expected_beats
 
 pytestmark = pytest.mark.usefixtures("at_once")
 
@@ -61,11 +61,11 @@ def test_a_first_claim_is_bounded(told: dict[str, Any], found: str, federation: 
 
 def test_a_bound_is_the_operator_s(federation: Callable[..., Any]) -> None:
     made = federation("fedavg", rounds=1, local_steps=1)
-    write_policy(made.server, Policy(most_beats=5))
+    write_policy(made.server, Policy(max_beats=5))
     with pytest.raises(NetworkError) as caught:
         made.serve()
-    assert "expected at most 5, --most-beats; a higher bound where that is true" in caught.value.line
-    write_policy(made.server, Policy(most_beats=500))
+    assert "expected at most 5, --most-beats; raise the limit if the count is correct" in caught.value.line
+    write_policy(made.server, Policy(max_beats=500))
     made.serve()
 
 
@@ -74,7 +74,7 @@ def test_who_outweighs_all_others_is_said(federation: Callable[..., Any]) -> Non
     claiming(made, "query.hello", lambda say: say.update(train_examples=[900_000, 900_000]))
     made.serve()
     assert any("2: 2 with 1,800,000 beats, 100%" in line for line in made.said)
-    warning = "site 2 says that it has more beats than all other sites together (100.0%)"
+    warning = "site 2 reports more beats than all other sites together (100.0%)"
     assert any(line.startswith(warning) for line in made.said)
     honest = federation("fedavg", name="honest", rounds=1, local_steps=1)
     honest.serve()
@@ -85,7 +85,7 @@ def test_shares() -> None:
     sites = tuple(SiteEntry(node, str(node), 1, (0,), (beats,)) for node, beats in enumerate((30, 50, 120)))
     roster = Roster(sites, "ecg", ("N",), 2)
     assert roster.shares() == [0.15, 0.25, 0.6]
-    assert roster.in_words() == "0: 1 with 30 beats, 15%, 1: 1 with 50 beats, 25%, 2: 1 with 120 beats, 60%"
+    assert roster.describe() == "0: 1 with 30 beats, 15%, 1: 1 with 50 beats, 25%, 2: 1 with 120 beats, 60%"
     assert len(roster.warnings()) == 1
     assert not Roster(sites[1:], "ecg", ("N",), 2).warnings()  # of two, one always has more
 
@@ -103,7 +103,7 @@ def test_beats_of_a_round_are_the_plan_s(
     compare(made, run, without("scaffold", {2: PATIENTS[12]}, **wish))
     why = history(run)[1]["left_out"]["2"]
     assert f"claims {next(one for one in examples if one != 16):,} beats for patient number" in why
-    assert "expected 16, as the plan and its hello have it" in why
+    assert "expected 16, from the plan and its registration" in why
 
 
 @pytest.mark.parametrize(
@@ -121,15 +121,15 @@ def test_a_claim_that_changes_is_that_site_s_fault(
     del made.grid.push_messages
     claiming(made, "query.hello", lambda say: say.update(told))
     with pytest.raises(
-        NetworkError, match=r"^site 2: .*was begun with other sites, or with other patients or counts of site"
+        NetworkError, match=r"^site 2: .*was started with other sites, or with other patients or counts of site"
     ):
         made.serve()
     faulty(made, {}, min_sites=2)
     run = made.serve()
     one = without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish)
     assert same(run.state().server, one.state().server)  # its own last round is pending there until it is asked again
-    assert history(run)[1]["left_out"] == {"2": "says of itself what cannot be"}
-    assert any(line.startswith("site 2 sent what cannot be used") for line in made.said)
+    assert history(run)[1]["left_out"] == {"2": "sent an invalid registration"}
+    assert any(line.startswith("site 2 sent an invalid reply") for line in made.said)
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]
     assert not [kind for kind, node, _ in made.grid.sent[-12:] if node == 12 and kind != "query.hello"]
     faulty(made, {}, min_sites=3)
@@ -149,13 +149,13 @@ def test_the_server_counts_as_a_site_does(
         for _ in range(5):
             rows = [rows for group in local_rows(data, plan, client, seen, per_step) for rows in group]
             used = int(np.concatenate(rows).size)
-            assert beats_of(plan, len(data.rows[client]), seen, per_step) == used
+            assert expected_beats(plan, len(data.rows[client]), seen, per_step) == used
             seen += used
 
 
-@pytest.mark.parametrize("option", ["most_beats", "most_patients"])
+@pytest.mark.parametrize("option", ["max_beats", "max_patients"])
 @pytest.mark.parametrize("value", [0, -1, 1 << 50, True, 2.5])
 def test_bounds_that_cannot_be(option: str, value: Any) -> None:
     with pytest.raises(OptionError) as caught:
         Policy(**{option: value})
-    assert caught.value.line.startswith(f"--{option.replace('_', '-')}: {value!r}; expected a whole number")
+    assert caught.value.line.startswith(f"--{option.replace('max_', 'most-')}: {value!r}; expected a whole number")

@@ -20,12 +20,12 @@ from ecgfed.federation.train import initial_state
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.registry import methods
 from ecgfed.network import leaves
-from ecgfed.network.orders import Order
 from ecgfed.network.roster import read_roster
-from ecgfed.network.server_run import order_for
-from ecgfed.network.site_end import write_result
+from ecgfed.network.run_spec import RunSpec
+from ecgfed.network.server_run import run_spec_for
 from ecgfed.network.site_folder import open_site
-from ecgfed.network.site_round import SiteRound
+from ecgfed.network.site_results import write_result
+from ecgfed.network.site_run import SiteRun
 from ecgfed.runs.run import open_run
 
 
@@ -34,12 +34,12 @@ def result_at(made: Any, run: Any, place: int, last: int | None = None) -> Any:
     roster = read_roster(made.server)
     assert roster is not None
     site = open_site(made.sites[place])
-    order = Order.from_text(order_for(run, roster, place).as_text())
-    part = SiteRound(site, order)
+    order = RunSpec.from_text(run_spec_for(run, roster, place).as_text())
+    part = SiteRun(site, order)
     if last is not None:
         part.settle(last)
     begun = flatten(initial_state(part.method, part.plan).server)
-    return open_run(write_result(site, part, {**begun, **leaves.delivered(run.method, run.state().server)}))
+    return open_run(write_result(site, part, {**begun, **leaves.final_leaves(run.method, run.state().server)}))
 
 
 def same_chain(one: Any, other: Any) -> bool:
@@ -121,16 +121,16 @@ def test_scores_on_the_way(federation: Callable[..., Any], alone: Callable[..., 
 
 def test_a_delivery_that_is_not_of_the_run(federation: Callable[..., Any]) -> None:
     from ecgfed.network.errors import SiteError
-    from ecgfed.network.site_end import end_run
+    from ecgfed.network.site_results import end_run
 
     made = federation("fedavg", rounds=1, local_steps=1)
     run = made.serve()
     roster = read_roster(made.server)
     assert roster is not None
     site = open_site(made.sites[0])
-    part = SiteRound(site, order_for(run, roster, 0))
+    part = SiteRun(site, run_spec_for(run, roster, 0))
     for spoilt in ({"model/other": torch.zeros(2)}, {"model/head.out.bias": torch.zeros(2)}):
-        with pytest.raises(SiteError, match="is not of the run's method and net"):
+        with pytest.raises(SiteError, match="does not fit the run's method and net"):
             end_run(site, part, spoilt)
     assert not (site.path / "result").exists()
 
@@ -143,7 +143,7 @@ def test_a_delivery_that_is_not_of_the_run(federation: Callable[..., Any]) -> No
         lambda order: replace(order, settings={**order.settings, "lr": 0.5}),
     ],
 )
-def test_a_run_stays_what_it_was_begun_as(federation: Callable[..., Any], other: Callable[[Order], Order]) -> None:
+def test_a_run_stays_what_it_was_begun_as(federation: Callable[..., Any], other: Callable[[RunSpec], RunSpec]) -> None:
     """With other numbers at the end, what one patient keeps would be exported as another patient's model."""
     from ecgfed.network.errors import SiteError
 
@@ -151,8 +151,8 @@ def test_a_run_stays_what_it_was_begun_as(federation: Callable[..., Any], other:
     run = made.serve()
     roster = read_roster(made.server)
     assert roster is not None
-    site, order = open_site(made.sites[1]), order_for(run, roster, 1)
-    SiteRound(site, order)
-    with pytest.raises(SiteError, match="another one than this run was begun with") as caught:
-        SiteRound(site, other(order))
+    site, order = open_site(made.sites[1]), run_spec_for(run, roster, 1)
+    SiteRun(site, order)
+    with pytest.raises(SiteError, match="differs from the one that started this run") as caught:
+        SiteRun(site, other(order))
     assert caught.value.code == "request"

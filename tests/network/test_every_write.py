@@ -174,8 +174,11 @@ def test_a_full_disk_before_anything_is_done(
     if where == "lock":
         monkeypatch.setattr(os, "open", full)
     monkeypatch.setattr(Path, "open", full_path)
-    reply = client_app.answered(site, RecordDict({}), client_app._hello)
-    assert messages.refused(reply) in ("its disk refused", "it cannot use what the server asked for")
+    reply = client_app.handle(site, RecordDict({}), client_app._register)
+    assert messages.refusal_reason(reply) in (
+        "it could not read or write its files",
+        "it cannot use the server's request",
+    )
     assert not (site / "log.txt").exists()
 
 

@@ -76,7 +76,7 @@ def test_a_port_that_is_taken(ecgfed: Callable[..., Any], parts: list[Path], tmp
             *("federate", "server", tmp_path / "server", "--sites", 1, "--keys", tmp_path / "site"),
             *("--host", "127.0.0.1", "--port", port),
         )
-    refused(said, "--port", f"127.0.0.1:{port}", "cannot be listened at")
+    refused(said, "--port", f"cannot listen at 127.0.0.1:{port}")
     assert not (tmp_path / "server").exists()
 
 
@@ -92,10 +92,10 @@ def test_a_server_that_was_begun_otherwise(ecgfed: Callable[..., Any], tmp_path:
         (["--server", "host"], ["--ca", "was not given"]),
         (["--server", "host", "--ca", "CA"], ["--server", "HOST:PORT"]),
         (["--server", "host:99999", "--ca", "CA"], ["--server", "HOST:PORT"]),
-        (["--server", "host:9092", "--ca", "KEY"], ["--ca", "no certificate"]),
+        (["--server", "host:9092", "--ca", "KEY"], ["--ca", "not a certificate"]),
         (["--server", "host:9092", "--ca", "SERVER"], ["--ca", "is the certificate of one server", "tls/ca.crt"]),
         (["--server", "host:9092", "--ca", "OLD"], ["--ca", "has expired on 20"]),
-        (["--server", "host:9092", "--ca", "CA", "--key", "CA"], ["--key", "no private key"]),
+        (["--server", "host:9092", "--ca", "CA", "--key", "CA"], ["--key", "not a private key"]),
         (["--numbers", "mine", "--prepare"], ["--numbers", "shuffled, cohort"]),
     ],
 )
@@ -283,7 +283,7 @@ def test_a_trial_does_not_wait_for_a_site_that_ended(
     out = tmp_path / "out"
     said = ecgfed("federate", "try", whole.path, "--out", out, "--rounds", 1, "--local-steps", 1)
     assert said.code == 2
-    assert f"{out / 'site-2'}: its process ended with code 3, before the run did" in said.error_lines[-1]
+    assert f"{out / 'site-2'}: its process ended with code 3 before the run was finished" in said.error_lines[-1]
     assert not (out / "server" / "result.json").exists()
 
 

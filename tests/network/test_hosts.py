@@ -54,7 +54,7 @@ def test_a_name_that_a_certificate_may_have(name: str) -> None:
 
 @pytest.mark.parametrize(("host", "here"), [("::", "::1"), ("0:0:0:0:0:0:0:0", "::1"), ("0.0.0.0", "127.0.0.1")])
 def test_everywhere_is_reached_at_the_loopback(host: str, here: str) -> None:
-    assert Listening(host).here.host == here
+    assert Listening(host).local_address.host == here
 
 
 @pytest.mark.parametrize("host", ["192.0.2.77", "2001:db8::77"])
@@ -63,7 +63,7 @@ def test_an_address_of_another_machine(
 ) -> None:
     ecgfed("federate", "site", tmp_path / "site", "--cohort", parts[0], "--prepare")
     said = ecgfed("federate", "server", tmp_path / "server", "--sites", 1, "--keys", tmp_path / "site", "--host", host)
-    refused(said, "--host", host, "cannot be listened at", "an address of this machine")
+    refused(said, "--host", "cannot listen at", host, "an address of this machine")
     assert not (tmp_path / "server").exists()
 
 
@@ -79,11 +79,11 @@ def test_an_address_of_another_machine(
 def test_the_certificate_is_good_where_its_own_programs_dial(
     host: str, here: str, ecgfed: Callable[..., Any], tmp_path: Path
 ) -> None:
-    assert str(Listening(host).here) == here
+    assert str(Listening(host).local_address) == here
     assert read_address(here).port == 9092
     assert ecgfed("federate", "server", tmp_path / "server", "--host", host, "--prepare").code == 0
     tls = tmp_path / "server" / "tls"
-    shakes_hands(tls, tls / "ca.crt", Listening(host).here.host)
+    shakes_hands(tls, tls / "ca.crt", Listening(host).local_address.host)
     said = ecgfed("federate", "server", tmp_path / "server", "--host", "192.0.2.8", "--prepare")
     refused(said, "--host: 192.0.2.8; expected one of", "send the new ca.crt")
 
@@ -144,13 +144,13 @@ def test_real_processes_at_one_address(
     """A SuperLink, two SuperNodes, TLS and keys; at the address where nobody else than it listens."""
     from ecgfed.network import federate
     from ecgfed.network.launch import free_port, site_flower, start_supernode, stopping
-    from ecgfed.network.server_folder import Asked
+    from ecgfed.network.server_folder import FederationConfig
 
     host = own_address() if host == "own" else host
     if not host or host.startswith("127."):
         pytest.skip("this machine has no address but the loopback's")
     listening = Listening(host, free_port())
-    asked, server, keys = Asked(2, "fedavg", rounds=1, local_steps=1), tmp_path / "server", tmp_path / "keys"
+    asked, server, keys = FederationConfig(2, "fedavg", rounds=1, local_steps=1), tmp_path / "server", tmp_path / "keys"
     ca = federate.prepare_server(server, asked, listening)
     keys.mkdir()
     dialling: list[Any] = []
@@ -163,11 +163,11 @@ def test_real_processes_at_one_address(
         if host != "::":
             with pytest.raises(OSError), socket.create_connection(("127.0.0.1", listening.port), 2):  # noqa: PT011
                 pass
-        address, root = listening.here, ca.resolve()
+        address, root = listening.local_address, ca.resolve()
         dialling.extend(start_supernode(site_flower(site), address, root, site / "key") for site in sites)
 
     with stopping(dialling):
-        found = federate.run_server(server, asked, keys, listening, when_listening=dial)
+        found = federate.run_server(server, asked, keys, listening, on_listening=dial)
     assert [site["site"] for site in found["sites"]] == ["site-0", "site-1"]
     assert json.loads((server / "ended.json").read_text()) == {"problem": ""}
     assert all((site / "bundle" / "manifest.json").is_file() for site in sites)
@@ -191,5 +191,5 @@ def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
             return "127.0.0.1", next(offered)
 
     monkeypatch.setattr(launch.socket, "socket", Socket)
-    monkeypatch.setattr(launch, "_GIVEN", set())
+    monkeypatch.setattr(launch, "_ASSIGNED_PORTS", set())
     assert [launch.free_port(), launch.free_port()] == [50001, 50002]

@@ -29,7 +29,7 @@ from ecgfed.network.certificates import (
     make_site_key,
     read_site_key,
 )
-from ecgfed.network.control import Control, _bytes_of
+from ecgfed.network.control import Control, _key_bytes
 from ecgfed.network.processes import FleetOnly
 from ecgfed.network.programs import REFUSED, RUN, write_programs
 
@@ -101,7 +101,7 @@ def test_site_keys(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
     key = read_site_key(tmp_path / "key")
     assert uses_nist_ec_curve(key.public_key())
-    assert _bytes_of(public) == public_key_to_bytes(key.public_key())
+    assert _key_bytes(public) == public_key_to_bytes(key.public_key())
     before = (tmp_path / "key").read_bytes()
     make_site_key(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == before
@@ -166,7 +166,7 @@ def test_programs_run_what_is_installed(tmp_path: Path) -> None:
     for name in REFUSED:
         done = subprocess.run([tmp_path / "bin" / name, "--token", "x"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.strip() == f"ecgfed: {name}: is not run here"
+        assert done.stderr.strip() == f"ecgfed: {name}: this program is disabled"
 
 
 def test_a_client_app_of_a_run_is_not_loaded() -> None:

@@ -48,7 +48,7 @@ def test_a_leaf_without_a_name_on_the_card_does_not_leave(
 ) -> None:
     made = federation("fedavg", rounds=2, local_steps=1)
     spoil_finish(monkeypatch, more)
-    with pytest.raises(NetworkError, match="the method would send what its card does not name"):
+    with pytest.raises(NetworkError, match="the method would send something its communication spec does not declare"):
         made.serve()
     for kind, _, content in made.grid.came:
         if kind == "train":
@@ -56,7 +56,7 @@ def test_a_leaf_without_a_name_on_the_card_does_not_leave(
             assert dict(content.config_records["say"]) == {"refused": "card"}
     stray = next(name for name in more if name != "model")
     for site in made.sites:
-        assert f"would send {stray}, which its card does not name" in (site / "log.txt").read_text()
+        assert f"would send {stray}, which its communication spec does not declare" in (site / "log.txt").read_text()
         assert not (site / "runs").exists() or not list((site / "runs").glob("**/progress.json"))
 
 
@@ -96,7 +96,7 @@ def test_every_field_of_every_message_is_named(federation: Callable[..., Any], w
         say = dict(content.config_records.get("say", {}))
         if kind == "query.hello":
             assert set(content) == {"say"}
-            assert set(say) == set(leaves.HELLO_UP)
+            assert set(say) == set(leaves.REGISTRATION_UP)
         elif kind == "train":
             assert set(content) == {"up", "reports", "say"}
             assert set(say) == set(leaves.ROUND_UP)
@@ -166,7 +166,7 @@ def test_no_other_patient_s_model_is_delivered(name: str) -> None:
     method = kind(make_net(NetSpec(4)), settings)
     server = method.server_start(method.net.initial(0))
     later = {**server, "models": {"3": dict(method.net.initial(1))}, "affinity": torch.ones(2, 2)}
-    found = leaves.delivered(method, later)
+    found = leaves.final_leaves(method, later)
     assert not any(path.startswith(("models", "affinity", "server_")) for path in found)
     assert set(found) <= set(leaves.flatten(server))
 
@@ -183,10 +183,10 @@ def fail(site, content):
     raise SiteError("storage", "/data/M\\u00fcller/\\udcff", "is full")
 client_app.open_site = lambda folder: None
 folder = Path(sys.argv[1])
-said = client_app.answered(folder, RecordDict(), fail)
+said = client_app.handle(folder, RecordDict(), fail)
 print(dict(said["say"]))
 client_app.LOG = "no/log.txt"
-print(dict(client_app.answered(folder, RecordDict(), fail)["say"]))
+print(dict(client_app.handle(folder, RecordDict(), fail)["say"]))
 """
     ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}
     done = subprocess.run(

@@ -16,7 +16,7 @@ from test_same_numbers import same
 
 from ecgfed.network.errors import NetworkError, SiteError
 from ecgfed.network.messages import read_end_reply
-from ecgfed.network.orders import Order
+from ecgfed.network.run_spec import RunSpec
 from ecgfed.network.transport import pack, unpack
 from ecgfed.network.trees import down_records, down_trees, leaves_of, record_of, up_leaves
 
@@ -95,11 +95,11 @@ def test_a_pickle_is_not_loaded() -> None:
 
 def test_another_shape_inside_than_outside() -> None:
     array = Array.from_numpy_ndarray(np.zeros((2, 2), np.float32))
-    with pytest.raises(NetworkError, match="is not what it says it is"):
+    with pytest.raises(NetworkError, match="does not match its header"):
         leaves_of(ArrayRecord({"w": Array("float32", (4,), array.stype, array.data)}))
 
 
-ORDER = Order("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0, 3)
+ORDER = RunSpec("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0, 3)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ ORDER = Order("a" * 64, "fedavg", {}, {"classes": 12}, {"rounds": 1}, ("N",), 0,
 def test_an_order_that_cannot_be(change: str, found: str) -> None:
     before, _, after = change.partition("->")
     text = ORDER.as_text()
-    assert Order.from_text(text) == ORDER
+    assert RunSpec.from_text(text) == ORDER
     assert before in text
     with pytest.raises(SiteError, match=found) as caught:
-        Order.from_text(text.replace(before, after))
+        RunSpec.from_text(text.replace(before, after))
     assert caught.value.code == "request"
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_cannot_be(part: str, value: Any) -> None:
 
     order = replace(ORDER, **{part: value})
     with pytest.raises(SiteError) as caught:
-        order.made_plan() if part == "plan" else order.made_method()
+        order.train_plan() if part == "plan" else order.build_method()
     assert caught.value.code == "request"
 
 
@@ -160,16 +160,16 @@ def spoilt(kind: str, change: Callable[[RecordDict], None]) -> Callable[[str, in
     [
         ("query.hello", lambda c: c["say"].pop("classes"), "has the fields"),
         ("query.hello", lambda c: c["say"].update({"patient": "208"}), "has the fields"),
-        ("query.hello", lambda c: c["say"].update({"train_examples": [5]}), "counts what cannot be"),
+        ("query.hello", lambda c: c["say"].update({"train_examples": [5]}), "has invalid counts"),
         ("query.hello", lambda c: c["say"].update({"classes": ["A", "B"]}), "has classes"),
         ("query.hello", lambda c: c["say"].update({"classes": ["A", "A"]}), "names 2 classes"),
         ("query.hello", lambda c: c["say"].update({"modality": "x"}), "has modality 'x'"),
         ("query.hello", lambda c: c["say"].update({"modality": ["ecg"]}), "has modality"),
         ("query.hello", lambda c: c["say"].update({"rr_version": "2"}), "has rr_version '2'"),
         ("query.hello", lambda c: c["say"].update({"rr_version": 3}), "has rr_version 3"),
-        ("train", lambda c: c["say"].update({"clients": [0, 1]}), "about other patients"),
+        ("train", lambda c: c["say"].update({"clients": [0, 1]}), "for other patients"),
         ("train", lambda c: c["reports"].pop("loss"), "has no loss"),
-        ("train", lambda c: c["up"].update({"secret": c["up"]["model/head.out.bias"]}), "none that was asked for"),
+        ("train", lambda c: c["up"].update({"secret": c["up"]["model/head.out.bias"]}), "was not requested"),
         ("train", lambda c: c["up"].pop("model/head.out.bias"), "is missing"),
         ("train", lambda c: c["say"].update({"patient": 208}), "has the parts"),
         (
@@ -177,7 +177,7 @@ def spoilt(kind: str, change: Callable[[RecordDict], None]) -> Callable[[str, in
             lambda c: c["up"].update({"model/head.out.bias": Array.from_numpy_ndarray(np.zeros((2, 3), np.float32))}),
             "expected float32",
         ),
-        ("evaluate", lambda c: c["reports"].pop("T_g"), "is no scores"),
+        ("evaluate", lambda c: c["reports"].pop("T_g"), "have other fields"),
     ],
 )
 def test_a_reply_that_is_something_else(
@@ -201,7 +201,7 @@ def test_a_hello_that_cannot_be_is_not_written_down(federation: Callable[..., An
         return content
 
     made.grid.spoil = spoil
-    with pytest.raises(NetworkError, match="a site's hello"):
+    with pytest.raises(NetworkError, match="a site's registration"):
         made.serve()
     made.grid.spoil = lambda kind, node, content: content
     assert made.serve().store.rounds() == 1
@@ -218,5 +218,5 @@ def test_a_hello_that_cannot_be_is_not_written_down(federation: Callable[..., An
     ],
 )
 def test_scores_that_nobody_would_believe(scores: dict[str, float]) -> None:
-    with pytest.raises(NetworkError, match="has the scores"):
+    with pytest.raises(NetworkError, match="a site's scores: are "):
         read_end_reply(RecordDict({"reports": MetricRecord(scores)}))

@@ -16,7 +16,7 @@ from test_same_numbers import ASKED, same
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.registry import methods
-from ecgfed.network import engine, post
+from ecgfed.network import engine, messenger
 from ecgfed.network.errors import NetworkError
 from ecgfed.network.policy import Policy, write_policy
 from ecgfed.network.status import status_of
@@ -123,16 +123,16 @@ def test_a_server_killed_in_a_round_with_a_missing_site(
 
             patch.setattr(engine.NetworkEngine, "run", killed)
         else:
-            from ecgfed.network.server_run import SaveFirst
+            from ecgfed.network.server_run import SaveEveryRound
 
-            save = SaveFirst.on_round
+            save = SaveEveryRound.on_round
 
             def killed_saving(self: Any, outcome: Any) -> None:
                 if outcome.state.round == 3:
                     raise KilledError
                 save(self, outcome)
 
-            patch.setattr(SaveFirst, "on_round", killed_saving)
+            patch.setattr(SaveEveryRound, "on_round", killed_saving)
         with pytest.raises(KilledError):
             made.serve()
     made.grid.__dict__.pop("push_messages", None)
@@ -156,9 +156,9 @@ def test_a_site_whose_key_is_gone_is_left_out(federation: Callable[..., Any], wi
     run = serve(made.server, made.grid, {11: "1", 13: "3"}, made.said.append)
     one = without("scaffold", {2: PATIENTS[12], 3: PATIENTS[12]}, **wish)
     assert same(run.state().server, one.state().server)
-    assert "site 2 has no key in the folder any more" in made.said
+    assert "site 2 no longer has a key in the folder" in made.said
     assert json.loads((made.server / "result.json").read_text())["missing"] == ["2"]
-    assert any("No result yet has 2" in line for line in status_of(made.server).sentences())
+    assert any("No result yet at 2" in line for line in status_of(made.server).sentences())
     with pytest.raises(NetworkError, match="name stranger"):
         serve(made.server, made.grid, {11: "1", 13: "3", 14: "stranger"})
 
@@ -185,8 +185,8 @@ def test_a_site_that_is_away_for_long_is_waited_for_once(
     made = federation("fedavg", rounds=4, local_steps=1)
     write_policy(made.server, Policy(2, 20.0))
     clock = {"now": 0.0}
-    monkeypatch.setattr(post.time, "monotonic", lambda: clock["now"])
-    monkeypatch.setattr(post.time, "sleep", lambda seconds: clock.update(now=clock["now"] + 1.0))
+    monkeypatch.setattr(messenger.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(messenger.time, "sleep", lambda seconds: clock.update(now=clock["now"] + 1.0))
     rounds: list[float] = []
     push = made.grid.push_messages
 

@@ -15,8 +15,8 @@ flower()
 from ecgfed.cohort.cohort import open_cohort
 from ecgfed.cohort.split import TEST, TRAIN, VALID
 from ecgfed.cohort.writer import CohortWriter
-from ecgfed.network.divide import _OWN
-from ecgfed.network.limits import Terms
+from ecgfed.network.limits import SiteOptions
+from ecgfed.network.partition import _RECOMPUTED
 from ecgfed.network.site_folder import make_site
 from ecgfed.network.status import status_of
 
@@ -31,7 +31,7 @@ def without_split(source: Path, target: Path, split: int) -> Path:
     target.mkdir()
     with CohortWriter(target, rr_version=cohort.rr_version) as writer:
         writer.append(**rows)
-        writer.finish({name: value for name, value in cohort.meta.items() if name not in _OWN})
+        writer.finish({name: value for name, value in cohort.meta.items() if name not in _RECOMPUTED})
     return target
 
 
@@ -43,13 +43,13 @@ def test_a_site_with_no_beats_to_score(
     made = federation("fedavg", rounds=2, local_steps=1, eval_every=every, end=True)
     site = made.sites[0]
     shutil.rmtree(site)
-    make_site(site, without_split(parts[0], tmp_path / "few", split), Terms(numbers="cohort"))
+    make_site(site, without_split(parts[0], tmp_path / "few", split), SiteOptions(numbers="cohort"))
     made.serve()
     said = status_of(made.server).lines
     sites = json.loads((made.server / "result.json").read_text())["sites"]
     assert [one["site"] for one in sites] == ["1", "2", "3"]
     assert ["T_g" in one for one in sites] == [split == VALID, True, True]
-    assert any("1 keeps its scores to itself" in line and "has no beats to score" in line for line in said) == (
+    assert any("1 does not report its scores" in line and "has no beats to score" in line for line in said) == (
         split == TEST
     )
     if split == VALID:

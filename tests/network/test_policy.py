@@ -9,7 +9,7 @@ flower()
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.base import Needs
-from ecgfed.network.policy import EVERY_SITE, Policy, read_policy, write_policy
+from ecgfed.network.policy import ALL_SITES, Policy, read_policy, write_policy
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from ecgfed.network.policy import EVERY_SITE, Policy, read_policy, write_policy
         (4, None, "--min-sites: 4; expected at most 3"),
         (2, -1.0, "--wait: -1.0"),
         (2, float("nan"), "--wait: nan"),
-        (None, 5.0, "--wait: was given alone"),
+        (None, 5.0, "--wait: was given without --min-sites"),
     ],
 )
 def test_policies_that_cannot_be(least: int | None, wait: float | None, found: str) -> None:
@@ -29,8 +29,8 @@ def test_policies_that_cannot_be(least: int | None, wait: float | None, found: s
 
 
 def test_a_policy_on_the_disk(tmp_path: Path) -> None:
-    assert read_policy(tmp_path) == EVERY_SITE
-    for policy in (Policy(2), Policy(2, 30.0), Policy(2, 30.0, 7, 8), EVERY_SITE):
+    assert read_policy(tmp_path) == ALL_SITES
+    for policy in (Policy(2), Policy(2, 30.0), Policy(2, 30.0, 7, 8), ALL_SITES):
         write_policy(tmp_path, policy)
         assert read_policy(tmp_path) == policy
-    assert (Policy(2).needed(3), Policy(2).needed(1), EVERY_SITE.needed(3)) == (2, 1, 3)
+    assert (Policy(2).needed(3), Policy(2).needed(1), ALL_SITES.needed(3)) == (2, 1, 3)

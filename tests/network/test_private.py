@@ -18,9 +18,9 @@ from flwr.supercore.differential_privacy import compute_clip_model_update
 from ecgfed.federation import updates
 from ecgfed.federation.trees import flatten
 from ecgfed.network import messages
-from ecgfed.network.expected import Form
 from ecgfed.network.site_folder import open_site
-from ecgfed.network.site_round import ORDER, SiteRound, run_folder
+from ecgfed.network.site_run import ORDER, SiteRun, run_folder
+from ecgfed.network.tensor_schema import TensorSchema
 from ecgfed.privacy.accountant import epsilon_of
 from ecgfed.privacy.noise import clipped, gaussian
 from ecgfed.runs.noise_key import FILE_NAME
@@ -36,7 +36,7 @@ def trees(federation: Any) -> dict[int, list[Any]]:
     for node, content in came.items():
         request = messages.read_round_request(asked[node])
         leaves = {path: (leaf.dtype, tuple(leaf.shape)) for path, leaf in flatten(request.shared[0]).items()}
-        form = Form(leaves, frozenset({"loss"}))  # FedAvg's answer has the form of what it was sent
+        form = TensorSchema(leaves, frozenset({"loss"}))  # FedAvg's answer has the form of what it was sent
         found[node] = messages.read_round_reply(content, request, form).returned
     return found
 
@@ -129,7 +129,7 @@ def questions() -> dict[str, Callable[[Any], Any]]:
     """What a server may change of a question and ask the same round again."""
 
     def plan(request: Any, **other: Any) -> Any:
-        return replace(request, order=replace(request.order, plan={**request.order.plan, **other}))
+        return replace(request, run_spec=replace(request.run_spec, plan={**request.run_spec.plan, **other}))
 
     def model(request: Any) -> Any:
         second = {"model": {name: leaf + 0.01 for name, leaf in request.shared[1]["model"].items()}}
@@ -143,7 +143,7 @@ def questions() -> dict[str, Callable[[Any], Any]]:
         "one patient fewer": lambda request: replace(request, clients=request.clients[:1], shared=request.shared[:1]),
         "other numbers": lambda request: replace(
             request,
-            order=replace(request.order, first=request.order.first + 1),
+            run_spec=replace(request.run_spec, first=request.run_spec.first + 1),
             clients=tuple(client + 1 for client in request.clients),
         ),
     }
@@ -171,10 +171,10 @@ def test_two_questions_never_get_the_same_noise(
         for kind, node, content in made.grid.sent
         if (kind, node) == ("train", 11) and content["say"]["round"] == 2
     ]
-    request = replace(request, last=0, order=replace(request.order, run="0" * 64))  # of a run that has only this round
+    request = replace(request, last=0, run_spec=replace(request.run_spec, run="0" * 64))  # a run of this round only
     site = open_site(made.sites[0])
     for asked in (request, questions()[how](request)):
-        (run_folder(site, asked.order.run) / ORDER).unlink(missing_ok=True)  # it would be refused before
-        SiteRound(site, asked.order).run(asked)
+        (run_folder(site, asked.run_spec.run) / ORDER).unlink(missing_ok=True)  # it would be refused before
+        SiteRun(site, asked.run_spec).run(asked)
     for one, other in combinations(drawn, 2):
         assert abs(np.corrcoef(one, other)[0, 1]) < 0.05

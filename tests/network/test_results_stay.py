@@ -18,12 +18,12 @@ from ecgfed.errors import OptionError
 from ecgfed.files import sha256
 from ecgfed.network import client_app, launch
 from ecgfed.network.errors import NetworkError, SiteError
-from ecgfed.network.limits import Terms
+from ecgfed.network.limits import SiteOptions
 from ecgfed.network.roster import read_roster
-from ecgfed.network.server_run import order_for
-from ecgfed.network.site_end import places
+from ecgfed.network.server_run import run_spec_for
 from ecgfed.network.site_folder import make_site, open_site
-from ecgfed.network.site_round import RoundRequest, SiteRound
+from ecgfed.network.site_results import result_folders
+from ecgfed.network.site_run import RoundRequest, SiteRun
 from ecgfed.network.status import status_of
 from ecgfed.runs.run import open_run
 
@@ -51,7 +51,7 @@ def test_a_second_run_has_results_of_its_own(federation: Callable[..., Any]) -> 
     second = same_sites(first, federation("fedavg", name="second", seed=1, **wish))
     other = second.serve()
     assert files_of(site / "result", site / "bundle") == before
-    result, bundle = places(open_site(site), other.identity)
+    result, bundle = result_folders(open_site(site), other.identity)
     assert (result.name, bundle.name) == (f"result-{other.identity[:16]}", f"bundle-{other.identity[:16]}")
     assert json.loads((bundle / "manifest.json").read_text())["run"] == other.identity
     assert open_run(result).plan.seed == 1
@@ -71,11 +71,11 @@ def test_a_run_that_a_site_never_trained_in_replaces_nothing(federation: Callabl
     roster = read_roster(stranger.server)
     assert roster is not None
     from ecgfed.network import messages
-    from ecgfed.network.leaves import delivered
+    from ecgfed.network.leaves import final_leaves
 
-    end = messages.end_request(order_for(run, roster, 0), 0, delivered(run.method, run.state().server))
-    reply = client_app.answered(site, end, client_app._end)
-    assert messages.refused(reply) is None
+    end = messages.end_request(run_spec_for(run, roster, 0), 0, final_leaves(run.method, run.state().server))
+    reply = client_app.handle(site, end, client_app._finish)
+    assert messages.refusal_reason(reply) is None
     assert files_of(site / "result", site / "bundle") == before
 
 
@@ -103,12 +103,12 @@ def test_the_end_of_a_run_is_one(federation: Callable[..., Any]) -> None:
     assert (made.server / "result.json").read_bytes() == told
     roster = read_roster(made.server)
     assert roster is not None
-    site, order = open_site(made.sites[0]), order_for(run, roster, 0)
-    part = SiteRound(site, order)
+    site, order = open_site(made.sites[0]), run_spec_for(run, roster, 0)
+    part = SiteRun(site, order)
     leaves = {path: leaf + 1 for path, leaf in client_app_leaves(run).items()}
-    from ecgfed.network.site_end import end_run
+    from ecgfed.network.site_results import end_run
 
-    with pytest.raises(SiteError, match="is the result of another end of this run") as caught:
+    with pytest.raises(SiteError, match="is a different result of this run") as caught:
         end_run(site, part, leaves)
     assert caught.value.code == "ended"
     assert files_of(made.sites[0]) == before[made.sites[0]]
@@ -118,15 +118,14 @@ def test_the_end_of_a_run_is_one(federation: Callable[..., Any]) -> None:
 
 
 def client_app_leaves(run: Any) -> dict[str, Any]:
-    from ecgfed.network.leaves import delivered
+    from ecgfed.network.leaves import final_leaves
 
-    return delivered(run.method, run.state().server)
+    return final_leaves(run.method, run.state().server)
 
 
 def test_an_end_that_was_killed_half_way_is_made_whole(
     federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ecgfed.network import site_end
 
     made = federation("fedavg", rounds=1, local_steps=1, end=True)
     with monkeypatch.context() as patch:
@@ -134,7 +133,9 @@ def test_an_end_that_was_killed_half_way_is_made_whole(
         def killed(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(site_end, "export", killed)
+        from ecgfed.network import site_results
+
+        patch.setattr(site_results, "export", killed)
         with pytest.raises(KeyboardInterrupt):
             made.serve()
     assert (made.sites[0] / "result").is_dir()
@@ -148,14 +149,14 @@ def test_runs_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> 
     wish: dict[str, Any] = {"rounds": 2, "local_steps": 1}
     first = federation("fedavg", **wish)
     for site, cohort in zip(first.sites, parts, strict=True):
-        make_site(site, cohort, Terms(most_runs=2))
+        make_site(site, cohort, SiteOptions(max_runs=2))
     killed_after(first.grid, 2, 0)
     with pytest.raises(KilledError):
         first.serve()
     del first.grid.push_messages
     same_sites(first, federation("fedavg", name="second", seed=1, **wish)).serve()
     third = same_sites(first, federation("fedavg", name="third", seed=2, **wish))
-    with pytest.raises(NetworkError, match=r"site 1: refused: the run is more than it takes part in"):
+    with pytest.raises(NetworkError, match=r"site 1: refused: the run exceeds its limits"):
         third.serve()
     runs = first.sites[0] / "runs"
     assert len(list(runs.iterdir())) == 2
@@ -175,12 +176,12 @@ def test_an_end_counts_as_a_run(federation: Callable[..., Any], parts: list[Path
     run = made.serve()
     roster = read_roster(made.server)
     assert roster is not None
-    site = make_site(made.sites[0], parts[0], Terms(most_runs=3))
-    from ecgfed.network.site_end import end_run
+    site = make_site(made.sites[0], parts[0], SiteOptions(max_runs=3))
+    from ecgfed.network.site_results import end_run
 
     for number in range(5):
-        order = replace(order_for(run, roster, 0), run=f"{number:064x}"[::-1])
-        part = SiteRound(site, order)
+        order = replace(run_spec_for(run, roster, 0), run=f"{number:064x}"[::-1])
+        part = SiteRun(site, order)
         if number < 2:
             end_run(site, part, client_app_leaves(run))
             continue
@@ -192,53 +193,53 @@ def test_an_end_counts_as_a_run(federation: Callable[..., Any], parts: list[Path
 
 def test_rounds_are_bounded(federation: Callable[..., Any], parts: list[Path]) -> None:
     made = federation("fedavg", rounds=3, local_steps=1)
-    make_site(made.sites[1], parts[1], Terms(most_rounds=2))
-    with pytest.raises(NetworkError, match=r"site 2: refused: the run is more than it takes part in"):
+    make_site(made.sites[1], parts[1], SiteOptions(max_rounds=2))
+    with pytest.raises(NetworkError, match=r"site 2: refused: the run exceeds its limits"):
         made.serve()
     assert "has 3 rounds; expected at most 2, this site's --most-rounds" in (made.sites[1] / "log.txt").read_text()
-    make_site(made.sites[1], parts[1], Terms(most_rounds=3))
+    make_site(made.sites[1], parts[1], SiteOptions(max_rounds=3))
     run = made.serve()
     roster = read_roster(made.server)
     assert roster is not None
-    part = SiteRound(open_site(made.sites[0]), order_for(run, roster, 0))
+    part = SiteRun(open_site(made.sites[0]), run_spec_for(run, roster, 0))
     with pytest.raises(SiteError, match="the server's round: is 4 of 3") as caught:
-        part.run(RoundRequest(part.order, 4, (0,), 3, [{}]))
+        part.run(RoundRequest(part.run_spec, 4, (0,), 3, [{}]))
     assert caught.value.code == "request"
 
 
-@pytest.mark.parametrize("option", ["most_runs", "most_rounds"])
+@pytest.mark.parametrize("option", ["max_runs", "max_rounds"])
 @pytest.mark.parametrize("value", [0, -1, 2_000_000, True, 1.5])
 def test_limits_that_cannot_be(option: str, value: Any, parts: list[Path], tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
-        make_site(tmp_path / "site", parts[0], Terms(**{option: value}))
-    assert caught.value.line.startswith(f"--{option.replace('_', '-')}: {value!r}; expected a whole number")
+        make_site(tmp_path / "site", parts[0], SiteOptions(**{option: value}))
+    assert caught.value.line.startswith(f"--{option.replace('max_', 'most-')}: {value!r}; expected a whole number")
     assert not (tmp_path / "site").exists()
 
 
 def test_limits_stay_until_others_are_given(parts: list[Path], tmp_path: Path) -> None:
-    make_site(tmp_path / "site", parts[0], Terms(most_runs=3))
+    make_site(tmp_path / "site", parts[0], SiteOptions(max_runs=3))
     assert make_site(tmp_path / "site", parts[0]).limits.runs == 3
-    assert make_site(tmp_path / "site", parts[0], Terms(most_rounds=7)).limits.runs == 3
+    assert make_site(tmp_path / "site", parts[0], SiteOptions(max_rounds=7)).limits.runs == 3
     found = open_site(tmp_path / "site").limits
     assert (found.runs, found.rounds) == (3, 7)
     with pytest.raises(OptionError):
-        make_site(tmp_path / "site", parts[0], Terms(most_runs=0))
+        make_site(tmp_path / "site", parts[0], SiteOptions(max_runs=0))
 
 
 def test_a_log_of_refusals_has_an_end(federation: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from flwr.app import RecordDict
 
     made = federation("fedavg", rounds=1, local_steps=1)
-    monkeypatch.setattr(client_app, "MOST_LOG", 1000)
+    monkeypatch.setattr(client_app, "MAX_LOG_BYTES", 1000)
     for _ in range(100):
-        client_app.answered(made.sites[0], RecordDict({}), client_app._round)
+        client_app.handle(made.sites[0], RecordDict({}), client_app._round)
     logs = sorted(made.sites[0].glob("log*"))
     assert [path.name for path in logs] == ["log-old.txt", "log.txt"]
     assert all(path.stat().st_size < 1500 for path in logs)
 
 
 def test_flowers_log_is_put_away_at_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "MOST_LOG", 10)
+    monkeypatch.setattr(launch, "MAX_LOG_BYTES", 10)
     for text in ("short", "long enough", "the next one", "x"):
         (tmp_path / "flower.log").write_text(text)
         launch.server_flower(tmp_path)

@@ -14,7 +14,7 @@ from test_same_numbers import kept_at, same
 
 from ecgfed.federation import client_round
 from ecgfed.locks import locked
-from ecgfed.network import site_round
+from ecgfed.network import site_run
 from ecgfed.network.errors import NetworkError
 
 
@@ -48,7 +48,7 @@ def test_killed_in_a_round(replies: int, federation: Callable[..., Any], alone: 
         made.serve()
     del made.grid.push_messages  # the method of the class again
     run, one = made.serve(), alone("scaffold", **wish)
-    assert any("going on after round 2" in line for line in made.said)
+    assert any("resuming after round 2" in line for line in made.said)
     assert same(run.state().server, one.state().server)
     assert (run.path / "history.jsonl").read_bytes() == (one.path / "history.jsonl").read_bytes()
     expected = one.state().kept
@@ -83,9 +83,9 @@ def test_a_site_that_lost_its_folder_is_told_apart(federation: Callable[..., Any
         made.serve()
     del made.grid.push_messages
     shutil.rmtree(made.sites[1] / "runs")
-    with pytest.raises(NetworkError, match=r"site 2: refused: what its patients keep is not of the round before"):
+    with pytest.raises(NetworkError, match=r"site 2: refused: its patients' state is not from the round before"):
         made.serve()
-    assert "is of round 0; for the server its last round is 2" in (made.sites[1] / "log.txt").read_text()
+    assert "is at round 0, but the server expects round 2" in (made.sites[1] / "log.txt").read_text()
 
 
 def test_damage_at_a_site_is_found(federation: Callable[..., Any]) -> None:
@@ -119,7 +119,7 @@ def test_other_counts_than_the_run_began_with(federation: Callable[..., Any], pa
     site = {"schema_version": 1, "cohort": str(parts[2]), "order": [0, 1, 2]}
     (made.sites[0] / "site.json").write_text(json.dumps(site))
     with pytest.raises(
-        NetworkError, match="its run was begun with other sites, or with other patients or counts of site"
+        NetworkError, match="its run was started with other sites, or with other patients or counts of site"
     ):
         made.serve()
 
@@ -133,7 +133,7 @@ def test_two_runs_of_one_site_do_not_meet(federation: Callable[..., Any]) -> Non
     second.sites[0] = first.sites[0]
     second.grid.sites[11] = first.sites[0]
     second.serve()
-    folders = sorted((first.sites[0] / site_round.RUNS).iterdir())
+    folders = sorted((first.sites[0] / site_run.RUNS).iterdir())
     assert len(folders) == 2
     from ecgfed.runs.checkpoint import CheckpointStore
 

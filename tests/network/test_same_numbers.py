@@ -14,7 +14,7 @@ import torch
 from ecgfed.cohort.cohort import Cohort
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.registry import methods
-from ecgfed.network.server_folder import Asked
+from ecgfed.network.server_folder import FederationConfig
 from ecgfed.runs.document import FILE_NAME
 from ecgfed.runs.run import open_run
 
@@ -124,8 +124,8 @@ def test_a_run_s_folder_at_the_server_is_a_run(federation: Callable[..., Any]) -
 
 
 def test_what_is_asked_stands_in_the_folder(tmp_path: Path) -> None:
-    from ecgfed.network.server_folder import make_server, read_asked
+    from ecgfed.network.server_folder import make_server, read_config
 
-    asked = Asked(3, "fedavg", rounds=4, settings={"lr": "0.01"})
+    asked = FederationConfig(3, "fedavg", rounds=4, settings={"lr": "0.01"})
     make_server(tmp_path / "server", asked)
-    assert read_asked(tmp_path / "server") == asked
+    assert read_config(tmp_path / "server") == asked

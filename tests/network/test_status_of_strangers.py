@@ -54,5 +54,5 @@ def test_why_the_last_session_ended_is_said(federation: Callable[..., Any]) -> N
     status = status_of(made.server)
     assert status.values["problem"].startswith("site-1: 3 beats")
     (line,) = [line for line in status.sentences() if "ended early" in line]
-    assert line.endswith("expected 4. Start it again to go on.")
+    assert line.endswith("expected 4. Start it again to resume.")
     assert "\x1b" not in line

@@ -14,7 +14,7 @@ from test_same_numbers import same
 
 from ecgfed.errors import OptionError
 from ecgfed.federation.trees import flatten
-from ecgfed.network.server_folder import Asked
+from ecgfed.network.server_folder import FederationConfig
 from ecgfed.network.transport import pack, packed, unpack
 
 CAME = [{"model": {"w": torch.tensor([1.0, 2.0, -3.0])}}, {"model": {"w": torch.tensor([0.0, 0.0, 0.0])}}]
@@ -82,5 +82,5 @@ def test_a_run_with_smaller_updates(
 
 def test_a_transport_that_nobody_knows() -> None:
     with pytest.raises(OptionError) as caught:
-        Asked(2, "fedavg", transport="fp8")
+        FederationConfig(2, "fedavg", transport="fp8")
     assert caught.value.line == "--transport: 'fp8'; expected one of plain, fp16, int8"

@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("ecgfed.gate.open_regular", refuse)
+    monkeypatch.setattr("ecgfed.safe_io.open_regular", refuse)
     assert "Permission denied" in fails(tmp_path / "r")
 
 

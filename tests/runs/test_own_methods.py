@@ -89,7 +89,7 @@ def test_a_changed_file_is_refused_before_it_runs(ecgfed: Command, own: Path) ->
     (own / "mine.py").write_text(SOURCE + "# one more line\n")
     pinned = json.loads((own / "run" / "run.json").read_text())["method_sha256"]
     said = ecgfed("evaluate", own / "run", "--method", f"{own}/mine.py:Mine")
-    assert_refused(said, "mine.py", "has SHA-256", pinned, "put that file back")
+    assert_refused(said, "mine.py", "has SHA-256", pinned, "restore that file")
     assert not (own / "ran").exists()
 
 

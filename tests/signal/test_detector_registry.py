@@ -186,5 +186,5 @@ def test_a_package_that_fails_or_is_not_alone_is_one_line(packages: list[EntryPo
     with pytest.raises(OptionError, match="entry point own:MISSING: fails with AttributeError"):
         detector_by_name("broken")
     packages.append(EntryPoint("broken", "other:MINE", "ecgfed.detectors"))
-    with pytest.raises(OptionError, match="'broken' is offered by own:MISSING and other:MINE"):
+    with pytest.raises(OptionError, match="'broken' is defined by own:MISSING and other:MINE"):
         detector_by_name("broken")

@@ -8,7 +8,7 @@ import { BundleError } from "./errors.js";
 import { DESCRIPTION } from "./filters.js";
 import { checkCertainties, checkInt8, checkTrainedOn, entriesOf, modelsOf, objectOf } from "./manifest-models.js";
 import { checkClassTable, difference, preprocessingDifference } from "./manifest-told.js";
-import { labelFault, nameFault, pathFault } from "./paths.js";
+import { labelProblem, nameProblem, pathProblem } from "./paths.js";
 import { FS_HZ, RR_NAMES, R_INDEX, WINDOW_SAMPLES } from "./windows.js";
 
 /** @typedef {Record<string, any>} Manifest the parsed file, whose fields are checked before they are used */
@@ -95,7 +95,7 @@ function checkFields(where, manifest) {
   const modality = Object.hasOwn(manifest, "modality") ? manifest.modality : "ecg";
   if (modality !== "ecg") throw fail(modality === "image" ? "was trained on images" : "modality of another kind", "a bundle of ECG beats");
   checkClasses(manifest, fail);
-  for (const lead of leadsOf(manifest)) if (labelFault(lead)) throw fail("has a lead whose name cannot be shown");
+  for (const lead of leadsOf(manifest)) if (labelProblem(lead)) throw fail("has a lead whose name cannot be shown");
   for (const field of ["method", "intended_use"]) if (typeof manifest[field] !== "string") throw fail(`lacks ${field}`);
   checkRuntime(manifest, fail);
   checkFiles(manifest, fail);
@@ -109,7 +109,7 @@ function checkFields(where, manifest) {
 function checkClasses(manifest, fail) {
   const { name: map, classes, symbols } = objectOf(manifest.label_map, "label_map");
   if (map === undefined || !Array.isArray(classes)) throw new TypeError("a label_map with its name and classes");
-  for (const name of classes) if (labelFault(name, MOST_CLASS_NAME)) throw fail("has a class whose name cannot be shown", "a printable name");
+  for (const name of classes) if (labelProblem(name, MOST_CLASS_NAME)) throw fail("has a class whose name cannot be shown", "a printable name");
   if (new Set(classes).size !== classes.length || classes.length < 2) throw fail("one class twice, or fewer than two", "each once");
   if (manifest.classes !== undefined && !same(manifest.classes, classes)) throw fail("classes in another order than its label map's");
   const named = new Set(Object.values(objectOf(symbols, "symbols of label_map")));
@@ -173,7 +173,7 @@ function checkFiles(manifest, fail) {
   const isFile = (/** @type {unknown} */ name) => typeof name === "string" && Object.hasOwn(files, name);
   for (const [name, about] of Object.entries(files)) {
     const size = Object.hasOwn(about, "bytes") ? about.bytes : 0;
-    if (pathFault(name) || typeof about.sha256 !== "string" || !Number.isSafeInteger(size)) throw strangers;
+    if (pathProblem(name) || typeof about.sha256 !== "string" || !Number.isSafeInteger(size)) throw strangers;
   }
   objectOf(manifest.patients, "patients");
   for (const [, entry] of entriesOf(manifest)) objectOf(entry, "a model's entry");
@@ -184,7 +184,7 @@ function checkFiles(manifest, fail) {
   }
   if (manifest.weights != null && !isFile(manifest.weights)) throw strangers;
   for (const [client, entry] of Object.entries(manifest.patients)) {
-    if (nameFault(client) || labelFault(entry.patient)) throw fail("has a patient whose id cannot be a file's name");
+    if (nameProblem(client) || labelProblem(entry.patient)) throw fail("has a patient whose id cannot be a file's name");
   }
 }
 

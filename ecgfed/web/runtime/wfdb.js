@@ -5,7 +5,7 @@
 
 import { RecordError } from "./errors.js";
 import { areEcg, distinct } from "./leads.js";
-import { pathFault } from "./paths.js";
+import { pathProblem } from "./paths.js";
 import { MILLIVOLT, UNITS, checkFs, checkSamples, numberOf } from "./units.js";
 
 /** @typedef {import("./index.d.ts").NamedFile} NamedFile */
@@ -75,7 +75,7 @@ export function readHeader(where, text) {
 /** @param {string} where @param {number} line @param {string} text @returns {Signal} */
 function signalLine(where, line, text) {
   const fields = /^(\S+)(?:\s+(\S+))?(?:\s+(\S+))?(?:\s+(\S+))?(?:\s+(\S+))?(?:\s+(\S+))?(?:\s+(\S+))?(?:\s+(\S+))?(?:\s+(.*))?$/.exec(text)?.slice(1) ?? [];
-  if (pathFault(fields[0] ?? "")) throw refuse(where, line, "signal file", fields[0] ?? "", "a file in the header's folder");
+  if (pathProblem(fields[0] ?? "")) throw refuse(where, line, "signal file", fields[0] ?? "", "a file in the header's folder");
   const form = FORMAT.exec(fields[1] ?? "");
   if (!form || form[2] === "0") throw refuse(where, line, "format", fields[1] ?? "", "such as 212, 16+24 or 80x4:2");
   const gain = GAIN.exec(fields[2] ?? "0");

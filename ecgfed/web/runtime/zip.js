@@ -4,7 +4,7 @@
  */
 
 import { BundleError } from "./errors.js";
-import { pathFault } from "./paths.js";
+import { pathProblem } from "./paths.js";
 
 const MOST_FILES = 100_000;
 const MOST_BYTES = 1 << 30;
@@ -99,7 +99,7 @@ export class ZipFiles {
     const [crc, packed, size] = [view.getUint32(at + 16, true), view.getUint32(at + 20, true), view.getUint32(at + 24, true)];
     const kind = (view.getUint32(at + 38, true) >>> 28) & 0xf; // of Unix: 8 a file, 4 a folder, 10 a link
     const folder = name.endsWith("/");
-    if (pathFault(folder ? name.slice(0, -1) : name) || this.entries.has(name)) this.refuse("names a file that leads elsewhere, or twice");
+    if (pathProblem(folder ? name.slice(0, -1) : name) || this.entries.has(name)) this.refuse("names a file that leads elsewhere, or twice");
     if (folder) return 0;
     if (flags & ~FLAGS || (kind !== 0 && kind !== 8)) this.refuse("holds a file that is encrypted, or no plain file");
     if (!(method === 8 || (method === 0 && packed === size))) this.refuse(`holds a file packed by method ${method}`);

@@ -11,16 +11,16 @@ import pytest
 
 from ecgfed.errors import CohortError, EcgfedError
 from ecgfed.files import read_json
-from ecgfed.gate import (
+from ecgfed.safe_io import (
     check_columns,
     check_expansion,
     check_links,
     check_name,
-    name_fault,
+    name_problem,
     open_regular,
     parse_json,
     parse_toml,
-    path_fault,
+    path_problem,
     read_bounded,
 )
 
@@ -29,7 +29,7 @@ from ecgfed.gate import (
     "name", ["100", "201+202", "demo01", "a b", "Müller", "x.y", "-", "p" * 200, "심전도", "con1x"]
 )
 def test_names_that_can_be_a_files(name: str) -> None:
-    assert name_fault(name) == ""
+    assert name_problem(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_names_that_can_be_a_files(name: str) -> None:
     ],
 )
 def test_names_that_cannot(name: object, tmp_path: Path) -> None:
-    assert name_fault(name)
-    with pytest.raises(CohortError, match="a name that can be a file's") as caught:
+    assert name_problem(name)
+    with pytest.raises(CohortError, match="a valid file name") as caught:
         check_name(name, "client", tmp_path, CohortError)
     assert "\n" not in str(caught.value)
     assert "\x1b" not in str(caught.value)
@@ -69,14 +69,14 @@ def test_names_that_cannot(name: object, tmp_path: Path) -> None:
     "name", ["../x.dat", "/etc/passwd", "a/../../x", "a//b", "C:\\x", "..\\x", "x\0", "\\\\host\\x"]
 )
 def test_paths_that_lead_out_of_a_folder(name: str) -> None:
-    assert path_fault(name)
+    assert path_problem(name)
 
 
 @pytest.mark.parametrize(
     "name", ["100.dat", "A0001.mat", "sub/100.dat", "3000003_0001", "p000020-2183-04-28-17-47", "~"]
 )
 def test_paths_that_stay(name: str) -> None:
-    assert path_fault(name) == ""
+    assert path_problem(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_paths_that_stay(name: str) -> None:
         ("[" * 40 + "]" * 40, "deeper than 32"),
         ("[" * 100_000 + "]" * 100_000, "deeper than 32"),
         ('{"a":' * 40 + "1" + "}" * 40, "deeper than 32"),
-        ("1" * 5000, "a whole number of 5000 digits"),
-        ("-" + "1" * 20, "a whole number of 21 digits"),
+        ("1" * 5000, "an integer of 5000 digits"),
+        ("-" + "1" * 20, "an integer of 21 digits"),
         ("[" + "1," * 8_000_001 + "1]", "more than 8,000,000 values"),
     ],
 )
@@ -117,9 +117,9 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zero").symlink_to("/dev/zero")
     for name in ("pipe", "zero"):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             open_regular(tmp_path / name)
-        with pytest.raises(CohortError, match=f"{name}: cannot be read \\(it is no regular file\\)"):
+        with pytest.raises(CohortError, match=f"{name}: cannot be read \\(it is not a regular file\\)"):
             read_json(tmp_path / name, CohortError)
     with pytest.raises(CohortError, match="does not exist"):
         read_bounded(tmp_path / "none", 10, CohortError)
@@ -136,7 +136,7 @@ def test_a_document_of_the_largest_size_takes_less_than_two_gigabytes(tmp_path: 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-    code = f"from ecgfed.gate import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
+    code = f"from ecgfed.safe_io import parse_json; print(len(parse_json(open({str(file)!r}, 'rb').read())))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=limit, check=False)
     assert done.stdout == "3900000\n", done.stderr[-300:]
 
@@ -164,7 +164,7 @@ def test_what_a_compressed_file_may_claim() -> None:
 
 def test_json_of_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"a": 10**30}))
-    with pytest.raises(CohortError, match=r"x\.json: cannot be read as JSON \(a whole number of 31 digits\)"):
+    with pytest.raises(CohortError, match=r"x\.json: cannot be read as JSON \(an integer of 31 digits\)"):
         read_json(tmp_path / "x.json", CohortError)
 
 

@@ -1,4 +1,4 @@
-"""What the server asks of a site: the run in words that any site can check, and the clients' part of a round."""
+"""The specification of a run that the server sends to a site, in a form that every site can check."""
 
 import json
 import re
@@ -8,7 +8,6 @@ from typing import Any
 
 from ecgfed.errors import EcgfedError
 from ecgfed.federation.plan import TrainPlan
-from ecgfed.gate import parse_json
 from ecgfed.methods.base import Method
 from ecgfed.methods.registry import method_by_name
 from ecgfed.methods.settings import stored_settings
@@ -17,30 +16,30 @@ from ecgfed.nets.net import NetSpec
 from ecgfed.network.errors import SiteError
 from ecgfed.network.transport import PLAIN, TRANSPORTS
 from ecgfed.plugins import names_code
+from ecgfed.safe_io import parse_json
 
-#: Of the messages: a newer server and an older site must not misread one another.
+#: Version of the messages: server and site refuse another version instead of misreading it.
 PROTOCOL = 2
-#: What may be done to updates beside the method: name -> what it may be; the first is what is done where an order says
-#: nothing. A site refuses an order with a name that it does not know, so that nothing is left out in silence. (Clipping
-#: and noise are the plan's.)
+#: Processing of updates besides the method: option -> allowed values, the first of which is the default. A site refuses
+#: a run with an unknown option instead of ignoring it. (Clipping and noise are in the plan.)
 OPTIONS: dict[str, tuple[str, ...]] = {"transport": TRANSPORTS}
 _IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Order:
-    """One run, as the server describes it to a site with every message.
+class RunSpec:
+    """The specification of a run, sent to a site with every request.
 
     Attributes:
-        run: SHA-256 of what the run is (``ecgfed.runs.document.identity_of``).
+        run: SHA-256 of the run's definition (``ecgfed.runs.document.identity_of``).
         method: a registered method's name.
-        settings: the method's.
+        settings: the method's settings.
         net: ``NetSpec.as_json``.
         plan: ``asdict(TrainPlan)``.
-        classes: names of the classes.
+        classes: class names.
         first: number of the site's first patient in the federation.
-        federation: clients of the federation.
-        options: of ``OPTIONS``, those that are not as always.
+        federation: number of clients in the federation.
+        options: values of ``OPTIONS`` that differ from the default.
     """
 
     run: str
@@ -55,57 +54,57 @@ class Order:
 
     @property
     def transport(self) -> str:
-        """How updates travel."""
+        """Encoding of the updates."""
         return self.options.get("transport", PLAIN)
 
     def as_text(self) -> str:
-        """Return it as JSON."""
+        """Return the specification as JSON text."""
         return json.dumps({"protocol": PROTOCOL, **asdict(self)}, sort_keys=True)
 
     @classmethod
-    def from_text(cls, text: str) -> "Order":
-        """Read and check what a server sent; nothing it names is run.
+    def from_text(cls, text: str) -> "RunSpec":
+        """Parse and check a specification from the server; no code that it names is executed.
 
         Raises:
-            SiteError: it is none, of another protocol, or names code of somebody's own.
+            SiteError: it is malformed, of another protocol version, or refers to unregistered code.
         """
         try:
             value = parse_json(text)
             if not isinstance(value, dict) or value.get("protocol") != PROTOCOL:
                 raise ValueError(f"protocol {PROTOCOL}, which this version speaks")
-            order = cls(
+            run_spec = cls(
                 str(value["run"]),
                 str(value["method"]),
                 dict(value["settings"]),
                 dict(value["net"]),
                 dict(value["plan"]),
                 tuple(str(name) for name in value["classes"]),
-                _whole(value, "first"),
-                _whole(value, "federation"),
-                {str(name): str(one) for name, one in dict(value["options"]).items()},
+                _count(value, "first"),
+                _count(value, "federation"),
+                {str(name): str(option) for name, option in dict(value["options"]).items()},
             )
-            for name, one in order.options.items():
-                if one not in OPTIONS.get(name, ()):
-                    raise ValueError(f"options that this version knows; {name[:40]}={one[:40]} is none")
-            if not _IDENTITY.fullmatch(order.run):
+            for name, option in run_spec.options.items():
+                if option not in OPTIONS.get(name, ()):
+                    raise ValueError(f"options that this version knows; {name[:40]}={option[:40]} is none")
+            if not _IDENTITY.fullmatch(run_spec.run):
                 raise ValueError("a run's SHA-256")
-            if names_code(order.method):
-                raise ValueError("a registered method: no server gets to name code")
+            if names_code(run_spec.method):
+                raise ValueError("a registered method; a server must not name code")
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise SiteError("request", "the server's order", f"lacks {problem!s:.200}") from problem
-        return order
+        return run_spec
 
-    def made_plan(self) -> TrainPlan:
-        """Return the plan; raises SiteError."""
+    def train_plan(self) -> TrainPlan:
+        """Return the training plan; raises SiteError."""
         try:
             return TrainPlan(**self.plan)
         except (TypeError, EcgfedError) as problem:
             raise SiteError("request", "the server's plan", f"cannot be used ({problem!s:.200})") from problem
 
-    def made_method(self) -> Method:
+    def build_method(self) -> Method:
         """Return the method with its net and settings; raises SiteError.
 
-        ``risk=meta-bsm`` is refused: it pools patients' beats at the server.
+        ``risk=meta-bsm`` is refused because it pools patients' beats at the server.
         """
         try:
             kind = method_by_name(self.method)
@@ -118,8 +117,8 @@ class Order:
         return method
 
 
-def _whole(value: Mapping[str, Any], name: str) -> int:
-    found = value[name]
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 1 << 31:
+def _count(value: Mapping[str, Any], name: str) -> int:
+    number = value[name]
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 31:
         raise ValueError(f"{name} as a whole number, 0 or more")
-    return found
+    return number

@@ -1,4 +1,4 @@
-"""One cohort as several, for a trial on one machine: each site holds its own patients' beats and nobody else's."""
+"""Partition a cohort among several sites for a trial on one machine; each patient belongs to exactly one site."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,35 +12,37 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import OptionError
 from ecgfed.files import replacing_folder
 
-#: What of ``cohort.json`` is made anew for a part.
-_OWN = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")
+#: Keys of ``cohort.json`` that are recomputed for each partition.
+_RECOMPUTED = ("schema_version", "modality", "beats", "sha256", "fingerprint", "digest")
 
 
 def blocks(clients: int, sites: int) -> list[range]:
-    """Return which clients each site gets: neighbours, as even as can be.
+    """Return the clients of each site: contiguous blocks of nearly equal size.
 
     Raises:
         OptionError: more sites than clients.
     """
     if not 1 <= sites <= clients:
         raise OptionError("--sites", f"{sites} for a cohort of {clients} patients", f"1 to {clients}")
-    edges = [place * clients // sites for place in range(sites + 1)]
+    edges = [site * clients // sites for site in range(sites + 1)]
     return [range(start, stop) for start, stop in pairwise(edges)]
 
 
-def divide_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
-    """Write a cohort for each site, its clients in the order they have.
+def partition_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
+    """Write a cohort for each site, with its clients in their original order.
 
     Args:
-        cohort: of ECG beats.
-        folders: new folders, one a site.
+        cohort: a cohort of ECG beats.
+        folders: new folders, one per site.
 
     Raises:
-        OptionError: more sites than clients, images, or a folder that is there.
+        OptionError: more sites than clients, images, or a folder that exists.
         StorageError: the disk refuses.
     """
     if cohort.modality != "ecg":
-        raise OptionError(str(cohort.path), "holds images, whose test pool is everybody's", "a cohort of ECG beats")
+        raise OptionError(
+            str(cohort.path), "holds images, whose test pool is shared by all clients", "a cohort of ECG beats"
+        )
     for folder, part in zip(folders, blocks(len(cohort.clients), len(folders)), strict=True):
         _write_part(cohort, folder, cohort.clients[part.start : part.stop])
 
@@ -48,25 +50,25 @@ def divide_cohort(cohort: Cohort, folders: Sequence[Path]) -> None:
 def _write_part(cohort: Cohort, folder: Path, clients: Sequence[Client]) -> None:
     low, high = np.searchsorted(cohort.client, [clients[0].index, clients[-1].index + 1])
     names = [record["name"] for record in cohort.meta.get("records", ())]
-    wanted = [place for place, name in enumerate(names) if any(name in client.records for client in clients)]
+    records = [index for index, name in enumerate(names) if any(name in client.records for client in clients)]
     with replacing_folder(folder) as new, CohortWriter(new, rr_version=cohort.rr_version) as writer:
         for client in clients:
             start, stop = np.searchsorted(cohort.client, [client.index, client.index + 1])
             rows = {name: np.asarray(array[start:stop]) for name, array in cohort.arrays.items()}
             rows["client"] = rows["client"] - clients[0].index
-            rows["record"] = np.searchsorted(wanted, rows["record"])
+            rows["record"] = np.searchsorted(records, rows["record"])
             writer.append(**rows)
-        writer.finish(_meta(cohort, clients, wanted, np.asarray(cohort.label[low:high])))
+        writer.finish(_meta(cohort, clients, records, np.asarray(cohort.label[low:high])))
 
 
 def _meta(cohort: Cohort, clients: Sequence[Client], records: Sequence[int], label: np.ndarray) -> dict[str, Any]:
     counts = np.bincount(label, minlength=len(cohort.classes)).tolist()
-    own = {
+    recomputed = {
         "clients": [cohort.meta["clients"][client.index] for client in clients],
-        "records": [cohort.meta["records"][place] for place in records],
+        "records": [cohort.meta["records"][index] for index in records],
         "holdout": [client.id for client in clients if client.holdout],
         "class_counts": dict(zip(cohort.classes, counts, strict=True)),
         "without_beats": [],
         "divided_from": cohort.fingerprint,
     }
-    return {**{name: value for name, value in cohort.meta.items() if name not in _OWN}, **own}
+    return {**{name: value for name, value in cohort.meta.items() if name not in _RECOMPUTED}, **recomputed}

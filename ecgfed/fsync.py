@@ -1,4 +1,4 @@
-"""What a power cut may not take: files and folders forced to the disk, and two folders exchanged in one step."""
+"""Durability: flush files and folders to disk (fsync), and swap two folders atomically."""
 
 import contextlib
 import ctypes
@@ -11,47 +11,47 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from ecgfed import system
+from ecgfed.platform import fsync_file, fsync_folder
 
-#: So many files are forced to the disk at once: a file system takes them in one transaction, and not one in each.
-_TOGETHER = 8
-#: What a file system says that cannot force a folder to the disk, or whose folder may be written and not read.
-_CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
-#: ``renameat2`` by architecture, where the C library has no name for it; and its flag that exchanges the two.
+#: Number of files flushed in parallel: a file system commits them in one transaction instead of one each.
+_SYNC_THREADS = 8
+#: Errors of file systems that cannot flush a folder, or of folders that are writable but not readable.
+_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
+#: System call number of ``renameat2`` by architecture, for C libraries without a wrapper; and its exchange flag.
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
 _AT_FDCWD, _EXCHANGE = -100, 2
 
 
 def sync_file(path: Path) -> None:
-    """Force a file's bytes to the disk; raises OSError."""
-    system.sync_file(path)
+    """Flush a file to disk; raises OSError."""
+    fsync_file(path)
 
 
 def sync_folder(path: Path) -> None:
-    """Force the names in a folder to the disk; raises OSError.
+    """Flush a folder's entries to disk; raises OSError.
 
-    A file system that knows no such thing (some of a network) is taken at its word: it keeps them as it can.
+    Does nothing on file systems that do not support it (some network file systems).
     """
     try:
-        system.sync_folder(path)
+        fsync_folder(path)
     except OSError as problem:
-        if problem.errno not in _CANNOT:
+        if problem.errno not in _UNSUPPORTED:
             raise
 
 
 def sync_files(paths: Sequence[Path]) -> None:
-    """Force the bytes of several files to the disk; raises OSError."""
+    """Flush several files to disk; raises OSError."""
     if len(paths) < 3:
         for path in paths:
             sync_file(path)
         return
-    with ThreadPoolExecutor(min(_TOGETHER, len(paths)), thread_name_prefix="sync") as pool:
+    with ThreadPoolExecutor(min(_SYNC_THREADS, len(paths)), thread_name_prefix="sync") as pool:
         for _ in pool.map(sync_file, paths):
             pass
 
 
 def sync_tree(folder: Path) -> None:
-    """Force all that is in a folder to the disk, the folders in it and itself; raises OSError."""
+    """Flush a folder with all its files and subfolders to disk; raises OSError."""
     files: list[Path] = []
     folders: list[Path] = []
     for parent, _, names in os.walk(folder, onerror=_raise):
@@ -67,58 +67,58 @@ def _raise(problem: OSError) -> None:
 
 
 def make_folder(path: Path) -> list[Path]:
-    """Make a folder and those above it, durably; return those that were not there, the deepest first.
+    """Create a folder and its missing parents durably; return the created folders, the deepest first.
 
     Raises:
-        OSError: it cannot be made; what was made of it is gone again.
+        OSError: it cannot be created; parents created so far are removed again.
     """
-    made = [part for part in (path, *path.parents) if not part.exists()]
+    created = [part for part in (path, *path.parents) if not part.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
-        for part in made:
+        for part in created:
             sync_folder(part.parent)
     except OSError:
-        remove_empty(made)
+        remove_empty(created)
         raise
-    return made
+    return created
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that hold nothing, in the order given."""
+    """Remove the folders that are empty, in order."""
     for part in folders:
         with contextlib.suppress(OSError):
             part.rmdir()
 
 
-def hidden(name: str) -> str:
-    """Return the hidden form of a name, short enough to be added to: ``.NAME``, or its beginning and a hash."""
+def hidden_name(name: str) -> str:
+    """Return a hidden file name, short enough for a suffix: ``.NAME``, or a prefix of the name and a hash."""
     data = os.fsencode(name)
     if len(data) <= 160:
         return f".{name}"
     return f".{data[:120].decode(errors='ignore')}-{sha256(data).hexdigest()[:16]}"
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Let two names change places in one step; return False where the system cannot, and nothing has changed.
+def atomic_swap(first: Path, second: Path) -> bool:
+    """Swap two paths atomically; return False, with nothing changed, if the system does not support it.
 
     Raises:
-        OSError: one of them is not there, or the disk refuses.
+        OSError: one of them does not exist, or the system refuses.
     """
-    code = _renameat2(os.fsencode(one), os.fsencode(other))
+    code = _renameat2(os.fsencode(first), os.fsencode(second))
     if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM):  # EPERM: a container forbids the call
         return False
     if code:
-        raise OSError(code, os.strerror(code), str(one))
+        raise OSError(code, os.strerror(code), str(first))
     return True
 
 
-def _renameat2(one: bytes, other: bytes) -> int:
-    """Exchange two names; return 0 or the error's number."""
+def _renameat2(first: bytes, second: bytes) -> int:
+    """Swap two paths; return 0 or the errno."""
     arguments = (
         ctypes.c_int(_AT_FDCWD),
-        ctypes.c_char_p(one),
+        ctypes.c_char_p(first),
         ctypes.c_int(_AT_FDCWD),
-        ctypes.c_char_p(other),
+        ctypes.c_char_p(second),
         ctypes.c_uint(_EXCHANGE),
     )
     library = _c_library()
@@ -138,5 +138,5 @@ def _renameat2(one: bytes, other: bytes) -> int:
 def _c_library() -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(None, use_errno=True)
-    except TypeError:  # Windows has no library without a name, and nothing that exchanges two names
+    except TypeError:  # Windows: no default library and no atomic swap
         return None

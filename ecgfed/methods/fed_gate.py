@@ -26,11 +26,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
-from ecgfed.methods.card import Keeps, Travels
+from ecgfed.methods.communication import Sent, Stored
 from ecgfed.methods.fedavg import FedAvg
 from ecgfed.methods.grp_fed import loss_weights, next_power
-from ecgfed.methods.local_sgd import train_whole_model
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Returned, Tree, weighted_mean
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import ranged
 from ecgfed.nets.layers import Params
@@ -60,12 +59,12 @@ class FedGate(FedAvg):
     """One global model in which all patients count the same; a gate to each patient's own beats."""
 
     name: ClassVar[str] = "fed-gate"
-    card = replace(
-        FedAvg.card,
+    communication = replace(
+        FedAvg.communication,
         title="FedGate",
         reference="ours",
-        up=(*FedAvg.card.up, Travels("loss", "its loss", "number")),
-        keeps=(Keeps("loss", "its loss", "as it is"),),
+        up=(*FedAvg.communication.up, Sent("loss", "its loss", "number")),
+        stores=(Stored("loss", "its loss", "as it is"),),
     )
     settings_type: ClassVar[type] = FedGateSettings
     personal: ClassVar[str] = "gated"
@@ -78,17 +77,16 @@ class FedGate(FedAvg):
     def client_start(self, initial: Params) -> Tree:
         return {"loss": torch.full((), -1.0, dtype=torch.float64)}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
-        begun = super().begin(shared, kept, info)
-        return {**begun, "loss_before": kept["loss"], "loss_sum": zero, "steps": zero}
+        state = super().init_round(message, client_state, info)
+        return {**state, "loss_before": client_state["loss"], "loss_sum": zero, "steps": zero}
 
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
-        trained, losses = train_whole_model(self.net, state, batches[0], self.settings)
-        sums = {"loss_sum": state["loss_sum"] + losses["loss"], "steps": state["steps"] + 1}
-        return {**state, **trained, **sums}, losses
+        new, losses = super().step(state, batches, t)
+        return {**new, "loss_sum": state["loss_sum"] + losses["loss"], "steps": state["steps"] + 1}, losses
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         mean = state["loss_sum"] / state["steps"]
         before, memory = state["loss_before"], self.settings.loss_memory
         loss = torch.where(before < 0, mean, memory * before + (1 - memory) * mean)

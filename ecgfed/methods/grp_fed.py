@@ -26,11 +26,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ecgfed.methods.answers import Chain, Part
-from ecgfed.methods.base import Batch, ClientInfo, Losses, Method, Needs, Returned, Tree, row_mean, weighted_mean
-from ecgfed.methods.card import Card, Keeps, Reports, Travels
-from ecgfed.methods.local_sgd import gradients, sgd_step, train_whole_model, zeros_like
-from ecgfed.methods.risks import risk
+from ecgfed.methods.base import Method
+from ecgfed.methods.communication import CommunicationSpec, Metric, Sent, Stored
+from ecgfed.methods.interface import Batch, ClientInfo, Losses, Requirements, Returned, Tree, row_mean, weighted_mean
+from ecgfed.methods.local_sgd import gradients, sgd_step, train_full_model, zeros_like
+from ecgfed.methods.losses import batch_loss
+from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_start, server_step
 from ecgfed.methods.settings import choice, ranged
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
@@ -155,23 +156,23 @@ class GrpFed(Method):
     """GRP-FED with the defaults that learn on MIT-BIH."""
 
     name: ClassVar[str] = "grp-fed"
-    card: ClassVar[Card] = Card(
+    communication: ClassVar[CommunicationSpec] = CommunicationSpec(
         "GRP-FED",
         "Chou et al., 2021",
-        down=(Travels("model", "global model"),),
+        down=(Sent("model", "global model"),),
         up=(
-            Travels("model", "local model"),
-            Travels("loss", "its loss", "number"),
-            Travels("valid_loss", "its loss on validation beats", "number", when=ON_VALIDATION),
+            Sent("model", "local model"),
+            Sent("loss", "its loss", "number"),
+            Sent("valid_loss", "its loss on validation beats", "number", condition=ON_VALIDATION),
         ),
-        keeps=(
-            Keeps("loss", "its loss", "as it is"),
-            Keeps("local", "personal extractor, discriminator", when=PERSONAL),
-            Keeps("local/head", "head it trained against", "as it is", (*PERSONAL, "head=trained")),
+        stores=(
+            Stored("loss", "its loss", "as it is"),
+            Stored("local", "personal extractor, discriminator", condition=PERSONAL),
+            Stored("local/head", "head it trained against", "as it is", (*PERSONAL, "head=trained")),
         ),
-        reports=(
-            Reports("local_loss", "the personal extractor's loss", PERSONAL),
-            Reports("discriminator_loss", "the discriminator's loss", (*PERSONAL, "beta<1")),
+        metrics=(
+            Metric("local_loss", "the personal extractor's loss", PERSONAL),
+            Metric("discriminator_loss", "the discriminator's loss", (*PERSONAL, "beta<1")),
         ),
     )
     settings_type: ClassVar[type] = GrpFedSettings
@@ -179,7 +180,7 @@ class GrpFed(Method):
 
     def __init__(self, net: Net, settings: GrpFedSettings) -> None:
         super().__init__(net, settings)
-        self.needs = Needs(validation=settings.driver == "worst-tenth")
+        self.requirements = Requirements(validation=settings.driver == "worst-tenth")
 
     def server_start(self, initial: Params) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
@@ -193,23 +194,23 @@ class GrpFed(Method):
     def client_start(self, initial: Params) -> Tree:
         return {"loss": torch.full((), -1.0, dtype=torch.float64)}
 
-    def shared(self, server: Tree, client: int) -> Tree:
+    def server_message(self, server: Tree, client: int) -> Tree:
         return {"model": server["model"]}
 
-    def begin(self, shared: Tree, kept: Tree, info: ClientInfo) -> Tree:
+    def init_round(self, message: Tree, client_state: Tree, info: ClientInfo) -> Tree:
         zero = torch.zeros((), dtype=torch.float64)
         state = {
-            "received": shared["model"],
-            "model": shared["model"],
-            "velocity": zeros_like(shared["model"]),
-            "loss_before": kept["loss"],
+            "received": message["model"],
+            "model": message["model"],
+            "velocity": zeros_like(message["model"]),
+            "loss_before": client_state["loss"],
             "loss_sum": zero,
             "steps": zero,
         }
-        if self.needs.validation:
-            state["valid_loss"] = self._validation_loss(shared["model"], info)
+        if self.requirements.validation:
+            state["valid_loss"] = self._validation_loss(message["model"], info)
         if self.settings.personalise and info.progress >= self.settings.personal_start:
-            state["local"] = self._local_start(extractor_of(shared["model"]), kept.get("local"))
+            state["local"] = self._local_start(extractor_of(message["model"]), client_state.get("local"))
         return state
 
     def _validation_loss(self, received: Params, info: ClientInfo) -> Tensor:
@@ -217,11 +218,13 @@ class GrpFed(Method):
         if info.validation is None:
             return torch.full((), -1.0, dtype=torch.float64)
         with torch.no_grad():
-            return risk(self.net.logits(received, info.validation.inputs), info.validation, self.settings).double()
+            return batch_loss(
+                self.net.logits(received, info.validation.inputs), info.validation, self.settings
+            ).double()
 
-    def _local_start(self, received: Params, kept: Tree | None) -> Tree:
+    def _local_start(self, received: Params, client_state: Tree | None) -> Tree:
         """Return the patient's own part of the state at the start of a round."""
-        if kept is None:
+        if client_state is None:
             discriminator = initial_discriminator(self.net.features, DISCRIMINATOR_SEED)
             return {
                 "extractor": received,
@@ -229,7 +232,7 @@ class GrpFed(Method):
                 "discriminator": discriminator,
                 "discriminator_velocity": zeros_like(discriminator),
             }
-        local = {name: kept[name] for name in kept if name != "head"}
+        local = {name: client_state[name] for name in client_state if name != "head"}
         if self.settings.anchor:
             share = self.settings.anchor
             anchored = {name: torch.lerp(own, received[name], share) for name, own in local["extractor"].items()}
@@ -242,7 +245,7 @@ class GrpFed(Method):
     def step(self, state: Tree, batches: Sequence[Batch], t: int | Tensor) -> tuple[Tree, Losses]:
         batch = batches[0]
         # lines 22-25: the global model
-        trained, losses = train_whole_model(self.net, state, batch, self.settings)
+        trained, losses = train_full_model(self.net, state, batch, self.settings)
         state = {**state, **trained, "loss_sum": state["loss_sum"] + losses["loss"], "steps": state["steps"] + 1}
         if "local" not in state:
             return state, losses
@@ -251,23 +254,25 @@ class GrpFed(Method):
 
     def _local_step(self, state: Tree, batch: Batch) -> tuple[Tree, Losses]:
         """Lines 28-36: the local extractor against the fixed head, then the discriminator."""
-        kept, settings = state["local"], self.settings
+        client_state, settings = state["local"], self.settings
         local_sgd = replace(settings, lr=settings.local_lr)
         head = head_of(state["received"] if settings.head == "received" else state["model"])
         source = state["received"] if settings.features == "received" else state["model"]
 
-        def local_risk(extractor: Params) -> tuple[Tensor, Params]:
+        def objective(extractor: Params) -> tuple[Tensor, Params]:
             stats: Params = {}
             f_l = self.net.extract(extractor, batch.inputs, stats)
-            total = settings.beta * risk(self.net.classify(head, f_l), batch, settings)
+            total = settings.beta * batch_loss(self.net.classify(head, f_l), batch, settings)
             if settings.beta < 1:
-                logit = discriminate(kept["discriminator"], f_l)
+                logit = discriminate(client_state["discriminator"], f_l)
                 fooled = regulariser_loss(logit, settings.regulariser, batch.weight)
                 total = total + (1 - settings.beta) * fooled
             return total, stats
 
-        grads, local_loss, stats = gradients(local_risk, kept["extractor"])
-        extractor, velocity = sgd_step(kept["extractor"], grads, kept["extractor_velocity"], stats, local_sgd)
+        grads, local_loss, stats = gradients(objective, client_state["extractor"])
+        extractor, velocity = sgd_step(
+            client_state["extractor"], grads, client_state["extractor_velocity"], stats, local_sgd
+        )
         new = {"extractor": extractor, "extractor_velocity": velocity}
         if settings.beta == 1:  # no regulariser: nothing asks the discriminator
             return new, {"local_loss": local_loss}
@@ -275,32 +280,32 @@ class GrpFed(Method):
             f_g = self.net.extract(source, batch.inputs, {})
             f_l = self.net.extract(extractor, batch.inputs, {})
 
-        def discriminator_risk(discriminator: Params) -> tuple[Tensor, Params]:
+        def discriminator_objective(discriminator: Params) -> tuple[Tensor, Params]:
             logits = discriminate(discriminator, f_g), discriminate(discriminator, f_l)
             total = discriminator_loss(*logits, settings.discriminator_loss, batch.weight)
             if settings.gradient_penalty:
                 total = total + settings.gradient_penalty * steepness(discriminator, (f_g, f_l), batch.weight)
             return total, {}
 
-        grads, d_loss, _ = gradients(discriminator_risk, kept["discriminator"])
+        grads, d_loss, _ = gradients(discriminator_objective, client_state["discriminator"])
         discriminator, d_velocity = sgd_step(
-            kept["discriminator"], grads, kept["discriminator_velocity"], {}, local_sgd
+            client_state["discriminator"], grads, client_state["discriminator_velocity"], {}, local_sgd
         )
         new |= {"discriminator": discriminator, "discriminator_velocity": d_velocity}
         return new, {"local_loss": local_loss, "discriminator_loss": d_loss}
 
-    def finish(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
+    def finish_round(self, state: Tree, info: ClientInfo) -> tuple[Tree, Tree]:
         mean = state["loss_sum"] / state["steps"]
         before, memory = state["loss_before"], self.settings.loss_memory
         loss = torch.where(before < 0, mean, memory * before + (1 - memory) * mean)
-        kept: Tree = {"loss": loss}
+        client_state: Tree = {"loss": loss}
         if "local" in state:
             head = head_of(state["received" if self.settings.head == "received" else "model"])
-            kept["local"] = {**state["local"], "head": head}
+            client_state["local"] = {**state["local"], "head": head}
         returned: Tree = {"model": state["model"], "loss": loss}
         if "valid_loss" in state:
             returned["valid_loss"] = state["valid_loss"]
-        return returned, kept
+        return returned, client_state
 
     def aggregate(self, server: Tree, returned: Returned) -> Tree:
         losses: Tensor = returned.tree["loss"]
@@ -315,20 +320,20 @@ class GrpFed(Method):
         moved = server_step(server, mean, self.settings, returned.progress)
         return {**moved, "q": q, "sigma": sigma, "effective_clients": 1 / (weights**2).sum()}
 
-    def global_answer(self, server: Tree, kept: Iterable[Tree], protocol: str) -> Chain:
-        return Chain((Part("model", server["model"], shared=True),))
+    def global_model(self, server: Tree, client_states: Iterable[Tree], protocol: str) -> Pipeline:
+        return Pipeline((Stage("model", server["model"], shared=True),))
 
-    def personal_answer(self, server: Tree, kept: Tree) -> Chain:
-        if "local" not in kept:
-            return Chain((Part("model", server["model"], shared=True),))
-        own = Part("extractor", kept["local"]["extractor"], shared=False)
-        return Chain((own, Part("head", head_of(server["model"]), shared=True)))
+    def personal_model(self, server: Tree, client_state: Tree) -> Pipeline:
+        if "local" not in client_state:
+            return Pipeline((Stage("model", server["model"], shared=True),))
+        own = Stage("extractor", client_state["local"]["extractor"], shared=False)
+        return Pipeline((own, Stage("head", head_of(server["model"]), shared=True)))
 
-    def personal_variants(self, server: Tree, kept: Tree) -> dict[str, Chain]:
-        if "local" not in kept:
+    def alternative_models(self, server: Tree, client_state: Tree) -> dict[str, Pipeline]:
+        if "local" not in client_state:
             return {}
-        own, head = (Part(role, kept["local"][role], shared=False) for role in ("extractor", "head"))
-        return {"head it trained against": Chain((own, head))}
+        own, head = (Stage(role, client_state["local"][role], shared=False) for role in ("extractor", "head"))
+        return {"head it trained against": Pipeline((own, head))}
 
     def round_report(self, server: Tree) -> dict[str, float]:
         return {name: float(server[name]) for name in ("q", "sigma", "effective_clients")}
@@ -357,5 +362,7 @@ class GrpFedPrinted(GrpFed):
     """GRP-FED as Algorithm 1 prints it: unbounded L_D, saturating L_R, q0 = 10, plain aggregation."""
 
     name: ClassVar[str] = "grp-fed-printed"
-    card: ClassVar[Card] = replace(GrpFed.card, title="GRP-FED as printed", reference="Chou et al., 2021, Algorithm 1")
+    communication: ClassVar[CommunicationSpec] = replace(
+        GrpFed.communication, title="GRP-FED as printed", reference="Chou et al., 2021, Algorithm 1"
+    )
     settings_type: ClassVar[type] = PrintedSettings

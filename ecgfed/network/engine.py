@@ -82,7 +82,7 @@ class NetworkEngine:
         form = form_of(method, self.plan, work[0])
         self._bound(form, requests)
 
-        per_step = method.needs.batches_per_step
+        per_step = method.requirements.batches_per_step
         beats = {one.info.index: beats_of(self.plan, one.info.train_examples, one.seen, per_step) for one in work}
 
         def read(node: int, content: RecordDict) -> RoundReply:

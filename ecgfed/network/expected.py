@@ -108,7 +108,7 @@ def form_of(method: Method, plan: TrainPlan, work: ClientWork) -> Form:
     short = replace(plan, local_epochs=None, local_steps=1, batch_size=4)
     info = replace(work.info, train_examples=_BEATS, class_counts=data.class_counts(work.info.index), steps=1)
     initial = method.net.initial(plan.seed)
-    first = method.shared(method.server_start(initial), info.index)
+    first = method.server_message(method.server_start(initial), info.index)
     work = replace(work, info=info, seen=0)
     # what a client is sent may count on what it kept of a round before, as LG-FedAvg's head on its own extractor
     kept = run_client(method, data, short, replace(work, shared=first, kept=method.client_start(initial))).kept

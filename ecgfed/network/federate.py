@@ -122,7 +122,7 @@ def run_server(
     Raises:
         EcgfedError: in one line, what went wrong; every finished round is saved.
     """
-    policy.check(asked.sites, method_by_name(asked.method).needs)
+    policy.check(asked.sites, method_by_name(asked.method).requirements)
     begun = (folder / ROSTER).is_file()
     public = site_keys(keys, asked.sites, policy.min_sites if begun else None)
     check_free(listening.port, listening.host)

@@ -14,7 +14,7 @@ from torch import Tensor
 from ecgfed.federation.card_check import entry_of
 from ecgfed.federation.trees import flatten
 from ecgfed.methods.base import Method, Tree
-from ecgfed.methods.card import BESIDE
+from ecgfed.methods.communication import ALWAYS_SENT
 from ecgfed.network.errors import SiteError
 from ecgfed.network.expected import Form
 from ecgfed.network.transport import PLAIN, packed
@@ -23,7 +23,7 @@ from ecgfed.network.transport import PLAIN, packed
 ROUND_UP = {
     "run": "the run's SHA-256, as it came down",
     "round": "number of the round, as it came down",
-    "clients": BESIDE["clients"],
+    "clients": ALWAYS_SENT["clients"],
     "examples": "how many beats it used in this round",
 }
 #: A SHA-256 as text.
@@ -35,7 +35,7 @@ HELLO_UP = {
     "protocol": "version of the messages",
     "patients": "how many patients its cohort has, held-out ones too",
     "clients": "places of the patients that take part, 0 and on, in an order the site chose",
-    "train_examples": BESIDE["train_examples"],
+    "train_examples": ALWAYS_SENT["train_examples"],
     "modality": "ECG beats or images",
     "classes": "names of the classes",
     "rr_version": "version of its RR features",
@@ -102,8 +102,8 @@ def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[
     Raises:
         SiteError: a leaf or a loss without a name on the card; it says which.
     """
-    card = method.card.with_settings(method.settings)
-    named = {entry.name for entry in card.reports}
+    card = method.communication.with_settings(method.settings)
+    named = {entry.name for entry in card.metrics}
     stray = [path for tree in returned for path in flatten(tree) if entry_of(path, card.up) is None]
     stray += [name for one in losses for name in one if name not in named]
     if stray:
@@ -112,7 +112,7 @@ def check_up(method: Method, returned: Sequence[Tree], losses: Sequence[Mapping[
 
 def check_down(method: Method, shared: Sequence[Tree]) -> None:
     """Refuse what a server sends and the method's card does not name; raises SiteError."""
-    card = method.card.with_settings(method.settings)
+    card = method.communication.with_settings(method.settings)
     stray = [path for tree in shared for path in flatten(tree) if entry_of(path, card.down) is None]
     if stray:
         raise SiteError("card", f"method {method.name}", f"was sent {stray[0][:200]}, which its card does not name")
@@ -130,9 +130,9 @@ def leaves_of_round(
         losses: the names of its losses.
         transport: how updates travel.
     """
-    card = method.card.with_settings(method.settings)
+    card = method.communication.with_settings(method.settings)
     down, up = ({entry.name: entry.what for entry in entries} for entries in (card.down, card.up))
-    reports = {entry.name: entry.what for entry in card.reports}
+    reports = {entry.name: entry.what for entry in card.metrics}
     number = torch.zeros((), dtype=torch.float64)
     sent = {
         path: torch.zeros(shape, dtype=packed(dtype, shape, transport)) for path, (dtype, shape) in form.leaves.items()

@@ -225,12 +225,12 @@ def made(asked: Asked, roster: Roster) -> tuple[Method, TrainPlan]:
     settings: Any = make_settings(kind.settings_type, asked.settings)
     method = kind(make_net(spec), settings)
     recipe, data = RECIPES[roster.modality], roster.data()
-    plan = asked.plan(1 if method.needs.one_step else recipe["local_steps"], recipe["batch_size"])
+    plan = asked.plan(1 if method.requirements.single_step else recipe["local_steps"], recipe["batch_size"])
     participants(plan, data.clients, 1)
     if asked.rounds is None:
         passes = recipe["passes"] if asked.passes is None else asked.passes
-        plan = plan.with_passes(passes, data.train_examples, method.needs.batches_per_step)
-    check_needs(method.needs, plan, len(data.clients))
+        plan = plan.with_passes(passes, data.train_examples, method.requirements.batches_per_step)
+    check_needs(method.requirements, plan, len(data.clients))
     check_combining(method, plan)
     return method, plan
 

@@ -154,7 +154,7 @@ def _begun(folder: Path, asked: Asked, names: dict[int, str], post: Post) -> tup
     before = read_roster(folder)
     roster = _roster(folder, asked, names, post, before)
     try:
-        post.policy.check(asked.sites, method_by_name(asked.method).needs)
+        post.policy.check(asked.sites, method_by_name(asked.method).requirements)
         check_run(folder, asked, roster)
     except OptionError as problem:
         refuse_asked(folder, problem)

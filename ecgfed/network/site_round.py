@@ -119,7 +119,7 @@ class SiteRound:
         spec = self.method.net.spec
         self.data = site.training_data(self.cohort, rr=spec.rr, leave_out=self.plan.leave_out, first=order.first)
         try:
-            check_needs(self.method.needs, self.plan, order.federation)
+            check_needs(self.method.requirements, self.plan, order.federation)
             check_combining(self.method, self.plan)
         except EcgfedError as problem:
             raise SiteError("request", "the server's plan", f"{problem.line:.300}") from problem

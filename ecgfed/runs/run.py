@@ -144,10 +144,10 @@ class Run:
             return  # at the server of a federation: what a client keeps stays at its site
         _check_leaves(kept, self._client_start, "the client", path)
         try:
-            answers = [self.method.personal_answer(server, kept), *self.method.personal_variants(server, kept).values()]
+            answers = [self.method.personal_model(server, kept), *self.method.alternative_models(server, kept).values()]
         except (KeyError, TypeError, AttributeError) as problem:
             raise RunError(path, f"lacks {problem}", "what the method keeps", "train again into a new folder") from None
-        for part in (part for answer in answers for part in answer.parts):
+        for part in (part for answer in answers for part in answer.stages):
             begins = "" if part.role == "model" else f"{part.role}."
             needed = {name: value for name, value in self._initial.items() if name.startswith(begins)}
             _check_leaves(part.params, needed, "the client", path)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from ecgfed.bundles.graphs import GraphTemplate, ensemble_graph, finish
 from ecgfed.device.classifier import Classifier
 from ecgfed.evaluation.predict import chain_logits
-from ecgfed.methods.answers import Answer, Chain, Part
+from ecgfed.methods.models import Model, Pipeline, Stage
 from ecgfed.nets.net import Inputs, Net, NetSpec
 
 _TEMPLATES: dict[tuple[NetSpec, str, tuple[tuple[str, torch.Size], ...]], GraphTemplate] = {}
 _PROPERTIES = {"tool_version": "0"}
 
 
-def _template(net: Net, part: Part) -> GraphTemplate:
+def _template(net: Net, part: Stage) -> GraphTemplate:
     """The graph of a part's role; the same net's same role is traced once in a process."""
     shapes = tuple(sorted((name, value.shape) for name, value in part.params.items()))
     key = (net.spec, part.role, shapes)
@@ -26,21 +26,21 @@ def _template(net: Net, part: Part) -> GraphTemplate:
     return _TEMPLATES[key]
 
 
-def _graphs(net: Net, answer: Answer) -> list[bytes]:
+def _graphs(net: Net, answer: Model) -> list[bytes]:
     """An answer's graphs, one after the other."""
-    if isinstance(answer, Chain):
-        return [finish(_template(net, part).fill(part.params), _PROPERTIES) for part in answer.parts]
+    if isinstance(answer, Pipeline):
+        return [finish(_template(net, part).fill(part.params), _PROPERTIES) for part in answer.stages]
     members = [_template(net, part).fill(part.params) for part in map(_whole, answer.members)]
     return [finish(ensemble_graph(members), _PROPERTIES)]
 
 
-def _whole(chain: Chain) -> Part:
-    if len(chain.parts) == 1:
-        return chain.parts[0]
-    return Part("model", {name: value for part in chain.parts for name, value in part.params.items()}, shared=True)
+def _whole(chain: Pipeline) -> Stage:
+    if len(chain.stages) == 1:
+        return chain.stages[0]
+    return Stage("model", {name: value for part in chain.stages for name, value in part.params.items()}, shared=True)
 
 
-def exported_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+def exported_logits(net: Net, answer: Model, inputs: Inputs) -> NDArray[np.float32]:
     """Return the logits (B, classes) that a device computes; of an ensemble the logarithm of the mean probability."""
     with TemporaryDirectory() as folder:
         paths = []
@@ -51,10 +51,10 @@ def exported_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.floa
         return device.logits(inputs.examples.numpy(), None if inputs.rr is None else inputs.rr.numpy())
 
 
-def expected_logits(net: Net, answer: Answer, inputs: Inputs) -> NDArray[np.float32]:
+def expected_logits(net: Net, answer: Model, inputs: Inputs) -> NDArray[np.float32]:
     """Return what torch makes of the same answer."""
     with torch.inference_mode():
-        if isinstance(answer, Chain):
+        if isinstance(answer, Pipeline):
             return np.asarray(chain_logits(net, answer, inputs))
         each = [torch.softmax(chain_logits(net, chain, inputs), dim=1) for chain in answer.members]
         return np.asarray(torch.stack(each).mean(0).log())

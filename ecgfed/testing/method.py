@@ -21,8 +21,8 @@ from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.traffic import traffic_of
 from ecgfed.federation.train import initial_state, train
 from ecgfed.federation.trees import flatten
-from ecgfed.methods.answers import Chain, Ensemble
 from ecgfed.methods.base import Method, Tree
+from ecgfed.methods.models import Ensemble, Pipeline
 from ecgfed.methods.registry import methods
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.resnet1d import ResNet1d
@@ -82,10 +82,9 @@ def check_method(kind: type[Method], settings: Mapping[str, object] | None = Non
 def _is_complete(kind: type[Method], name: str) -> None:
     """What can be said without running it; a class that is no method has no promises to keep."""
     expect(isinstance(kind, type) and issubclass(kind, Method), f"{name}: is no subclass of Method")
-    missing = [need for need in ("name", "card", "settings_type") if not getattr(kind, need, None)]
-    missing += sorted(kind.__abstractmethods__)
+    missing = [member for member in ("name", "communication") if not getattr(kind, member, None)]
     expect(not missing, f"{name}: lacks {', '.join(missing)}")
-    expect(kind.card.title and kind.card.reference, f"{name}: its card has no title or no reference")
+    expect(kind.communication.title and kind.communication.reference, f"{name}: its card has no title or no reference")
     expect(methods().get(name, kind) is kind, f"{name}: another method has this name")
     settings = kind.settings_type
     frozen = is_dataclass(settings) and settings.__dataclass_params__.frozen  # type: ignore[attr-defined]
@@ -121,11 +120,11 @@ def _has_sound_hooks(trial: Trial) -> None:
     for name, value in method.round_report(state.server).items():
         expect(isinstance(value, float), f"round_report gives {name} as {type(value).__name__}, not as a float")
     for returned in watch.sent_back:
-        method.local_answer(returned)
+        method.local_model(returned)
     for what, tree in trees(state).items():
         where = changed(tree, before[what])
         expect(not where, f"an answer changes {what} ({where})")
-    _new_patient(method, state, method.newcomer(state.server, method.net.initial(0)))
+    _new_patient(method, state, method.init_new_client(state.server, method.net.initial(0)))
 
 
 def _new_patient(method: Method, state: State, kept: Tree) -> None:
@@ -204,8 +203,8 @@ def _moves(trial: Trial) -> None:
     rows = trial.data.batch(np.arange(len(trial.data.label))).inputs
     before, after = initial_state(method, trial.usual).server, trial.run.server
     fresh = method.client_start(method.net.initial(trial.usual.seed))
-    then = chain_logits(method.net, method.personal_answer(before, fresh), rows)
-    now = chain_logits(method.net, method.personal_answer(after, trial.run.kept.get(1, fresh)), rows)
+    then = chain_logits(method.net, method.personal_model(before, fresh), rows)
+    now = chain_logits(method.net, method.personal_model(after, trial.run.kept.get(1, fresh)), rows)
     expect(not torch.equal(then, now), "two rounds leave the personal answer as it was")
 
 
@@ -213,11 +212,11 @@ def _answers(trial: Trial) -> None:
     method, data = trial.made(), trial.data
     inputs = data.batch(np.arange(len(data.label))).inputs
     for what, answer in trial.answers(method, trial.run):
-        members: Sequence[Chain] = answer.members if isinstance(answer, Ensemble) else (answer,)
+        members: Sequence[Pipeline] = answer.members if isinstance(answer, Ensemble) else (answer,)
         expect(members, f"{what} is an ensemble of nobody")
         for chain in members:
-            expect(isinstance(chain, Chain) and chain.parts, f"{what} is no Chain of parts")
-            for part in chain.parts:
+            expect(isinstance(chain, Pipeline) and chain.stages, f"{what} is no Pipeline of stages")
+            for part in chain.stages:
                 expect(part.role in method.net.roles, f"{what} has a part of role {part.role!r}, which the net has not")
             logits = chain_logits(method.net, chain, inputs)
             expect(tuple(logits.shape) == (len(data.label), CLASSES), f"{what} gives logits {tuple(logits.shape)}")
@@ -229,7 +228,7 @@ def _shares_what_it_says(trial: Trial, method: Method) -> None:
     """A part that is declared as everybody's is the same for everybody: it is shipped once."""
     shared: dict[str, dict[str, object]] = {}
     for client in sorted(trial.run.kept):
-        for part in method.personal_answer(trial.run.server, trial.run.kept[client]).parts:
+        for part in method.personal_model(trial.run.server, trial.run.kept[client]).stages:
             if part.shared:
                 where = changed(part.params, shared.setdefault(part.role, remembered(part.params)))
                 expect(not where, f"the shared {part.role} of personal answers differs between patients ({where})")

@@ -15,8 +15,8 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.state import State
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import initial_state, train
-from ecgfed.methods.answers import Answer
 from ecgfed.methods.base import Method, Tree
+from ecgfed.methods.models import Model
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import NetSpec
 from ecgfed.nets.resnet1d import ResNet1d
@@ -46,8 +46,8 @@ class Trial:
 
     def plan(self, **how: Any) -> TrainPlan:
         """Return a plan that the method is defined for, of batches of eight."""
-        needs = self.kind.needs
-        if needs.one_step:
+        needs = self.kind.requirements
+        if needs.single_step:
             how |= {"local_epochs": None, "local_steps": 1}
         if needs.all_clients:
             how["clients_per_round"] = None
@@ -68,16 +68,16 @@ class Trial:
         """The state after two rounds, one client after the other."""
         return trained(self.made(), self.data, self.usual)
 
-    def answers(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Answer]]:
+    def answers(self, method: Method, state: State, patients: int | None = None) -> Iterator[tuple[str, Model]]:
         """Yield every answer of a trained method with its name, those of the first patients alone where asked."""
         clients = sorted(state.kept)
         for protocol in ("ensemble", "average"):
             # one by one, as a run hands them over: they are not all in memory at once
             kept = (state.kept[client] for client in clients)
-            yield f"the global answer ({protocol})", method.global_answer(state.server, kept, protocol)
+            yield f"the global answer ({protocol})", method.global_model(state.server, kept, protocol)
         for client in clients[:patients]:
-            yield f"the personal answer of client {client}", method.personal_answer(state.server, state.kept[client])
-            for name, chain in method.personal_variants(state.server, state.kept[client]).items():
+            yield f"the personal answer of client {client}", method.personal_model(state.server, state.kept[client])
+            for name, chain in method.alternative_models(state.server, state.kept[client]).items():
                 yield f"the variant {name} of client {client}", chain
 
 

@@ -197,7 +197,7 @@ def test_the_anchor_by_hand() -> None:
         method = GrpFed(NET, GrpFedSettings(anchor=anchor))
         received = {"extractor.w": torch.tensor([1.0]), "head.w": torch.tensor([9.0])}
         kept = {"local": {"extractor": {"extractor.w": torch.tensor([4.0])}}, "loss": f64(0.0)}
-        state = method.begin({"model": received}, kept, ClientInfo(0, 1, 10, torch.ones(3), 1, progress=0.9))
+        state = method.init_round({"model": received}, kept, ClientInfo(0, 1, 10, torch.ones(3), 1, progress=0.9))
         assert state["local"]["extractor"]["extractor.w"].tolist() == pytest.approx([expected])
 
 
@@ -223,8 +223,8 @@ def test_local_steps_begin_at_their_share_of_the_rounds_from_the_global_extracto
     assert present == [False, False, True, True]
     begun = state.kept[0]["local"]["extractor"]
     assert all(torch.equal(begun[name], value) for name, value in models[1].items())
-    without = method.personal_answer(before_half.server, {"loss": f64(1.0)})
-    assert [(part.role, part.shared) for part in without.parts] == [("model", True)]
+    without = method.personal_model(before_half.server, {"loss": f64(1.0)})
+    assert [(part.role, part.shared) for part in without.stages] == [("model", True)]
 
 
 def test_steepness_is_autograds_gradient_of_the_logit() -> None:
@@ -273,7 +273,7 @@ def test_loss_memory_by_hand() -> None:
     kept = method.client_start(NET.initial(0))
     for mean, expected in ((2.0, 2.0), (4.0, 2.5), (0.5, 2.0)):  # the first round has nothing to remember
         state = {"model": {}, "loss_before": kept["loss"], "loss_sum": f64(3 * mean), "steps": f64(3.0)}
-        returned, kept = method.finish(state, None)  # type: ignore[arg-type]
+        returned, kept = method.finish_round(state, None)  # type: ignore[arg-type]
         assert float(returned["loss"]) == pytest.approx(expected)
 
 
@@ -297,9 +297,9 @@ def test_personalisation_does_not_touch_the_global_model() -> None:
     assert "local" in with_.kept[0]
     assert "local" not in without.kept[0]
     assert all(torch.equal(with_.server["model"][n], without.server["model"][n]) for n in with_.server["model"])
-    personal = GrpFed(NET, GrpFedSettings()).personal_answer(with_.server, with_.kept[0])
-    assert [(part.role, part.shared) for part in personal.parts] == [("extractor", False), ("head", True)]
-    assert torch.equal(personal.parts[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
+    personal = GrpFed(NET, GrpFedSettings()).personal_model(with_.server, with_.kept[0])
+    assert [(part.role, part.shared) for part in personal.stages] == [("extractor", False), ("head", True)]
+    assert torch.equal(personal.stages[1].params["head.out.bias"], with_.server["model"]["head.out.bias"])
 
 
 def test_the_printed_form_has_the_papers_values() -> None:

@@ -1,4 +1,4 @@
-"""Every registered method keeps the promises of ``ecgfed.testing``, and each promise can be broken."""
+"""Every registered method passes the checks of ``ecgfed.testing``, and each check can fail."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ from ecgfed.methods.server_sgd import FederatedSgdSettings
 from ecgfed.nets.layers import Params
 from ecgfed.nets.net import Net
 from ecgfed.testing import check_method
-from ecgfed.testing.method import PROMISES
+from ecgfed.testing.method import CHECKS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 
@@ -30,13 +30,13 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "trimmed_mean.py"
 @pytest.mark.parametrize("name", sorted(methods()))
 def test_a_registered_method_keeps_every_promise(name: str) -> None:
     report = check_method(methods()[name])
-    assert report.kept == tuple(promise.text for promise in PROMISES)
-    assert str(report).startswith(f"{name} keeps {len(PROMISES)} promises:\n")
+    assert report.passed == tuple(check.text for check in CHECKS)
+    assert str(report).startswith(f"{name} passes {len(CHECKS)} checks:\n")
 
 
 def test_the_example_keeps_them_too_with_settings_of_its_own() -> None:
     report = check_method(method_by_name(f"{EXAMPLE}:TrimmedMean"), {"trim": 0.3, "server_optimizer": "adam"})
-    assert len(report.kept) == len(PROMISES)
+    assert len(report.passed) == len(CHECKS)
     with pytest.raises(OptionError, match="trim"):
         check_method(method_by_name(f"{EXAMPLE}:TrimmedMean"), {"trim": 0.7})
 
@@ -267,10 +267,10 @@ BROKEN: dict[type[Method], str] = {
     Thawed: "its settings are no frozen dataclass",
     EndlessSettings: "sound: its own defaults are refused (settings patience: inf",
     HalvedSettings: "its settings do not come back from JSON as they were",
-    StepInPlace: "step changes what it is given (velocity/head.out.bias)",
-    AggregateInPlace: "aggregate changes what it is given (tree/model/head.out.bias)",
-    KeysInPlace: "finish_round changes what it is given (model/extractor.stem.weight)",
-    AnswerInPlace: "an answer changes the server's state (model/head.out.bias)",
+    StepInPlace: "step changes its arguments (velocity/head.out.bias)",
+    AggregateInPlace: "aggregate changes its arguments (tree/model/head.out.bias)",
+    KeysInPlace: "finish_round changes its arguments (model/extractor.stem.weight)",
+    AnswerInPlace: "computing a model changes the server's state (model/head.out.bias)",
     NumberInTree: "rounds of what finish_round stores is int, not a tensor",
     SlashInKey: "what client_start returns has the key 'my/own'",
     FormByClient: "what init_round returns differs in form between the clients of a round: counts is int64 (2,) and",
@@ -281,14 +281,14 @@ BROKEN: dict[type[Method], str] = {
     EveryRow: "with many clients at once (norm group) the server's state: model/",
     IfByStep: "fails with RuntimeError",
     RemembersTheFirstRound: "resumed from disk after one of two rounds, model/",
-    StandsStill: "two rounds leave the server's state as it was",
-    OnceMore: "the global answer (ensemble) is an ensemble of nobody",
+    StandsStill: "two rounds do not change the server's state",
+    OnceMore: "the global model (ensemble) is an empty ensemble",
     OtherRole: "KeyError: 'everything'",
     HalfAnAnswer: "gives logits (61, 24)",
-    SharedByNobody: "the shared model of personal answers differs between patients",
+    SharedByNobody: "the shared model of personal models differs between patients",
     DividesByCounts: "client 0 in round 1: the model is inf",
-    WipesNanAway: "beats that are NaN are trained on as if they were numbers",
-    DecidesInPython: "(promise: exported graphs that answer as the model does)",
+    WipesNanAway: "beats that are NaN are trained on without an error",
+    DecidesInPython: "(check: exported graphs agree with the model)",
     SaysLess: "it sends up counts, which its card does not name",
     LostNewcomer: "fails with KeyError: 'models'",
 }
@@ -302,7 +302,7 @@ def test_a_broken_method_is_told_what_it_breaks(kind: type[Method]) -> None:
 
 
 def test_what_the_broken_ones_are_made_of_is_sound() -> None:
-    assert len(check_method(Sound).kept) == len(PROMISES)
+    assert len(check_method(Sound).passed) == len(CHECKS)
 
 
 def test_a_check_of_a_detector_needs_no_torch_and_none_of_them_pytest() -> None:
@@ -320,5 +320,5 @@ def test_a_check_of_a_detector_needs_no_torch_and_none_of_them_pytest() -> None:
 def test_without_onnx_the_export_is_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ecgfed.testing.method.find_spec", lambda name: None if name == "onnxscript" else object())
     report = check_method(Sound)
-    assert report.left_out == {"exported graphs that answer as the model does": "onnxscript not installed"}
-    assert "left out: exported graphs that answer as the model does (onnxscript not installed)" in str(report)
+    assert report.skipped == {"exported graphs agree with the model": "onnxscript not installed"}
+    assert "skipped: exported graphs agree with the model (onnxscript not installed)" in str(report)

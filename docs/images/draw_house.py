@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parents[2]
 WHAT = {
     "cli": "parse, call, print",
-    "testing": "the checks of plug-ins",
+    "testing": "the promises of a plug-in",
     "network": "the same training across hospitals",
     "tasks": "what a command does: prepare, train, evaluate, export, predict, label, personalize, report",
     "mcu": "C99 sources of one model, and the headers with its numbers",

@@ -15,7 +15,7 @@ _MODULES = {
 _FILES = {
     "methods": (
         "Writing a method",
-        "The hooks, the communication spec and the settings of a federated method. Step by step: [add a method](../extend.md).",
+        "Hooks, communication spec and settings of a federated method. Step by step: [add a method](../extend.md).",
         (
             "ecgfed.methods.base",
             "ecgfed.methods.interface",

@@ -16,18 +16,11 @@ from ecgfed.federation.plan import TrainPlan
 from ecgfed.federation.threads import ThreadEngine
 from ecgfed.federation.train import Callback, RoundOutcome, initial_state, train
 from ecgfed.methods.base import ClientInfo, Returned
+from ecgfed.methods.discriminator_losses import discriminator_loss, gradient_penalty, regulariser_loss
 from ecgfed.methods.fedavg import FedAvg, FedAvgUniform
-from ecgfed.methods.grp_fed import (
-    DISCRIMINATOR_SEED,
-    GrpFed,
-    GrpFedSettings,
-    PrintedSettings,
-    discriminator_loss,
-    loss_weights,
-    next_power,
-    regulariser_loss,
-    steepness,
-)
+from ecgfed.methods.grp_fed import DISCRIMINATOR_SEED, GrpFed, GrpFedSettings
+from ecgfed.methods.grp_fed_printed import PrintedSettings
+from ecgfed.methods.loss_weighted import loss_weights, next_power
 from ecgfed.methods.server_sgd import FederatedSgdSettings, server_step
 from ecgfed.methods.settings import make_settings
 from ecgfed.nets.discriminator import discriminate, feature_gradient, initial_discriminator
@@ -234,10 +227,10 @@ def test_steepness_is_autograds_gradient_of_the_logit() -> None:
     grads = [torch.autograd.grad(discriminate(d, f).sum(), f)[0] for f in sets]
     torch.testing.assert_close(feature_gradient(d, sets[0]), grads[0])
     expected = sum(g.square().sum(1).mean() for g in grads) / 4
-    torch.testing.assert_close(steepness(d, sets), expected)
+    torch.testing.assert_close(gradient_penalty(d, sets), expected)
     rows = torch.tensor([1.0, 0, 1, 0, 0])
     kept = sum(g[[0, 2]].square().sum(1).mean() for g in grads) / 4
-    torch.testing.assert_close(steepness(d, sets, rows), kept)
+    torch.testing.assert_close(gradient_penalty(d, sets, rows), kept)
 
 
 def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
@@ -247,7 +240,7 @@ def test_the_gradient_penalty_keeps_the_discriminator_flat() -> None:
         settings = GrpFedSettings(local_lr=0.02, momentum=0.0, gradient_penalty=gamma, personal_start=0.0)
         kept = run(GrpFed(NET, settings), data, plan).kept[0]["local"]
         features = NET.extract(kept["extractor"], Inputs(torch.from_numpy(data.examples)), {})
-        sizes.append(float(steepness(kept["discriminator"], [features])))
+        sizes.append(float(gradient_penalty(kept["discriminator"], [features])))
     assert sizes[1] < sizes[0] / 4
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from ecgfed.errors import OptionError
 from ecgfed.methods.fed_rod import GENERIC, FedRodSettings
-from ecgfed.methods.grp_fed import GrpFedSettings, PrintedSettings
+from ecgfed.methods.grp_fed import GrpFedSettings
+from ecgfed.methods.grp_fed_printed import PrintedSettings
 from ecgfed.methods.local_sgd import SgdSettings
 from ecgfed.methods.losses import LossSettings
 from ecgfed.methods.per_fedavg import PerFedAvgSettings

@@ -1,12 +1,8 @@
-r"""A federated method as hooks: pure functions over dictionaries of tensors. ``Method`` itself is federated averaging.
+"""A federated method as hooks: pure functions over dictionaries of tensors. ``Method`` itself is federated averaging.
 
-McMahan et al., AISTATS 2017, Algorithm 1; another method overrides the hooks in which it differs:
-
-.. math:: \min_w \sum_i p_i F_i(w), \qquad w^{t+1} = \sum_{i \in S_t} p_i\, w_i^{t+1}
-
-with :math:`p_i` client i's share of the participants' training beats and :math:`w_i` the result of local SGD from
-:math:`w^t`. A hook never sees a loop over clients, a device or a file: the engine calls it for one client after the
-other, for many at once (``torch.func.vmap``), or inside a client at a hospital.
+Another method overrides the hooks in which it differs from FedAvg (equations in ``fedavg.py``). A hook never sees a
+loop over clients, a device or a file: the engine calls it for one client after the other, for many at once
+(``torch.func.vmap``), or inside a client at a hospital.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,12 @@
-r"""Federated averaging (McMahan et al., AISTATS 2017): ``Method`` as it stands, with its equations in ``base.py``.
+r"""Federated averaging (McMahan et al., AISTATS 2017), Algorithm 1; implemented by ``Method`` itself (``base.py``).
 
-``fedavg`` weights clients by data share, ``fedavg-uniform`` by 1/m. The global model serves every patient.
+.. math:: \min_w \sum_i p_i F_i(w), \qquad w^{t+1} = \sum_{i \in S_t} p_i\, w_i^{t+1}
 
-Departures from the paper: momentum in local SGD (momentum 0 is the paper's); the server may take its step with an
-optimizer of its own (``server_optimizer``), by default the plain mean.
+with :math:`p_i` client i's share of the participants' training beats (``fedavg``) or 1/m (``fedavg-uniform``), and
+:math:`w_i` the result of local SGD from :math:`w^t`. The global model serves every patient.
+
+Departures from the paper: momentum in local SGD (0 is the paper's); the server may take its step with an optimizer of
+its own (``server_optimizer``), by default the plain mean.
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,10 @@
 r"""GRP-FED: global-regularised personalisation (Chou et al. 2021, arXiv 2108.13858), Algorithm 1.
 
-Server, each round: equations 2 and 3, weights by a power q of the clients' losses (``loss_weighted.py``).
+Server, each round: the loss power q follows the spread of the clients' losses and determines their weights.
+
+.. math::
+    q' = q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}  \tag{2}
+    \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}, \qquad \theta^g = \sum_m \lambda_m \theta_m^g  \tag{3}
 
 Client, each batch: a step of the global model on cross-entropy (lines 22-25), a step of its local extractor against
 the head, and a step of its discriminator D, which tells global features (true) from local ones (false; lines 28-36).
@@ -18,7 +22,6 @@ Departures from the paper are settings, with their measured effects in docs/grp-
 - ``personal_start``: the local steps begin from a trained extractor.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -30,7 +33,7 @@ from ecgfed.methods.communication import CommunicationSpec, Metric, Sent, Stored
 from ecgfed.methods.discriminator_losses import discriminator_loss, gradient_penalty, regulariser_loss
 from ecgfed.methods.interface import Batch, ClientInfo, Losses, Requirements, Returned, Tree
 from ecgfed.methods.local_sgd import gradients, sgd_step, zeros_like
-from ecgfed.methods.loss_weighted import SMALLEST_LOSS, LossWeighted
+from ecgfed.methods.loss_weighted import LossWeighted, unevenness
 from ecgfed.methods.losses import batch_loss
 from ecgfed.methods.models import Pipeline, Stage
 from ecgfed.methods.server_sgd import FederatedSgdSettings
@@ -102,15 +105,6 @@ class GrpFedSettings(FederatedSgdSettings):
         """Return ``personal_start``, too, if the local steps began at a share of the planned rounds."""
         late = self.personalise and 0 < self.personal_start < over
         return (*super().planned_by_length(over), *((f"personal_start={self.personal_start:g}",) if late else ()))
-
-
-def unevenness(losses: Tensor, driver: str) -> Tensor:
-    """Return what q follows, for losses (m,): sigma, sigma over the mean, or the worst tenth over the mean; 0-d."""
-    if driver == "worst-tenth":
-        worst = losses.topk(math.ceil(len(losses) / 10)).values
-        return worst.mean() / losses.mean().clamp_min(SMALLEST_LOSS)
-    sigma = losses.std(correction=0)
-    return sigma if driver == "spread" else sigma / losses.mean().clamp_min(SMALLEST_LOSS)
 
 
 class GrpFed(LossWeighted):

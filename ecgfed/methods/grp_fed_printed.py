@@ -1,7 +1,7 @@
-"""GRP-FED as Algorithm 1 prints it (Chou et al. 2021, arXiv 2108.13858), without the departures of ``grp_fed.py``.
+"""GRP-FED as Algorithm 1 prints it (Chou et al. 2021, arXiv 2108.13858), without the departures of ``grp-fed``.
 
 L_D is unbounded below, L_R saturates, q starts at 10 without a lower bound, and the server takes the weighted mean. It
-does not learn on MIT-BIH (docs/grp-fed.md).
+does not learn on MIT-BIH (docs/grp-fed.md). Equations: ``ecgfed methods grp-fed``.
 """
 
 from dataclasses import dataclass, replace

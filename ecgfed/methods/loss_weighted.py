@@ -1,12 +1,9 @@
-r"""FedAvg with clients weighted by a power q of their losses, as in GRP-FED (Chou et al. 2021, equations 2 and 3).
+"""FedAvg with clients weighted by a power q of their losses: GRP-FED's equations 2 and 3, printed in ``grp_fed.py``.
 
-.. math::
-    q' = q + \eta_q \frac{\sigma' - \sigma}{(\sigma' + \sigma)/2}  \tag{2}
-    \lambda_m = \frac{(L_m)^{q'}}{\sum_i (L_i)^{q'}}, \qquad \theta = \sum_m \lambda_m \theta_m  \tag{3}
-
-with :math:`\sigma` the standard deviation of the clients' losses. Base of GRP-FED and FedGate, not a method by itself.
+Base of GRP-FED and FedGate, not a method by itself.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -31,6 +28,15 @@ def next_power(q: Tensor, sigma: Tensor, sigma_before: Tensor, eta_q: float) -> 
 def loss_weights(losses: Tensor, q: Tensor) -> Tensor:
     """Equation 3 as a stable softmax, lambda = softmax(q log L); (m,) with sum 1."""
     return torch.softmax(q * losses.clamp_min(SMALLEST_LOSS).log(), dim=0)
+
+
+def unevenness(losses: Tensor, driver: str) -> Tensor:
+    """Return what q follows, for losses (m,): sigma, sigma over the mean, or the worst tenth over the mean; 0-d."""
+    if driver == "worst-tenth":
+        worst = losses.topk(math.ceil(len(losses) / 10)).values
+        return worst.mean() / losses.mean().clamp_min(SMALLEST_LOSS)
+    sigma = losses.std(correction=0)
+    return sigma if driver == "spread" else sigma / losses.mean().clamp_min(SMALLEST_LOSS)
 
 
 class LossWeighted(Method):

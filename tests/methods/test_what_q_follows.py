@@ -10,8 +10,9 @@ import torch
 from ecgfed.methods.afl import AflFedAvg
 from ecgfed.methods.base import Batch
 from ecgfed.methods.fedavg import FedAvgUniform
-from ecgfed.methods.grp_fed import GrpFed, unevenness
+from ecgfed.methods.grp_fed import GrpFed
 from ecgfed.methods.grp_fed_printed import PrintedSettings
+from ecgfed.methods.loss_weighted import unevenness
 from ecgfed.methods.losses import LossSettings, batch_loss
 from ecgfed.methods.q_ffl import QFfl
 from ecgfed.nets.net import Inputs

@@ -22,7 +22,7 @@ SYNTHETIC = "These patients are synthetic: it proves that the software runs, nev
 
 
 @contextmanager
-def problems_shown(*, quiet: bool, json_output: bool) -> Iterator[None]:
+def print_problems(*, quiet: bool, json_output: bool) -> Iterator[None]:
     """Print a table of every recording that cannot be used before the line that says so; several of them, that is.
 
     A script reads them as JSON; with ``--quiet`` the line is all.
@@ -60,22 +60,22 @@ def report_cohort(cohort: "Cohort", out: Path, elapsed: float, *, json_output: b
 def _print_classes(cohort: "Cohort") -> None:
     from ecgfed.cohort.summary import class_rows
 
-    there, empty = without_zero_rows(class_rows(cohort))
+    present, empty = without_zero_rows(class_rows(cohort))
     what = "images" if cohort.modality == "image" else "beats"
-    console.print(table(["class", what, "train", "valid", "test", "clients"], there))
+    console.print(table(["class", what, "train", "valid", "test", "clients"], present))
     if empty:
         note(f"No {what[:-1]} of {', '.join(empty)}.", quiet=False)
 
 
-def _print_other_names(cohort: "Cohort") -> None:
+def _print_requested_names(cohort: "Cohort") -> None:
     """Say where a recording's lead has another name than the one that was asked for."""
-    from ecgfed.record.leads import other_name
+    from ecgfed.record.leads import requested_alias
 
-    pairs = [(record["lead"], other_name(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
-    counts = Counter(f"{lead} for {asked}" for lead, asked in pairs if asked)
+    pairs = [(record["lead"], requested_alias(cohort.leads, record["lead"])) for record in cohort.meta["records"]]
+    counts = Counter(f"{lead} for {requested}" for lead, requested in pairs if requested)
     if counts:
-        told = listed([f"{name} ({number})" for name, number in counts.most_common()], NAMED)
-        note(f"Leads under another name, with the number of records: {told}.", quiet=False)
+        pairs_listed = listed([f"{name} ({number})" for name, number in counts.most_common()], NAMED)
+        note(f"Leads under another name, with the number of records: {pairs_listed}.", quiet=False)
 
 
 def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
@@ -90,7 +90,7 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
     if meta.get("without_lead"):
         leads, records = " or ".join(cohort.leads), listed(meta["without_lead"], NAMED)
         note(f"Left out, since they have no lead {leads}: {records}.", quiet=False)
-    _print_other_names(cohort)
+    _print_requested_names(cohort)
     if meta.get("counts_checked"):
         note("The counts are the published database's.", quiet=False)
     if meta.get("synthetic"):
@@ -104,8 +104,8 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
         warn(f"clients with one class only: {listed(summary['one_class'], NAMED)}")
     if summary["no_test"]:
         warn(f"clients without any test beat, not scored on their own: {listed(summary['no_test'], NAMED)}")
-    if told := meta.get("anonymised"):
-        fields = ", ".join(f"{name} ({count})" for name, count in told["removed"].items())
+    if removed := meta.get("anonymised"):
+        fields = ", ".join(f"{name} ({count})" for name, count in removed["removed"].items())
         note(f"Not in the cohort, with the number of records that have it: {fields}.", quiet=False)
     if meta["without_beats"]:
         warn(f"left out, no beat of any class: {listed(meta['without_beats'], NAMED)}")
@@ -113,8 +113,8 @@ def _print_beats(cohort: "Cohort", summary: "BeatSummary") -> None:
 
 def _clients(summary: "BeatSummary") -> str:
     """Count the clients, and those among them that ``train`` will not see."""
-    held_out = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""
-    return f"{count_of(summary['clients'], 'client')}{held_out}"
+    holdout = f" ({len(summary['holdout'])} held out)" if summary["holdout"] else ""
+    return f"{count_of(summary['clients'], 'client')}{holdout}"
 
 
 def _print_images(cohort: "Cohort", summary: "ImageSummary") -> None:

@@ -23,10 +23,10 @@ def method_names(incomplete: str) -> list[str]:
     """Return the methods that begin so: this package's, read from their files since importing them would load torch,
     and those that installed packages offer.
     """
-    found = set(entries("ecgfed.methods"))
+    names = set(entries("ecgfed.methods"))
     for file in (Path(ecgfed.__file__).parent / "methods").glob("*.py"):
-        found.update(_NAME.findall(file.read_text(encoding="utf-8")))
-    return sorted(name for name in found if name.startswith(incomplete))
+        names.update(_NAME.findall(file.read_text(encoding="utf-8")))
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def detector_names(incomplete: str) -> list[str]:

@@ -53,7 +53,7 @@ def convert_command(
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
-        made = convert(
+        conversion = convert(
             record,
             out,
             leads=lead_names(lead) if lead else (),
@@ -66,19 +66,19 @@ def convert_command(
             watch=watch,
         )
     if json_output:
-        print_json({**made.to_dict(), "seconds": round(time.perf_counter() - started, 2)})
+        print_json({**conversion.to_dict(), "seconds": round(time.perf_counter() - started, 2)})
     elif not quiet:
-        _print(made)
+        _print(conversion)
 
 
-def _print(made: "Conversion") -> None:
-    note(f"Record {made.record}, {made.fs_hz:g} Hz, {seconds(made.duration_s)}:", quiet=False)
+def _print(conversion: "Conversion") -> None:
+    note(f"Record {conversion.record}, {conversion.fs_hz:g} Hz, {seconds(conversion.duration_s)}:", quiet=False)
     rows = [
         (lead.name, f"{lead.gain:g}", f"{lead.step_uv:g} uV", f"{1000 * lead.max_error_mv:.3g} uV", lead.gaps)
-        for lead in made.leads
+        for lead in conversion.leads
     ]
     console.print(table(("lead", "steps a mV", "a step", "largest error", "gaps"), rows))
-    marks = "no annotation" if made.annotations is None else f"{made.annotations:,} annotations"
-    note(f"{marks}; read back and compared: {', '.join(map(str, made.files))}", quiet=False)
-    if made.removed is not None:
-        note(f"Left out: {', '.join(made.removed)}.", quiet=False)
+    marks = "no annotation" if conversion.annotations is None else f"{conversion.annotations:,} annotations"
+    note(f"{marks}; read back and compared: {', '.join(map(str, conversion.files))}", quiet=False)
+    if conversion.removed is not None:
+        note(f"Left out: {', '.join(conversion.removed)}.", quiet=False)

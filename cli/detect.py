@@ -8,7 +8,7 @@ import typer
 
 from ecgfed.text import count_of
 
-from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds
+from .output import JsonOption, OverwriteOption, QuietOption, note, print_json, seconds, warn
 from .reading import (
     ColumnsOption,
     DetectorOption,
@@ -20,7 +20,7 @@ from .reading import (
     lead_option,
     named_detector,
     read_options,
-    wanted_leads,
+    requested_leads,
 )
 from .watch import watching
 
@@ -48,10 +48,10 @@ def detect_command(
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
-        found = detect(
+        detections = detect(
             records,
             out,
-            leads=wanted_leads(lead, leads),
+            leads=requested_leads(lead, leads),
             detector=named_detector(detector),
             mains_hz=mains,
             suffix=suffix,
@@ -60,8 +60,17 @@ def detect_command(
             watch=watch,
         )
     if json_output:
-        print_json(found.to_dict())
-        return
-    for one in found.records:
-        note(f"{one.record}: {count_of(len(one.sample), 'beat')} on {one.lead}, {one.file}", quiet=quiet)
-    note(f"{count_of(len(found.records), 'record')} in {seconds(time.perf_counter() - started)}.", quiet=quiet)
+        print_json(detections.to_dict())
+    else:
+        for record in detections.records:
+            note(
+                f"{record.record}: {count_of(len(record.sample), 'beat')} on {record.lead}, {record.file}", quiet=quiet
+            )
+    for failure in detections.failed:
+        warn(f"failed: {failure['problem']}")
+    if not json_output:
+        failed = f", {len(detections.failed)} failed" if detections.failed else ""
+        elapsed = seconds(time.perf_counter() - started)
+        note(f"{count_of(len(detections.records), 'record')}{failed} in {elapsed}.", quiet=quiet)
+    if detections.failed:
+        raise typer.Exit(1)

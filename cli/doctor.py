@@ -22,21 +22,21 @@ def doctor_command(
     """Say what is installed and what the machine has, and try it against stored answers; exit code 1 if one differs."""
     from ecgfed.tasks.doctor import examine
 
-    found = examine(self_test=self_test)
+    examination = examine(self_test=self_test)
     if json_output:
-        print_json(found.to_dict())
+        print_json(examination.to_dict())
     elif not quiet:
-        _print(found)
-    if not found.healthy:
+        _print(examination)
+    if not examination.healthy:
         raise typer.Exit(1)
 
 
-def _print(found: Examination) -> None:
-    machine = found.machine
+def _print(examination: Examination) -> None:
+    machine = examination.machine
     memory = "unknown" if machine.free_memory_bytes is None else f"{machine.free_memory_bytes / 1e9:.1f} GB"
-    base = ", ".join(f"{name} {said}" for name, said in found.base.items())
-    for name, said in (
-        ("ecgfed", f"{found.ecgfed} in {found.folder}"),
+    base = ", ".join(f"{name} {version}" for name, version in examination.base.items())
+    for name, version in (
+        ("ecgfed", f"{examination.ecgfed} in {examination.folder}"),
         ("Python", machine.python),
         ("system", machine.system),
         ("encoding", machine.locale),
@@ -44,15 +44,19 @@ def _print(found: Examination) -> None:
         ("GPU", machine.gpu),
         ("base", base),
     ):
-        console.print(f"{name:<9} {said}", soft_wrap=True)
-    console.print(table(("extra", "installed", "missing"), [_extra_row(one) for one in found.extras]))
-    for check in found.checks:
+        console.print(f"{name:<9} {version}", soft_wrap=True)
+    console.print(table(("extra", "installed", "missing"), [_extra_row(extra) for extra in examination.extras]))
+    for check in examination.checks:
         console.print(_check_line(check), soft_wrap=True)
-    console.print("All that was tried is well." if found.healthy else "Something is wrong: see above.")
+    console.print("All that was tried is well." if examination.healthy else "Something is wrong: see above.")
 
 
 def _extra_row(extra: Extra) -> tuple[str, str, str]:
-    return extra.name, ", ".join(f"{name} {said}" for name, said in extra.installed.items()), ", ".join(extra.missing)
+    return (
+        extra.name,
+        ", ".join(f"{name} {label}" for name, label in extra.installed.items()),
+        ", ".join(extra.missing),
+    )
 
 
 def _check_line(check: Check) -> str:

@@ -91,9 +91,9 @@ def _print(scores: "Scores") -> None:
 
     for sentence in scores.sentences():
         note(sentence, quiet=False)
-    left_out = scores.results[0]["left_out"]
-    if left_out:
-        note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(left_out, 'beat')}.", quiet=False)
+    not_scored = scores.results[0]["left_out"]
+    if not_scored:
+        note(f"Not scored, because of {scores.results[0]['leave_out']}: {count_of(not_scored, 'beat')}.", quiet=False)
     rows = [
         [name, scores.written("scores", name), scores.written("scores_truth", name), QUESTIONS[name]]
         for name in SCENARIOS
@@ -149,8 +149,8 @@ def _print_accuracies(scores: "Scores") -> None:
     rows = [[title, *(scores.written(*path, column) for column in columns)] for title, path in fairness.items()]
     console.print(table(["over patients", "mean", "std", "worst tenth", "worst"], rows))
     if local:
-        told = ", ".join(f"{name} {scores.written('local_models', name)}" for name in ("T_p", "T_r", "T_l"))
-        note(f"Local models as personal ones: {told}.", quiet=False)
+        values = ", ".join(f"{name} {scores.written('local_models', name)}" for name in ("T_p", "T_r", "T_l"))
+        note(f"Local models as personal ones: {values}.", quiet=False)
 
 
 def _print_classes(scores: "Scores") -> None:
@@ -161,9 +161,9 @@ def _print_classes(scores: "Scores") -> None:
     for name, (beats, predicted, *shares) in scores.rows("per_class", "class", *names):
         counts = [with_spread(beats, 0), with_spread(predicted, 0)]
         rows.append([name, *counts, *map(with_spread, shares)])
-    there, empty = without_zero_rows(rows)
+    present, empty = without_zero_rows(rows)
     console.print(
-        table(["class", "beats", "predicted", "Se", "+P", "F1"], there, title="the model for everybody, per class")
+        table(["class", "beats", "predicted", "Se", "+P", "F1"], present, title="the model for everybody, per class")
     )
     if empty:
         note(f"Neither in truth nor predicted: {', '.join(empty)}.", quiet=False)
@@ -176,8 +176,8 @@ def _print_patients(scores: "Scores") -> None:
     rows = scores.rows("per_patient", "client", *names)
     worst = sorted(rows, key=lambda row: sum(value or 0.0 for value in row[1][2]))
     printed: list[list[str | int]] = [
-        [client, int(beats[0] or 0), int(classes[0] or 0), with_spread(own), with_spread(everyone)]
-        for client, (beats, classes, own, everyone) in worst[:WORST]
+        [client, int(beats[0] or 0), int(classes[0] or 0), with_spread(personal), with_spread(shared)]
+        for client, (beats, classes, personal, shared) in worst[:WORST]
     ]
     columns = ["patient", "beats", "classes", "personal F1", "global F1"]
     console.print(table(columns, printed, title="per patient, worst first"))

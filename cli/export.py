@@ -71,7 +71,7 @@ def export_command(
                 "--batch": batch is not None,
                 "--tflite": tflite,
             },
-            given=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, fs_hz, overwrite, method),
+            options=McuOptions(patient, cohort_path, personal, accuracy, int8_loss, fs_hz, overwrite, method),
             json_output=json_output,
             quiet=quiet,
         )
@@ -101,7 +101,7 @@ def export_command(
     if json_output:
         print_json({"bundle": str(out), **_as_json(bundle, int8=int8), "seconds": round(elapsed, 2)})
         return
-    _tell_quality(bundle, quiet=quiet)
+    _print_quality(bundle, quiet=quiet)
     if int8:
         note(int8_line(bundle), quiet=quiet)
     if tflite:
@@ -114,7 +114,7 @@ def export_command(
 
 
 def _bytes_of(bundle: Bundle) -> int:
-    return int(sum(about["bytes"] for about in bundle.manifest["files"].values()))
+    return int(sum(entry["bytes"] for entry in bundle.manifest["files"].values()))
 
 
 def _as_json(bundle: Bundle, *, int8: bool) -> dict[str, object]:
@@ -130,7 +130,7 @@ def _as_json(bundle: Bundle, *, int8: bool) -> dict[str, object]:
     }
 
 
-def _tell_quality(bundle: Bundle, *, quiet: bool) -> None:
+def _print_quality(bundle: Bundle, *, quiet: bool) -> None:
     """Say what the bundle holds, and how close its graphs and its probabilities come."""
     manifest = bundle.manifest
     note(

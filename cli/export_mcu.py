@@ -34,7 +34,7 @@ def export_for_target(
     *,
     target: str,
     refused: dict[str, bool],
-    given: McuOptions,
+    options: McuOptions,
     json_output: bool,
     quiet: bool,
 ) -> None:
@@ -42,35 +42,35 @@ def export_for_target(
     if target not in TARGETS:
         raise OptionError("--target", f"{target!r:.40}", f"one of {', '.join(TARGETS)}")
     if target == "bundle":
-        option, value = ("--fs", given.fs_hz) if given.patient is None else ("--patient", given.patient)
-        found = f"{value!r:.40} for a bundle, which holds every patient and takes any rate"
-        raise OptionError(option, found, "--target mcu", "leave it out")
-    for option, there in refused.items():
-        if there:
+        option, value = ("--fs", options.fs_hz) if options.patient is None else ("--patient", options.patient)
+        problem = f"{value!r:.40} for a bundle, which holds every patient and takes any rate"
+        raise OptionError(option, problem, "--target mcu", "leave it out")
+    for option, is_refused in refused.items():
+        if is_refused:
             raise OptionError(option, "given with --target mcu", "one of them", f"leave {option} out")
     from ecgfed.tasks.export_mcu import export_mcu
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
-        made = export_mcu(
+        package = export_mcu(
             run_path,
             out,
-            patient=given.patient,
-            cohort=given.cohort,
-            personal=given.personal,
-            accuracy=given.accuracy,
-            int8_loss=given.int8_loss,
-            fs_hz=360 if given.fs_hz is None else given.fs_hz,
-            overwrite=given.overwrite,
-            method=given.method,
+            patient=options.patient,
+            cohort=options.cohort,
+            personal=options.personal,
+            accuracy=options.accuracy,
+            int8_loss=options.int8_loss,
+            fs_hz=360 if options.fs_hz is None else options.fs_hz,
+            overwrite=options.overwrite,
+            method=options.method,
             watch=watch,
         )
     if json_output:
-        model = made.model
+        model = package.model
         print_json(
             {
                 "folder": str(out),
-                "files": list(made.files),
+                "files": list(package.files),
                 "about": dict(model.about),
                 "classes": list(model.classes),
                 "multiplications": model.multiplications,
@@ -79,8 +79,8 @@ def export_for_target(
         )
         return
     note(
-        f"{made.model.about['model'].capitalize()}: {count_of(len(made.model.classes), 'class')}, "
-        f"{made.model.multiplications:,} multiplications a beat.",
+        f"{package.model.about['model'].capitalize()}: {count_of(len(package.model.classes), 'class')}, "
+        f"{package.model.multiplications:,} multiplications a beat.",
         quiet=quiet,
     )
     elapsed = seconds(time.perf_counter() - started)

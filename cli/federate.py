@@ -102,7 +102,7 @@ def server_command(
     from ecgfed.network.policy import MOST_BEATS, MOST_PATIENTS, Policy
     from ecgfed.network.server_folder import Asked
 
-    asked = Asked(
+    config = Asked(
         sites=sites,
         settings=settings_of(set_),
         method=method,
@@ -117,7 +117,7 @@ def server_command(
         transport=transport,
         eval_every=eval_every,
     )
-    asked = _protected(asked, aggregation, dp_clip, dp_noise, dp_at)
+    config = _protected(config, aggregation, dp_clip, dp_noise, dp_at)
     policy = Policy(
         min_sites,
         wait,
@@ -126,7 +126,7 @@ def server_command(
     )
     listening = Listening(host, port, tuple(name or ()))
     if prepare:
-        ca = prepare_server(folder, asked, listening)
+        ca = prepare_server(folder, config, listening)
         if json_output:
             print_json({"server": str(folder), "ca": str(ca)})
         else:
@@ -137,8 +137,8 @@ def server_command(
             "--keys", "was not given", "the folder with each site's public key", "or pass --prepare first"
         )
     _run(
-        lambda watch, asked_to_stop: run_server(
-            folder, asked, keys, listening, policy=policy, watch=watch, should_stop=asked_to_stop
+        lambda watch, stop_requested: run_server(
+            folder, config, keys, listening, policy=policy, watch=watch, should_stop=stop_requested
         ),
         folder,
         "every finished round is saved, the same 'ecgfed federate server' goes on",
@@ -190,7 +190,7 @@ def site_command(
         missing = "--server" if server is None else "--ca"
         raise OptionError(missing, "was not given", "the server's address and its ca.crt", "or pass --prepare first")
     with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
-        run_site(folder, cohort, server, ca, terms, key=key, watch=watch, should_stop=stop.asked)
+        run_site(folder, cohort, server, ca, terms, key=key, watch=watch, should_stop=stop.requested)
     if stop.code is not None:
         raise SystemExit(stop.code)
 
@@ -215,8 +215,8 @@ def status_command(
             table(
                 ("way", "leaf", "what", "shape", "bytes"),
                 [
-                    (one["way"], one["name"], one["what"], "x".join(map(str, one["shape"])) or "1", one["bytes"])
-                    for one in status.leaves
+                    (leaf["way"], leaf["name"], leaf["what"], "x".join(map(str, leaf["shape"])) or "1", leaf["bytes"])
+                    for leaf in status.leaves
                 ],
                 title="What travels, of one patient",
             )
@@ -251,7 +251,7 @@ def try_command(
     from ecgfed.network.federate import try_federation
     from ecgfed.network.server_folder import Asked
 
-    asked = Asked(
+    config = Asked(
         sites=sites,
         settings=settings_of(set_),
         method=method,
@@ -264,10 +264,10 @@ def try_command(
         rr=rr,
         transport=transport,
     )
-    asked = _protected(asked, aggregation, dp_clip, dp_noise, dp_at)
+    config = _protected(config, aggregation, dp_clip, dp_noise, dp_at)
     _run(
-        lambda watch, asked_to_stop: try_federation(
-            cohort, out, asked, overwrite=overwrite, watch=watch, should_stop=asked_to_stop
+        lambda watch, stop_requested: try_federation(
+            cohort, out, config, overwrite=overwrite, watch=watch, should_stop=stop_requested
         ),
         out / "server",
         f"a trial begins anew: pass --overwrite to replace {out}",
@@ -283,15 +283,15 @@ def _require() -> None:
 
 
 def _protected(
-    asked: "Asked", aggregation: str | None, clip: float | None, noise: float | None, at: str | None
+    config: "Asked", aggregation: str | None, clip: float | None, noise: float | None, at: str | None
 ) -> "Asked":
     """Return what was asked for with these options; one that was not given is what ``Asked`` takes without it."""
     return replace(
-        asked,
-        aggregation=asked.aggregation if aggregation is None else aggregation,
-        dp_clip=asked.dp_clip if clip is None else clip,
-        dp_noise=asked.dp_noise if noise is None else noise,
-        dp_at=asked.dp_at if at is None else at,
+        config,
+        aggregation=config.aggregation if aggregation is None else aggregation,
+        dp_clip=config.dp_clip if clip is None else clip,
+        dp_noise=config.dp_noise if noise is None else noise,
+        dp_at=config.dp_at if at is None else at,
     )
 
 
@@ -306,7 +306,7 @@ def _run(
     """Run a server, tell the result, and where it was stopped how to go on: ``again``."""
     started = time.perf_counter()
     with graceful_stop(quiet=True) as stop, watching(quiet=quiet, json_output=json_output) as watch:
-        result = work(watch, stop.asked)
+        result = work(watch, stop.requested)
     if not result:
         stderr.print(f"ecgfed: stopped; {again}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(stop.code or 1)

@@ -19,7 +19,7 @@ from .reading import (
     lead_option,
     named_detector,
     read_options,
-    wanted_leads,
+    requested_leads,
 )
 from .watch import watching
 
@@ -58,9 +58,9 @@ def inspect_command(
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
-        found = inspect_recording(
+        inspection = inspect_recording(
             record,
-            leads=wanted_leads(lead, leads),
+            leads=requested_leads(lead, leads),
             annotator=annotator,
             detector=named_detector(detector),
             mains_hz=mains,
@@ -72,48 +72,50 @@ def inspect_command(
         )
     elapsed = time.perf_counter() - started
     if json_output:
-        print_json({**found.to_dict(), "seconds": round(elapsed, 2)})
+        print_json({**inspection.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print(found, elapsed)
+        _print(inspection, elapsed)
 
 
-def _print(found: "Inspection", elapsed: float) -> None:
+def _print(inspection: "Inspection", elapsed: float) -> None:
     from ecgfed.reports.strip import clock
     from ecgfed.tasks.inspect import usable_percent
 
-    recording, rate = found.recording, found.heart_rate_per_min
+    recording, rate = inspection.recording, inspection.heart_rate_per_min
     beating = "no heart rate" if rate is None else f"median heart rate {rate:.0f}/min"
     note(
         f"Record {recording.name}: {clock(recording.duration_s)} at {recording.fs_hz:g} Hz, "
-        f"leads {', '.join(found.quality)}; {recording.lead}: {beating}.",
+        f"leads {', '.join(inspection.quality)}; {recording.lead}: {beating}.",
         quiet=False,
     )
-    if recording.left_out:  # who counts channels for --lead '#2' counts these too
-        note(f"Left out: {', '.join(recording.left_out)}.", quiet=False)
-    usable = [(lead, f"{one.usable_s:.1f} s", f"{usable_percent(one):.2f}%") for lead, one in found.quality.items()]
+    if recording.skipped:  # who counts channels for --lead '#2' counts these too
+        note(f"Left out: {', '.join(recording.skipped)}.", quiet=False)
+    usable = [
+        (lead, f"{item.usable_s:.1f} s", f"{usable_percent(item):.2f}%") for lead, item in inspection.quality.items()
+    ]
     console.print(table(("lead", "usable", ""), usable))
-    reasons = [row for lead in found.quality for row in _reasons(found, lead)]
+    reasons = [row for lead in inspection.quality for row in _reasons(inspection, lead)]
     if reasons:
         console.print()
         console.print(table(("lead", "reason", "seconds", "stretches", "where"), reasons))
     else:
         note("No stretch of any lead is amiss.", quiet=False)
-    for finding in found.findings:
+    for finding in inspection.findings:
         note(f"- {finding.text}", quiet=False)
-    if found.picture:
-        note(f"Wrote {found.picture} in {seconds(elapsed)}.", quiet=False)
+    if inspection.picture:
+        note(f"Wrote {inspection.picture} in {seconds(elapsed)}.", quiet=False)
 
 
-def _reasons(found: "Inspection", lead: str) -> list[tuple[str | int, ...]]:
+def _reasons(inspection: "Inspection", lead: str) -> list[tuple[str | int, ...]]:
     """Return a row for each reason: how long, how often, and where the first times."""
     from ecgfed.reports.strip import clock
 
-    quality = found.quality[lead]
+    quality = inspection.quality[lead]
     rows: list[tuple[str | int, ...]] = []
     for reason, total in quality.seconds().items():
-        places = [part for part in quality.stretches if part.reason == reason]
-        edges = [(part.start / quality.fs_hz, part.stop / quality.fs_hz) for part in places[:NAMED]]
-        more = f", {len(places) - NAMED} more" if len(places) > NAMED else ""
+        segments = [part for part in quality.stretches if part.reason == reason]
+        edges = [(part.start / quality.fs_hz, part.stop / quality.fs_hz) for part in segments[:NAMED]]
+        more = f", {len(segments) - NAMED} more" if len(segments) > NAMED else ""
         where = ", ".join(f"{clock(start)}-{clock(stop)}" for start, stop in edges) + more
-        rows.append((lead, reason, f"{total:.1f}", len(places), where))
+        rows.append((lead, reason, f"{total:.1f}", len(segments), where))
     return rows

@@ -28,7 +28,7 @@ from .reading import (
     lead_option,
     named_detector,
     read_options,
-    wanted_leads,
+    requested_leads,
 )
 from .watch import watching
 
@@ -73,13 +73,13 @@ def label_command(
 
     started = time.perf_counter()
     with watching(quiet=quiet, json_output=json_output) as watch:
-        made = label(
+        labelling = label(
             record,
             out,
             bundle=bundle,
             count=count,
             minutes=minutes,
-            leads=wanted_leads(lead, leads),
+            leads=requested_leads(lead, leads),
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
@@ -93,19 +93,21 @@ def label_command(
             watch=watch,
         )
     elapsed = time.perf_counter() - started
-    ended = _serve(made, overwrite=overwrite, browser=browser) if served else None
+    ended = _serve(labelling, overwrite=overwrite, browser=browser) if served else None
     if json_output:
-        told = {} if ended is None else {"labels": ended.labels, "ended": ended.ended}
-        print_json({**made.to_dict(), **told, "seconds": round(elapsed, 2)})
+        outcome = {} if ended is None else {"labels": ended.labels, "ended": ended.ended}
+        print_json({**labelling.to_dict(), **outcome, "seconds": round(elapsed, 2)})
     elif not quiet:
         usual = {"peaks": (peaks, "detected"), "detector": (detector, "ecgfed"), "annotator": (annotator, "atr")}
-        other = {name: value for name, (value, default) in usual.items() if value != default}
-        own = {"bundle": None if bundle is None else str(bundle), "seed": str(seed) if seed else None}
-        typed = as_typed(**own, lead=lead, minutes=minutes, **other, mains=mains, fs=fs, units=units, columns=columns)
-        _print(made, ended, elapsed, record, typed + " --force" * force)
+        changed = {name: value for name, (value, default) in usual.items() if value != default}
+        model_options = {"bundle": None if bundle is None else str(bundle), "seed": str(seed) if seed else None}
+        typed = as_typed(
+            **model_options, lead=lead, minutes=minutes, **changed, mains=mains, fs=fs, units=units, columns=columns
+        )
+        _print(labelling, ended, elapsed, record, typed + " --force" * force)
 
 
-def _serve(made: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
+def _serve(labelling: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
     """Serve the page until it is done; its address goes where errors go, so that --json stays a script's."""
 
     def opened(address: str) -> None:
@@ -114,24 +116,26 @@ def _serve(made: "Labelling", *, overwrite: bool, browser: bool) -> "Served":
         if browser:
             webbrowser.open(address)
 
-    return made.serve(opened, overwrite=overwrite)
+    return labelling.serve(opened, overwrite=overwrite)
 
 
-def _print(made: "Labelling", ended: "Served | None", elapsed: float, record: Path, reading: str) -> None:
+def _print(labelling: "Labelling", ended: "Served | None", elapsed: float, record: Path, reading: str) -> None:
     """Print what was made, and what comes next; ``reading`` is how the recording was told to be read."""
-    found = made.to_dict()
-    part = "" if found["minutes"] is None else f" of the first {count_of(found['minutes'], 'minute')}"
-    beats, groups = count_of(found["beats"], "beat"), count_of(found["groups"], "group")
-    many = f"{beats}{part} in {groups} on {', '.join(found['leads'])}"
-    worth = count_of(found["count"], "is worth", "are worth")
-    note(f"{found['record']}: {many}; {worth} a label first.", quiet=False)
-    for notice in found["notices"]:
+    summary = labelling.to_dict()
+    part = "" if summary["minutes"] is None else f" of the first {count_of(summary['minutes'], 'minute')}"
+    beats, groups = count_of(summary["beats"], "beat"), count_of(summary["groups"], "group")
+    covered = f"{beats}{part} in {groups} on {', '.join(summary['leads'])}"
+    worth = count_of(summary["count"], "is worth", "are worth")
+    note(f"{summary['record']}: {covered}; {worth} a label first.", quiet=False)
+    for notice in summary["notices"]:
         note(f"- {notice}", quiet=False)
-    one, labels, out = (shlex.quote(str(name)) for name in (record, made.labels_file, f"{found['record']}-own"))
-    then = f"ecgfed personalize {one} --labels {labels}{reading} --out {out}"
+    typed_record, labels, out = (
+        shlex.quote(str(name)) for name in (record, labelling.labels_file, f"{summary['record']}-own")
+    )
+    then = f"ecgfed personalize {typed_record} --labels {labels}{reading} --out {out}"
     if ended is None:
         note(
-            f"Wrote {made.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.",
+            f"Wrote {labelling.files[0]} in {seconds(elapsed)}. Open it in a browser, answer, and save the labels.",
             quiet=False,
         )
         note(f"The browser saves them among its downloads: move them to {labels}. Next: {then}", quiet=False)

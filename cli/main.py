@@ -17,7 +17,7 @@ from ecgfed.system import is_out_of_memory
 from ecgfed.text import closest, safe_text
 
 from .stop import interruptible
-from .streams import nobody_reads_on, open_closed_streams
+from .streams import close_streams, open_closed_streams
 from .synopses import Group, add_synopses
 
 #: What the parser raises for an unknown option, a missing argument or a value of another type.
@@ -115,19 +115,19 @@ def _usage_line(error: Exception) -> str:
         message = f"No such option '{unknown}'"
     elif match := re.match(r"Invalid value for '(--[\w-]+)': Input should be a valid (integer|number)", message):
         expected = "a whole number" if match[2] == "integer" else "a number"
-        message = f"{match[1]}: {_given(match[1])}expected {expected}"
+        message = f"{match[1]}: {_typed_value(match[1])}expected {expected}"
     if unknown is None:
         return f"{message}; see '{command} --help'"
     meant = " or ".join(f"'{known[name]}'" for name in closest(unknown, known))
     return f"{message.split('. ')[0]}; {f'did you mean {meant}? See' if meant else 'see'} '{command} --help'"
 
 
-def _given(option: str) -> str:
+def _typed_value(option: str) -> str:
     """Return what was written after an option, quoted and with a semicolon; nothing where that is not found."""
     words = sys.argv[1:]
-    said = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
-    said += [after for word, after in pairwise(words) if word == option]
-    return f"{said[-1]!r:.100}; " if said else ""
+    values = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
+    values += [after for word, after in pairwise(words) if word == option]
+    return f"{values[-1]!r:.100}; " if values else ""
 
 
 def _commands(group: typer.core.TyperGroup) -> dict[str, str]:
@@ -166,17 +166,17 @@ def _refuse(error: Exception) -> NoReturn:
             f"{path}: is a symbolic link to itself; expected a file or a folder; remove the link or name another path",
         )
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: `ecgfed ... | head`
-        nobody_reads_on()
+        close_streams()
         raise SystemExit(1) from None
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        nobody_reads_on()
+        close_streams()
         _stop(2, f"{error.filename or 'standard output'}: could not be written ({error.strerror})")
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         name = str(error.filename or "a path")
         _stop(2, f"{name:.60}...: is longer than a path can be ({len(name):,} characters); check what was typed")
     if is_out_of_memory(error):
-        found = "not enough memory for this; close other programs, raise the limit (ulimit -v), or pass fewer --workers"
-        _stop(2, f"{found} ({type(error).__name__}{f': {error}' if str(error) else ''})"[:400])
+        text = "not enough memory for this; close other programs, raise the limit (ulimit -v), or pass fewer --workers"
+        _stop(2, f"{text} ({type(error).__name__}{f': {error}' if str(error) else ''})"[:400])
     if isinstance(error, BrokenExecutor):
         _stop(2, "a worker process was ended from outside, as for lack of memory; free some, or pass fewer --workers")
     raise error

@@ -38,24 +38,24 @@ def methods_command(
             raise OptionError("--set", "given without a method", "ecgfed methods NAME --set ...")
         every = [about_method(kind) for kind in methods().values()]
         if json_output:
-            print_json([about.as_json() for about in every])
+            print_json([description.as_json() for description in every])
         elif not quiet:
             _print_table(every)
         return
-    about = about_method(method_by_name(name, "NAME"), named_values(set_ or []))
+    description = about_method(method_by_name(name, "NAME"), named_values(set_ or []))
     if json_output:
-        print_json(about.as_json())
+        print_json(description.as_json())
     elif not quiet:
-        _print_one(about)
+        _print_method(description)
 
 
 def _print_table(every: Sequence[About]) -> None:
     from ecgfed.methods.communication import summarize
 
     rows = []
-    for about in every:
-        size = f"{about.cost.down_bytes / 1000:.0f}, {about.cost.up_bytes / 1000:.0f}"
-        rows.append((about.name, *(summarize(entries) for _, entries in _travelling(about.card)), size))
+    for description in every:
+        size = f"{description.cost.down_bytes / 1000:.0f}, {description.cost.up_bytes / 1000:.0f}"
+        rows.append((description.name, *(summarize(entries) for _, entries in _travelling(description.card)), size))
     console.print(table(("method", "the server sends", "comes back", "a client keeps", "kB down, up"), rows))
     for line in (
         "kB: a client's round late in a run, default net, 12 classes, default settings. * The server knows it too.",
@@ -66,30 +66,30 @@ def _print_table(every: Sequence[About]) -> None:
         _wrapped(line, 0)
 
 
-def _print_one(about: About) -> None:
+def _print_method(description: About) -> None:
     from ecgfed.methods.communication import ALWAYS_SENT
 
-    cost = about.cost
-    _say(f"{about.name}: {about.card.title} ({about.card.reference})\n")
-    _print_text(about.text)
-    _say("What travels")
-    for title, entries in _travelling(about.whole):
-        _say(f"  {title}:" + ("" if entries else " nothing"))
+    cost = description.cost
+    _print_wrapped(f"{description.name}: {description.card.title} ({description.card.reference})\n")
+    _print_text(description.text)
+    _print_wrapped("What travels")
+    for title, entries in _travelling(description.whole):
+        _print_wrapped(f"  {title}:" + ("" if entries else " nothing"))
         for entry in entries:
             _wrapped(f"{entry.what}{_beside(entry)}", 4)
-    _say("  it reports:")
-    for entry in about.whole.metrics:
+    _print_wrapped("  it reports:")
+    for entry in description.whole.metrics:
         _wrapped(f"{entry.what}{_beside(entry)}", 4)
     for what in ALWAYS_SENT.values():
         _wrapped(what, 4)
-    fits = "fit" if about.averages else "do not fit: its aggregate is no weighted mean of weights"
-    _say(f"\n--aggregation and --dp-clip {fits}")
-    _say("\nA client's round with the default net and 12 classes")
-    _say(f"  first: {cost.first_down_bytes:,} bytes down, {cost.first_up_bytes:,} up")
-    _say(f"  late:  {cost.down_bytes:,} bytes down, {cost.up_bytes:,} up")
-    _say(f"  a step of 64 beats: {cost.step_flops / 1e6:,.0f} million operations")
-    _say("\nSettings (--set NAME=VALUE) and their defaults")
-    for setting in about.settings:
+    fits = "fit" if description.averages else "do not fit: its aggregate is no weighted mean of weights"
+    _print_wrapped(f"\n--aggregation and --dp-clip {fits}")
+    _print_wrapped("\nA client's round with the default net and 12 classes")
+    _print_wrapped(f"  first: {cost.first_down_bytes:,} bytes down, {cost.first_up_bytes:,} up")
+    _print_wrapped(f"  late:  {cost.down_bytes:,} bytes down, {cost.up_bytes:,} up")
+    _print_wrapped(f"  a step of 64 beats: {cost.step_flops / 1e6:,.0f} million operations")
+    _print_wrapped("\nSettings (--set NAME=VALUE) and their defaults")
+    for setting in description.settings:
         _wrapped(f"{setting.name}={_default(setting)}  ({setting.allowed})", 2)
         _wrapped(_plain(setting.meaning), 6)
 
@@ -97,12 +97,12 @@ def _print_one(about: About) -> None:
 def _print_text(text: str) -> None:
     """Print a file's own words: paragraphs as wide as the terminal, equations as they are."""
     for block in text.split("\n\n"):
-        first, *others = block.splitlines()
+        first, *rest = block.splitlines()
         if first.startswith(".. math::"):
-            _say("\n".join([f"   {first.removeprefix('.. math::')}".rstrip(), *others]).strip("\n"))
+            _print_wrapped("\n".join([f"   {first.removeprefix('.. math::')}".rstrip(), *rest]).strip("\n"))
         else:
-            _wrapped(_plain(" ".join(line.strip() for line in (first, *others))), 0)
-        _say("")
+            _wrapped(_plain(" ".join(line.strip() for line in (first, *rest))), 0)
+        _print_wrapped("")
 
 
 def _plain(text: str) -> str:
@@ -116,15 +116,15 @@ def _travelling(card: CommunicationSpec) -> tuple[tuple[str, Sequence[Entry]], .
 
 def _beside(entry: Entry) -> str:
     """What is to be said of an entry beside what it is: where it lies, whose it is, and when."""
-    told = [entry.name]
-    whose, known = getattr(entry, "scope", "everybody"), getattr(entry, "known", "never")
-    if whose != "everybody":
-        told.append("made for this client" if whose == "addressee" else "as that client sent it")
+    notes = [entry.name]
+    owner, known = getattr(entry, "scope", "everybody"), getattr(entry, "known", "never")
+    if owner != "everybody":
+        notes.append("made for this client" if owner == "addressee" else "as that client sent it")
     if known != "never":
-        told.append("goes up as it is" if known == "as it is" else "the server can work it out")
+        notes.append("goes up as it is" if known == "as it is" else "the server can work it out")
     if entry.condition:
-        told.append(f"with {', '.join(entry.condition)}")
-    return f" ({'; '.join(told)})"
+        notes.append(f"with {', '.join(entry.condition)}")
+    return f" ({'; '.join(notes)})"
 
 
 def _default(setting: Setting) -> str:
@@ -134,7 +134,7 @@ def _default(setting: Setting) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _say(text: str) -> None:
+def _print_wrapped(text: str) -> None:
     for line in text.split("\n"):  # the console prints a string as one line
         console.print(line, soft_wrap=True)
 
@@ -142,4 +142,4 @@ def _say(text: str) -> None:
 def _wrapped(text: str, indent: int) -> None:
     """Print a paragraph; later lines of an indented one are two further in."""
     before, after = " " * indent, " " * (indent + 2 if indent else 0)
-    _say(textwrap.fill(text, min(console.width, 120), initial_indent=before, subsequent_indent=after))
+    _print_wrapped(textwrap.fill(text, min(console.width, 120), initial_indent=before, subsequent_indent=after))

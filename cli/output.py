@@ -115,6 +115,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str 
     return tables.table(columns, rows, title=title, width=console.width)
 
 
-def facts(pairs: Iterable[tuple[str, Cell]]) -> Table:
+def key_values(pairs: Iterable[tuple[str, Cell]]) -> Table:
     """Return names and values as a list without headings, for ``console.print``."""
-    return tables.facts(pairs, width=console.width)
+    return tables.key_values(pairs, width=console.width)

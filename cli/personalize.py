@@ -32,10 +32,10 @@ from .reading import (
     lead_option,
     named_detector,
     read_options,
-    wanted_leads,
+    requested_leads,
 )
 from .tables import Cell
-from .two_forms import refuse_others
+from .two_forms import refuse_options_of
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _OF_A_RECORDING = ("labels", "bundle", "beats", "peaks", "mains", "seed", "trust
 
 def personalize_command(
     context: typer.Context,
-    given: Annotated[
+    source: Annotated[
         Path,
         typer.Argument(metavar="RECORD", help="A recording, with --labels; or a run, the folder of 'ecgfed train'."),
     ],
@@ -113,27 +113,27 @@ def personalize_command(
     options: dict[str, Any] = {
         "minutes": minutes,
         "patient": patient,
-        "leads": wanted_leads(lead, leads),
+        "leads": requested_leads(lead, leads),
         "annotator": annotator,
         "how": read_options(fs, units, columns, repair),
         "sign": sign,
         "overwrite": overwrite,
     }
     typed = as_typed(lead=lead, fs=fs, units=units, columns=columns)
-    if _is_run(given, labels):
-        refuse_others(context, given, _others(context, _OF_A_RECORDING), "recordings", "a run")
+    if _is_run(source, labels):
+        refuse_options_of(context, source, _typed_options(context, _OF_A_RECORDING), "recordings", "a run")
         options |= {"record": record, "class_mix": class_mix, "epochs": epochs, "personal": personal}
         options |= {"cohort": cohort_path, "method": method}
         options["detector"] = None if detector is None else named_detector(detector)
         from ecgfed.tasks.personalize import personalize
 
-        made = partial(personalize, given, out, **options)
-        _from_run(made, started, typed, json_output=json_output, quiet=quiet)
+        from_run = partial(personalize, source, out, **options)
+        _from_run(from_run, started, typed, json_output=json_output, quiet=quiet)
         return
-    refuse_others(context, given, _others(context, _OF_A_RUN), "runs", "a recording")
+    refuse_options_of(context, source, _typed_options(context, _OF_A_RUN), "runs", "a recording")
     if labels is None:
         expected = "a file of labels, as 'ecgfed label' saves it"
-        raise OptionError("--labels", f"is missing, and {given} is a recording", expected)
+        raise OptionError("--labels", f"is missing, and {source} is a recording", expected)
     options |= {"labels": labels, "bundle": bundle, "beats": beats, "peaks": peaks, "mains_hz": mains, "seed": seed}
     options |= {"trusted": trusted or None, "force": force}
     options |= {} if personal is None else {"personal": personal}
@@ -142,8 +142,8 @@ def personalize_command(
     typed += " --force" * force
     from ecgfed.tasks.personalize_labels import personalize_labels
 
-    own = partial(personalize_labels, given, out, **options)
-    _from_labels(own, given, started, typed, json_output=json_output, quiet=quiet)
+    from_labels = partial(personalize_labels, source, out, **options)
+    _from_labels(from_labels, source, started, typed, json_output=json_output, quiet=quiet)
 
 
 def _from_run(
@@ -164,51 +164,53 @@ def _from_labels(
 ) -> None:
     """Make the model of labels, and say what was made."""
     with watching(quiet=quiet, json_output=json_output) as watch:
-        own = make(watch=watch)
+        model = make(watch=watch)
     elapsed = time.perf_counter() - started
     if json_output:
-        print_json({**own.to_dict(), "seconds": round(elapsed, 2)})
+        print_json({**model.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print_own(own, elapsed, f"{shlex.quote(str(record))} --patient {shlex.quote(own.patient)}{typed}")
+        _print_labelled(model, elapsed, f"{shlex.quote(str(record))} --patient {shlex.quote(model.patient)}{typed}")
 
 
-def _others(context: typer.Context, some: tuple[str, ...]) -> set[str]:
+def _typed_options(context: typer.Context, some: tuple[str, ...]) -> set[str]:
     """Return the names of all parameters but some."""
     return {str(parameter.name) for parameter in context.command.params} - set(some)
 
 
-def _is_run(given: Path, labels: Path | None) -> bool:
+def _is_run(source: Path, labels: Path | None) -> bool:
     """Say whether a run is meant: with labels where it is one, else unless it can only be a recording."""
     from ecgfed.record.wfdb_header import record_base
     from ecgfed.tasks.report_given import run_given
 
     if labels is not None:
-        return run_given(given) is not None
+        return run_given(source) is not None
     return (
-        given.is_dir()
-        or given.name == "run.json"
-        or not (given.is_file() or Path(f"{record_base(given)}.hea").exists())
+        source.is_dir()
+        or source.name == "run.json"
+        or not (source.is_file() or Path(f"{record_base(source)}.hea").exists())
     )
 
 
-def _print_own(own: "OwnModel", elapsed: float, reading: str) -> None:
+def _print_labelled(model: "OwnModel", elapsed: float, reading: str) -> None:
     """Print what was made, what it is worth, and where to label next; ``reading`` is how the recording is read."""
-    said = ", ".join(f"{symbol} {count:,}" for symbol, count in own.answered.counts.items())
-    given = len(own.answered.label)
-    note(f"{own.patient}: {count_of(given, 'label')} ({said}).", quiet=False)
-    sources = own.labels.by_source()
-    rows: list[list[Cell]] = [[name, count, *_by_source(own, name)] for name, count in own.labels.by_symbol().items()]
+    counts = ", ".join(f"{symbol} {count:,}" for symbol, count in model.answered.counts.items())
+    labelled = len(model.answered.label)
+    note(f"{model.patient}: {count_of(labelled, 'label')} ({counts}).", quiet=False)
+    sources = model.labels.by_source()
+    rows: list[list[Cell]] = [
+        [name, count, *_by_source(model, name)] for name, count in model.labels.by_symbol().items()
+    ]
     console.print(table(["label", "beats", *(f"from {name}" for name in sources)], rows))
-    for line in own.sentences():
+    for line in model.sentences():
         note(line, quiet=False)
-    files = ", ".join(map(str, own.files))
-    note(f"Wrote {own.bundle.path}, {files} in {seconds(elapsed)}.", quiet=False)
-    note(f"Next: ecgfed predict {shlex.quote(str(own.bundle.path))} {reading} --out predictions", quiet=False)
+    files = ", ".join(map(str, model.files))
+    note(f"Wrote {model.bundle.path}, {files} in {seconds(elapsed)}.", quiet=False)
+    note(f"Next: ecgfed predict {shlex.quote(str(model.bundle.path))} {reading} --out predictions", quiet=False)
 
 
-def _by_source(own: "OwnModel", symbol: str) -> list[int]:
-    here = own.labels.symbol == symbol
-    return [int((here & (own.labels.source == name)).sum()) for name in own.labels.by_source()]
+def _by_source(model: "OwnModel", symbol: str) -> list[int]:
+    of_symbol = model.labels.symbol == symbol
+    return [int((of_symbol & (model.labels.source == name)).sum()) for name in model.labels.by_source()]
 
 
 def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
@@ -241,6 +243,6 @@ def _print(model: "PersonalModel", elapsed: float, reading: str) -> None:
     if model.modality == "image":
         note(f"Wrote {path} in {seconds(elapsed)}.", quiet=False)
         return
-    one, own, patient = (shlex.quote(str(name)) for name in (path, model.record or "RECORD", model.patient))
-    then = f"ecgfed predict {one} {own} --patient {patient}{reading}"
+    run, record, patient = (shlex.quote(str(name)) for name in (path, model.record or "RECORD", model.patient))
+    then = f"ecgfed predict {run} {record} --patient {patient}{reading}"
     note(f"Wrote {path} in {seconds(elapsed)}. Next: {then} --out predictions", quiet=False)

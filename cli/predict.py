@@ -28,7 +28,7 @@ from .reading import (
     lead_option,
     named_detector,
     read_options,
-    wanted_leads,
+    requested_leads,
 )
 from .tables import Cell, fits
 from .watch import watching
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def predict_command(
-    given: Annotated[
+    sources: Annotated[
         list[Path],
         typer.Argument(
             metavar="[BUNDLE] RECORD",
@@ -81,12 +81,12 @@ def predict_command(
     from ecgfed.tasks.predict_given import bundle_and_records, is_batch
 
     started = time.perf_counter()
-    which, records = bundle_and_records(given, bundle)
+    which, records = bundle_and_records(sources, bundle)
     options: dict[str, Any] = {
         "bundle": which,
         "patient": patient,
         "int8": int8,
-        "leads": wanted_leads(lead, leads),
+        "leads": requested_leads(lead, leads),
         "peaks": peaks,
         "detector": named_detector(detector),
         "mains_hz": mains,
@@ -108,13 +108,13 @@ def predict_command(
     if resume:
         raise OptionError("--resume", f"{records[0]} is one recording", "a folder, or several", "leave --resume out")
     with watching(quiet=quiet, json_output=json_output) as watch:
-        found = predict(recording=records[0], **options, watch=watch)
-    files = found.save(out, **drawn)
+        predictions = predict(recording=records[0], **options, watch=watch)
+    files = predictions.save(out, **drawn)
     elapsed = time.perf_counter() - started
     if json_output:
-        print_json({**found.summary(files), "seconds": round(elapsed, 2)})
+        print_json({**predictions.summary(files), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print(found, files, elapsed)
+        _print(predictions, files, elapsed)
 
 
 def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bool) -> None:
@@ -124,71 +124,74 @@ def _print_batch(batch: "Batch", elapsed: float, *, json_output: bool, quiet: bo
     elif not quiet and batch.done:
         _print_tables(batch)
         note(f"{batch.done[0]['intended_use']}", quiet=False)
-    for one in batch.failed:
-        warn(f"failed: {one['problem']}")
+    for failure in batch.failed:
+        warn(f"failed: {failure['problem']}")
     if not (quiet or json_output):
-        done, failed = len(batch.done), len(batch.failed)
+        finished, failed = len(batch.done), len(batch.failed)
         note(
-            f"{count_of(done, 'recording')} done, {failed} failed, in {seconds(elapsed)}: {batch.summary}", quiet=False
+            f"{count_of(finished, 'recording')} done, {failed} failed, in {seconds(elapsed)}: {batch.summary}",
+            quiet=False,
         )
 
 
 def _print_tables(batch: "Batch") -> None:
     """Print the recordings, the classes of all of them together, and what speaks against the answers."""
     counts, uncertain, far = batch.counts, batch.uncertain_counts, batch.far_counts
-    there, some_far = [name for name, count in counts.items() if count], any(far.values())
-    last = ["far"] * some_far
-    unclassified = [one.get("unclassified_beats", 0) for one in batch.done]
+    present, any_far = [name for name, count in counts.items() if count], any(far.values())
+    last = ["far"] * any_far
+    unclassified = [item.get("unclassified_beats", 0) for item in batch.done]
     some_without = any(unclassified)
-    lengths = [[one["file"], one["lead"], f"{one['duration_s'] / 60:.1f} min", one["beats"]] for one in batch.done]
-    classes = [[one["counts"][name] for name in there] for one in batch.done]
-    doubts = [
+    lengths = [[item["file"], item["lead"], f"{item['duration_s'] / 60:.1f} min", item["beats"]] for item in batch.done]
+    classes = [[item["counts"][name] for name in present] for item in batch.done]
+    warning_cells = [
         [
-            one["poor_quality_beats"],
+            item["poor_quality_beats"],
             *[without] * some_without,
-            one["uncertain_beats"],
-            *[one["far_beats"]] * some_far,
-            len(one["warnings"]),
+            item["uncertain_beats"],
+            *[item["far_beats"]] * any_far,
+            len(item["warnings"]),
         ]
-        for one, without in zip(batch.done, unclassified, strict=True)
+        for item, without in zip(batch.done, unclassified, strict=True)
     ]
     begin = ["recording", "lead", "length", "beats"]
     end = ["poor", *["unclassified"] * some_without, "uncertain", *last, "warnings"]
-    wide = [[*row, *counted, *doubtful] for row, counted, doubtful in zip(lengths, classes, doubts, strict=True)]
-    if fits([*begin, *there, *end], wide, width=console.width):
-        console.print(table([*begin, *there, *end], wide))
+    wide = [[*row, *counted, *doubtful] for row, counted, doubtful in zip(lengths, classes, warning_cells, strict=True)]
+    if fits([*begin, *present, *end], wide, width=console.width):
+        console.print(table([*begin, *present, *end], wide))
     else:  # what is in doubt first
-        console.print(table([*begin, *end], [[*row, *said] for row, said in zip(lengths, doubts, strict=True)]))
+        console.print(
+            table([*begin, *end], [[*row, *cells] for row, cells in zip(lengths, warning_cells, strict=True)])
+        )
         note("", quiet=False)
-        console.print(table(["recording", *there], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
+        console.print(table(["recording", *present], [[row[0], *n] for row, n in zip(lengths, classes, strict=True)]))
     note("", quiet=False)
-    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[far[name]] * some_far] for name in there]
+    totals: list[list[Cell]] = [[name, counts[name], uncertain[name], *[far[name]] * any_far] for name in present]
     if some_without:
-        totals.append(["unclassified", sum(unclassified), "", *[""] * some_far])
+        totals.append(["unclassified", sum(unclassified), "", *[""] * any_far])
     console.print(table(["class", "beats", "uncertain", *last], totals))
     for line in batch.remarks:
         note(f"- {line}", quiet=False)
 
 
-def _print(found: "RecordingPredictions", files: list[Path], elapsed: float) -> None:
+def _print(predictions: "RecordingPredictions", files: list[Path], elapsed: float) -> None:
     from ecgfed.tasks.predict import whose
     from ecgfed.tasks.predict_given import card_of
 
-    about = found.about
-    model = whose(about["patient"]) + (f" in {about['precision']}" if "precision" in about else "")
-    note(f"Record {about['record']}, lead {about['lead']}, {model}:", quiet=False)
-    doubtful = found.uncertain_counts
-    rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in found.counts.items() if count]
-    rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in found.unclassified_counts.items()]
+    metadata = predictions.about
+    model = whose(metadata["patient"]) + (f" in {metadata['precision']}" if "precision" in metadata else "")
+    note(f"Record {metadata['record']}, lead {metadata['lead']}, {model}:", quiet=False)
+    doubtful = predictions.uncertain_counts
+    rows: list[list[Cell]] = [[name, count, doubtful[name]] for name, count in predictions.counts.items() if count]
+    rows += [[f"{symbol} (unclassified)", count, ""] for symbol, count in predictions.unclassified_counts.items()]
     console.print(table(["class", "beats", "uncertain"], rows))
-    for doubt in found.warnings:
-        if not doubt.grave:  # the others were told as they were found
-            note(f"- {doubt.text}", quiet=False)
-    if about["signature"] is not None:
-        signed = "and trusted" if about["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"
-        checked = signed if about["signature"]["verified"] else "not checked; pip install 'ecgfed[sign]' checks it"
-        note(f"Bundle signed by {about['signature']['key']}, {checked}.", quiet=False)
-    if card := card_of(about["bundle"]):
+    for warning in predictions.warnings:
+        if not warning.grave:  # the others were told as they were found
+            note(f"- {warning.text}", quiet=False)
+    if metadata["signature"] is not None:
+        signed = "and trusted" if metadata["signature"]["trusted"] else "not asked whether you trust it (--trusted KEY)"
+        checked = signed if metadata["signature"]["verified"] else "not checked; pip install 'ecgfed[sign]' checks it"
+        note(f"Bundle signed by {metadata['signature']['key']}, {checked}.", quiet=False)
+    if card := card_of(metadata["bundle"]):
         note(f"By the model in the package: what it learned from, and what it gets wrong, is in {card}.", quiet=False)
-    note(f"{about['intended_use']}", quiet=False)
-    note(f"{count_of(len(found), 'beat')} in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)
+    note(f"{metadata['intended_use']}", quiet=False)
+    note(f"{count_of(len(predictions), 'beat')} in {seconds(elapsed)}: {', '.join(map(str, files))}", quiet=False)

@@ -8,7 +8,7 @@ import typer
 
 from ecgfed.errors import OptionError
 
-from .cohort_report import problems_shown, report_cohort
+from .cohort_report import print_problems, report_cohort
 from .complete import choices
 from .output import JsonOption, OverwriteOption, QuietOption, WorkersOption
 from .reading import (
@@ -160,7 +160,7 @@ def folder(
     from ecgfed.tasks.prepare import prepare_folder
 
     started = time.perf_counter()
-    with problems_shown(quiet=quiet, json_output=json_output), watching(quiet=quiet, json_output=json_output) as watch:
+    with print_problems(quiet=quiet, json_output=json_output), watching(quiet=quiet, json_output=json_output) as watch:
         cohort = prepare_folder(
             directory,
             out,

@@ -33,7 +33,7 @@ class _Name(ProgressColumn):
         return Text(safe_text(task.description))
 
 
-class _About(ProgressColumn):
+class _LastItem(ProgressColumn):
     """A word about the last step, as plain text; cut where the line is full."""
 
     def render(self, task: Task) -> Text:
@@ -50,12 +50,14 @@ class _Rate(ProgressColumn):
         return Text(_pace(speed))
 
 
-class _Left(TimeRemainingColumn):
+class _TimeRemaining(TimeRemainingColumn):
     """The time left; what the task says of it where it does."""
 
     def render(self, task: Task) -> Text:
-        left = task.fields.get("left_s")
-        return super().render(task) if left is None else Text(str(timedelta(seconds=round(left))), style="cyan")
+        remaining = task.fields.get("left_s")
+        return (
+            super().render(task) if remaining is None else Text(str(timedelta(seconds=round(remaining))), style="cyan")
+        )
 
 
 def bar_on(console: Console, *, silent: bool) -> Progress:
@@ -66,8 +68,8 @@ def bar_on(console: Console, *, silent: bool) -> Progress:
         BarColumn(bar_width=20),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
         _Rate(table_column=Column(no_wrap=True)),
-        _Left(table_column=Column(no_wrap=True)),
-        _About(),
+        _TimeRemaining(table_column=Column(no_wrap=True)),
+        _LastItem(),
     )
     return Progress(*columns, console=console, disable=silent, transient=True)
 
@@ -78,16 +80,19 @@ class LineProgress(Progress):
     A task that has said something says once more how long it took when the block ends well.
 
     Args:
-        say: called with each line.
+        print_line: called with each line.
         clock: seconds, increasing.
         every_s: the least time between two lines of a task, and before its first; default ``EVERY_S``.
     """
 
     def __init__(
-        self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic, every_s: float | None = None
+        self,
+        print_line: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        every_s: float | None = None,
     ) -> None:
         super().__init__(disable=True, get_time=clock)
-        self._say, self._clock = say, clock
+        self._say, self._clock = print_line, clock
         self._every_s = EVERY_S if every_s is None else every_s
         self._begun: dict[TaskID, tuple[float, float]] = {}
         self._said: dict[TaskID, float] = {}
@@ -155,11 +160,13 @@ class LineProgress(Progress):
     def _line(self, task: Task, now: float) -> str:
         """Return ``records: 12 of 48, 1.5/s, 24.0 s left, 112``."""
         since, at_first = self._begun[task.id]
-        done, took = task.completed - at_first, now - since
-        per_s = done / took if done > 0 and took > 0 else None
+        completed, took = task.completed - at_first, now - since
+        per_s = completed / took if completed > 0 and took > 0 else None
         rate = task.fields.get("rate") or (_pace(per_s) if per_s else "")
-        left_s = task.fields.get("left_s")
-        if left_s is None and per_s and task.total is not None:
-            left_s = max(0.0, task.total - task.completed) / per_s
-        left = "" if left_s is None else f"{seconds(left_s)} left"
-        return ", ".join(part for part in (self._count(task), rate, left, str(task.fields.get("about", ""))) if part)
+        remaining_s = task.fields.get("left_s")
+        if remaining_s is None and per_s and task.total is not None:
+            remaining_s = max(0.0, task.total - task.completed) / per_s
+        remaining = "" if remaining_s is None else f"{seconds(remaining_s)} left"
+        return ", ".join(
+            part for part in (self._count(task), rate, remaining, str(task.fields.get("about", ""))) if part
+        )

@@ -105,7 +105,7 @@ LeadsTogetherOption = Annotated[
 ]
 
 
-def wanted_leads(lead: str | None, leads: str | None) -> "tuple[str, ...] | None":
+def requested_leads(lead: str | None, leads: str | None) -> "tuple[str, ...] | None":
     """Return what ``--lead`` or ``--leads`` name, None for neither; raises OptionError for both."""
     from ecgfed.record.leads import LeadGroup
 
@@ -140,5 +140,5 @@ def read_options(fs: float | None, units: str | None, columns: str | None, repai
 
 def as_typed(**options: str | float | None) -> str:
     """Return options as they are typed, those that were given, for the next command that needs them too."""
-    given = {name: f"{value:g}" if isinstance(value, float) else value for name, value in options.items() if value}
-    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in given.items())
+    texts = {name: f"{value:g}" if isinstance(value, float) else value for name, value in options.items() if value}
+    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in texts.items())

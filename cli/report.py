@@ -11,7 +11,7 @@ import typer
 
 from ecgfed.text import count_of
 
-from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, seconds, table
+from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, seconds, table
 from .reading import (
     RECORD_HELP,
     ColumnsOption,
@@ -28,10 +28,10 @@ from .reading import (
     lead_option,
     named_detector,
     read_options,
-    wanted_leads,
+    requested_leads,
 )
 from .tables import Cell
-from .two_forms import refuse_others
+from .two_forms import refuse_options_of
 from .watch import watching
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 NOT_ASSESSED = "not assessed"
 #: Options that a recording and a run have both.
-_OF_BOTH = ("given", "out", "pdf", "overwrite", "json_output", "quiet")
+_OF_BOTH = ("source", "out", "pdf", "overwrite", "json_output", "quiet")
 #: Options that only a run has.
 _OF_A_RUN = ("cohort",)
 
 
 def report_command(
     context: typer.Context,
-    given: Annotated[
+    source: Annotated[
         Path, typer.Argument(metavar="RECORD", help=f"{RECORD_HELP} Or a run: the folder that 'ecgfed train' made.")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page to write, such as report.html.")],
@@ -87,22 +87,22 @@ def report_command(
     from ecgfed.tasks.report_given import run_given
 
     started = time.perf_counter()
-    if (run := run_given(given)) is not None:
-        _refuse(context, given, of_a_run=True)
+    if (run := run_given(source)) is not None:
+        _refuse(context, source, of_a_run=True)
         _report_run(run, out, cohort, started, pdf=pdf, overwrite=overwrite, json_output=json_output, quiet=quiet)
         return
-    _refuse(context, given, of_a_run=False)
+    _refuse(context, source, of_a_run=False)
     from ecgfed.events.rules import EventRules
     from ecgfed.tasks.report import report
 
     with watching(quiet=quiet, json_output=json_output) as watch:
-        found = report(
-            given,
+        report_of_recording = report(
+            source,
             bundle,
             out=out,
             patient=patient,
             labels=labels,
-            leads=wanted_leads(lead, leads),
+            leads=requested_leads(lead, leads),
             peaks=peaks,
             detector=named_detector(detector),
             mains_hz=mains,
@@ -117,18 +117,18 @@ def report_command(
         )
     elapsed = time.perf_counter() - started
     if json_output:
-        print_json({**found.to_dict(), "seconds": round(elapsed, 2)})
+        print_json({**report_of_recording.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print(found, elapsed)
+        _print(report_of_recording, elapsed)
 
 
-def _refuse(context: typer.Context, given: Path, *, of_a_run: bool) -> None:
+def _refuse(context: typer.Context, source: Path, *, of_a_run: bool) -> None:
     """Refuse options that were given and that are not of what was named."""
     if of_a_run:
-        refuse_others(context, given, (*_OF_BOTH, *_OF_A_RUN), "recordings", "a run")
+        refuse_options_of(context, source, (*_OF_BOTH, *_OF_A_RUN), "recordings", "a run")
     else:
         every = {str(parameter.name) for parameter in context.command.params}
-        refuse_others(context, given, every - set(_OF_A_RUN), "runs", "a recording")
+        refuse_options_of(context, source, every - set(_OF_A_RUN), "runs", "a recording")
 
 
 def _report_run(
@@ -146,37 +146,37 @@ def _report_run(
     from ecgfed.tasks.report_run import report_run
 
     with watching(quiet=quiet, json_output=json_output) as watch:
-        found = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, watch=watch)
+        run_report = report_run(run, out, cohort=cohort, pdf=pdf, overwrite=overwrite, watch=watch)
     elapsed = time.perf_counter() - started
     if json_output:
-        print_json({**found.to_dict(), "seconds": round(elapsed, 2)})
+        print_json({**run_report.to_dict(), "seconds": round(elapsed, 2)})
     elif not quiet:
-        _print_run(found, elapsed)
+        _print_run(run_report, elapsed)
 
 
-def _print_run(found: "RunReport", elapsed: float) -> None:
-    parts = found.parts
+def _print_run(run_report: "RunReport", elapsed: float) -> None:
+    parts = run_report.parts
     method = "" if parts.method == parts.run else f", {parts.method}"
     note(f"Run {parts.run}{method}:", quiet=False)
     if parts.scored:
         names = ("T_g", "T_p", "T_r", "T_l")
-        rows = [[one.title, *(_score(one.scores.get(name)) for name in names)] for one in parts.scored]
+        rows = [[scored.title, *(_score(scored.scores.get(name)) for name in names)] for scored in parts.scored]
         console.print(table(["macro-F1", *names], rows))
     for _, text in parts.notes:
         note(f"- {text}", quiet=False)
     note(parts.intended_use, quiet=False)
-    note(f"Wrote {', '.join(map(str, found.files))} in {seconds(elapsed)}.", quiet=False)
+    note(f"Wrote {', '.join(map(str, run_report.files))} in {seconds(elapsed)}.", quiet=False)
 
 
 def _score(value: float | None) -> str:
     return NOT_ASSESSED if value is None else f"{value:.3f}"
 
 
-def _print(found: "RecordingReport", elapsed: float) -> None:
+def _print(recording_report: "RecordingReport", elapsed: float) -> None:
     from ecgfed.events.kinds import Kind
     from ecgfed.reports.headline import ectopy_headline, pauses_text
 
-    parts, events = found.parts, found.parts.events
+    parts, events = recording_report.parts, recording_report.parts.events
     note(f"Record {parts.record}, lead {parts.lead}, labels by {parts.labelled_by}:", quiet=False)
     rates, longest = events.rates, events.pauses.longest
     spread = ""
@@ -190,16 +190,16 @@ def _print(found: "RecordingReport", elapsed: float) -> None:
             NOT_ASSESSED
             if longest is None
             else f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s"
-            + "".join(f"; {one.value:.2f} s not confirmed" for one in events.pauses.not_confirmed)
-            + "".join(f"; no beat for {one.value:.1f} s at an end" for one in events.pauses.ends),
+            + "".join(f"; {interval.value:.2f} s not confirmed" for interval in events.pauses.not_confirmed)
+            + "".join(f"; no beat for {interval.value:.1f} s at an end" for interval in events.pauses.ends),
         ),
         ("ventricular", ectopy_headline(events, Kind.VENTRICULAR) or NOT_ASSESSED),
         ("supraventricular", ectopy_headline(events, Kind.SUPRA) or NOT_ASSESSED),
     ]
-    console.print(facts(rows))
+    console.print(key_values(rows))
     for _, text in parts.warnings:
         note(f"- {text}", quiet=False)
     if parts.notes:
         note(f"{count_of(len(parts.notes), 'note')} on the page.", quiet=False)
     note(parts.intended_use, quiet=False)
-    note(f"Wrote {', '.join(map(str, found.files))} in {seconds(elapsed)}.", quiet=False)
+    note(f"Wrote {', '.join(map(str, recording_report.files))} in {seconds(elapsed)}.", quiet=False)

@@ -9,7 +9,7 @@ import typer
 from ecgfed.text import count_of
 
 from .options import LeaveOutOption, RunArgument, ScoredSplitOption
-from .output import JsonOption, OverwriteOption, QuietOption, console, facts, note, print_json, table, warn
+from .output import JsonOption, OverwriteOption, QuietOption, console, key_values, note, print_json, table, warn
 
 if TYPE_CHECKING:
     from ecgfed.runs.compare import ComparedPatients, ComparedRun, Comparison
@@ -77,11 +77,11 @@ def show_run(run: RunArgument, json_output: JsonOption = False, quiet: QuietOpti
     from ecgfed.runs.seeds import one_folder
     from ecgfed.runs.summary import describe_run
 
-    about = describe_run(one_folder(run))
+    description = describe_run(one_folder(run))
     if json_output:
-        print_json(about.as_json())
+        print_json(description.as_json())
     elif not quiet:
-        console.print(facts(_lines(about)))
+        console.print(key_values(_lines(description)))
 
 
 def _pairs(values: Mapping[str, object]) -> str:
@@ -95,8 +95,8 @@ def _speed(speed: "Speed") -> str:
     return f"{speed.seconds_a_round:.2f} s a round (median of {speed.rounds_timed}), {samples} samples/s"
 
 
-def _lines(about: "RunDescription") -> list[tuple[str, str]]:
-    document, progress = about.document, about.progress
+def _lines(description: "RunDescription") -> list[tuple[str, str]]:
+    document, progress = description.document, description.progress
     passes = _number(progress.passes, ".1f")
     lines = [
         ("run", str(document.path)),
@@ -113,13 +113,15 @@ def _lines(about: "RunDescription") -> list[tuple[str, str]]:
         ("rounds", f"{progress.rounds_done} of {progress.rounds}, {passes} passes, {progress.state}"),
         ("saved", progress.saved or "never"),
     ]
-    if about.losses:
-        lines.append(("loss", f"mean {about.losses['loss_mean']:.3f}, worst {about.losses['loss_max']:.3f}"))
-    for number, scores in list(about.valid.items())[-5:]:
+    if description.losses:
+        lines.append(
+            ("loss", f"mean {description.losses['loss_mean']:.3f}, worst {description.losses['loss_max']:.3f}")
+        )
+    for number, scores in list(description.valid.items())[-5:]:
         lines.append((f"valid, round {number}", _scores(scores)))
-    for split, scores in about.evaluations.items():
+    for split, scores in description.evaluations.items():
         lines.append((f"evaluated on {split}", _scores(scores)))
-    return [*lines, ("speed", _speed(about.speed)), ("speed lately", _speed(about.recent))]
+    return [*lines, ("speed", _speed(description.speed)), ("speed lately", _speed(description.recent))]
 
 
 def _scores(scores: Mapping[str, float]) -> str:
@@ -150,37 +152,43 @@ def compare(
     """
     from ecgfed.tasks.compare_page import compare_as_page
 
-    found = compare_as_page(runs, out, split=split, leave_out=leave_out, any_cohort=any_cohort, overwrite=overwrite)
-    if not found.one_cohort:
+    comparison = compare_as_page(
+        runs, out, split=split, leave_out=leave_out, any_cohort=any_cohort, overwrite=overwrite
+    )
+    if not comparison.one_cohort:
         warn("DIFFERENT COHORTS: beats, splits or patients are not the same; differences may be theirs", quiet=quiet)
     if json_output:
-        print_json(found.as_json())
+        print_json(comparison.as_json())
     elif not quiet:
-        _print_comparison(found)
+        _print_comparison(comparison)
         if out is not None:
             note(f"Wrote {out}.", quiet=False)
 
 
-def _print_comparison(found: "Comparison") -> None:
+def _print_comparison(comparison: "Comparison") -> None:
     from ecgfed.runs.compared_tables import WHOSE, class_heads, class_rows, letters, main_rows
 
-    names = letters(len(found.runs))
-    console.print(facts((letter, _named(run)) for letter, run in zip(names, found.runs, strict=True)))
+    names = letters(len(comparison.runs))
+    console.print(key_values((letter, _named(run)) for letter, run in zip(names, comparison.runs, strict=True)))
     console.print()
-    split = found.split if found.leave_out == "nothing" else f"{found.split} without {found.leave_out}"
-    console.print(table(["", *names], main_rows(found), title=f"macro-F1 on {split}"))
-    for letter, own in zip(names, found.own, strict=True):
-        if own:
-            note(f"Settings of {letter} that not all have: {_pairs(own)}", quiet=False)
-    if found.classes:
+    split = (
+        comparison.split if comparison.leave_out == "nothing" else f"{comparison.split} without {comparison.leave_out}"
+    )
+    console.print(table(["", *names], main_rows(comparison), title=f"macro-F1 on {split}"))
+    for letter, settings in zip(names, comparison.own, strict=True):
+        if settings:
+            note(f"Settings of {letter} that not all have: {_pairs(settings)}", quiet=False)
+    if comparison.classes:
         console.print()
-        console.print(table(class_heads(found), class_rows(found), title="F1 of each class, one model for everybody"))
-    if found.patients:
+        console.print(
+            table(class_heads(comparison), class_rows(comparison), title="F1 of each class, one model for everybody")
+        )
+    if comparison.patients:
         console.print()
         heads = ["against A", "better", "same", "worse", "mean", "largest gain", "largest loss"]
-        rows = [_patient_row(f"{names[row.run]}, {WHOSE[row.answer]}", row) for row in found.patients]
+        rows = [_patient_row(f"{names[row.run]}, {WHOSE[row.answer]}", row) for row in comparison.patients]
         console.print(table(heads, rows, title="patients, by macro-F1 on their own beats"))
-    for letter, run in zip(names, found.runs, strict=True):
+    for letter, run in zip(names, comparison.runs, strict=True):
         for line in run.notes:
             note(f"{letter} {line}", quiet=False)
 

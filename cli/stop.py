@@ -22,7 +22,7 @@ class StopRequest:
         self.code: int | None = None
         self._quiet = quiet
 
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Return whether to stop after this round."""
         return self.code is not None
 
@@ -30,14 +30,14 @@ class StopRequest:
         """Note the request; leave at once when there was one already, as a kill would, which loses this round only."""
         del frame
         if self.code is not None:
-            _say("stopped at once; the last checkpoint is whole, go on with --resume")
+            _print("stopped at once; the last checkpoint is whole, go on with --resume")
             os._exit(128 + number)
         self.code = 128 + number
         if not self._quiet:
-            _say(f"{_NAMES[signal.Signals(number)]}: this round is finished and saved first; once more stops at once")
+            _print(f"{_NAMES[signal.Signals(number)]}: this round is finished and saved first; once more stops at once")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     # not through sys.stderr: the signal may have come while the main thread was printing there
     os.write(2, f"\r\x1b[Kecgfed: {line}\n".encode() if os.isatty(2) else f"ecgfed: {line}\n".encode())
 

@@ -25,7 +25,7 @@ def open_closed_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def nobody_reads_on() -> None:
+def close_streams() -> None:
     """Let standard output lead nowhere, since Python would try once more as it ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

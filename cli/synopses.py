@@ -71,9 +71,9 @@ class Group(TyperGroup):
 def add_synopses(app: typer.Typer, path: str = "") -> None:
     """Give each command its words and its example, those of groups inside too."""
     for command in app.registered_commands:
-        about, example = SYNOPSES.get(f"{path}{command.name}", ("", ""))
+        synopsis, example = SYNOPSES.get(f"{path}{command.name}", ("", ""))
         if example:
-            command.short_help = about
+            command.short_help = synopsis
             # \b: the parser is not to fill the line up with what comes next
             command.epilog = f"\b\nExample: {example}"
     for group in app.registered_groups:

@@ -22,7 +22,7 @@ _WORDS = re.compile(r"\s*\S+\s*")
 _JOINTS = re.compile(r"[^\s/\\_.,:;-]*[\s/\\_.,:;-]+|[^\s/\\_.,:;-]+")
 
 
-def shown(value: Cell) -> str:
+def cell_text(value: Cell) -> str:
     """Return a cell as it is printed."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
@@ -46,10 +46,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str 
     """
     heads, cells, numeric, widths = _laid_out(columns, rows, width)
     if widths is None:
-        made = _as_list([pair for row in cells for pair in [*zip(heads, row, strict=True), ("", "")]][:-1], width)
+        renderable = _as_list([pair for row in cells for pair in [*zip(heads, row, strict=True), ("", "")]][:-1], width)
     else:
-        made = _as_table(heads, cells, widths, numeric)
-    return Group(Text(safe_text(title), style="italic"), made) if title else made
+        renderable = _as_table(heads, cells, widths, numeric)
+    return Group(Text(safe_text(title), style="italic"), renderable) if title else renderable
 
 
 def fits(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, width: int) -> bool:
@@ -62,43 +62,43 @@ def _laid_out(
 ) -> tuple[list[str], list[list[str]], list[bool], list[int] | None]:
     """Return headings, cells, which columns are of numbers, and their widths where there is room for them."""
     heads = [safe_text(name) for name in columns]
-    cells = [[shown(value) for value in row] for row in rows]
+    cells = [[cell_text(value) for value in row] for row in rows]
     numeric = [i > 0 and _is_numeric([row[i] for row in cells]) for i in range(len(heads))]
     return heads, cells, numeric, _fitted(heads, cells, numeric, width)
 
 
 def _as_table(heads: list[str], cells: list[list[str]], widths: list[int], numeric: list[bool]) -> Table:
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+    table_ = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
     for head, room, right in zip(heads, widths, numeric, strict=True):
-        made.add_column(_broken(head, room), width=room, no_wrap=True, justify="right" if right else "left")
+        table_.add_column(_broken(head, room), width=room, no_wrap=True, justify="right" if right else "left")
     for row in cells:
-        made.add_row(*(_broken(cell, room) for cell, room in zip(row, widths, strict=True)))
-    return made
+        table_.add_row(*(_broken(cell, room) for cell, room in zip(row, widths, strict=True)))
+    return table_
 
 
-def facts(pairs: Iterable[tuple[str, Cell]], *, width: int) -> Table:
+def key_values(pairs: Iterable[tuple[str, Cell]], *, width: int) -> Table:
     """Return names and values as a list without headings; long values go on below themselves."""
-    return _as_list([(safe_text(name), shown(value)) for name, value in pairs], width)
+    return _as_list([(safe_text(name), cell_text(value)) for name, value in pairs], width)
 
 
 def _as_list(pairs: list[tuple[str, str]], width: int) -> Table:
-    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAP, 0, 0))
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAP, 0, 0))
     names = min(max((cell_len(name) for name, _ in pairs), default=0), width // 2)
     for name, value in pairs:
-        made.add_row(_broken(name, names), _broken(value, width - GAP - names))
-    return made
+        grid.add_row(_broken(name, names), _broken(value, width - GAP - names))
+    return grid
 
 
 def without_zero_rows(rows: Iterable[Sequence[Cell]]) -> tuple[list[Sequence[Cell]], list[str]]:
     """Return the rows in which anything but 0 and nothing is counted, and the names (first cells) of the others."""
-    kept: list[Sequence[Cell]] = []
+    nonzero: list[Sequence[Cell]] = []
     empty: list[str] = []
     for row in rows:
         if any(value not in (0, None, "0", "-", "") for value in row[1:]):
-            kept.append(row)
+            nonzero.append(row)
         else:
-            empty.append(shown(row[0]))
-    return kept, empty
+            empty.append(cell_text(row[0]))
+    return nonzero, empty
 
 
 def _is_numeric(column: list[str]) -> bool:
@@ -113,12 +113,12 @@ def _fitted(heads: list[str], cells: list[list[str]], numeric: list[bool], width
     """Return the columns' widths, or None where there is no room for what may not be broken."""
     content = [max((cell_len(row[i]) for row in cells), default=0) for i in range(len(heads))]
     widths = [max(cell_len(head), room) for head, room in zip(heads, content, strict=True)]
-    whole = [max(_longest(head), room) for head, room in zip(heads, content, strict=True)]
-    least = [
+    full = [max(_longest(head), room) for head, room in zip(heads, content, strict=True)]
+    minimum = [
         room if number else max(_longest(head), min(room, NARROWEST))
-        for head, room, number in zip(heads, whole, numeric, strict=True)
+        for head, room, number in zip(heads, full, numeric, strict=True)
     ]
-    for floor in (whole, least):
+    for floor in (full, minimum):
         while sum(widths) + GAP * (len(widths) - 1) > width:
             widest = max(range(len(widths)), key=lambda i: (widths[i] > floor[i], widths[i]))
             if widths[widest] <= floor[widest]:

@@ -148,11 +148,11 @@ def train_command(
     started = time.perf_counter()
     with graceful_stop(quiet=quiet) as stop, watching(quiet=quiet, json_output=json_output) as watch:
         if several is None or out is None:
-            runs = [train(cohort, out, watch=watch, should_stop=stop.asked, **options)]  # type: ignore[arg-type]
+            runs = [train(cohort, out, watch=watch, should_stop=stop.requested, **options)]  # type: ignore[arg-type]
         else:
-            runs = train_seeds(cohort, several, out, watch=watch, should_stop=stop.asked, **options)
+            runs = train_seeds(cohort, several, out, watch=watch, should_stop=stop.requested, **options)
     if stop.code is not None:
-        _stop_unless_done(runs, several, cohort, out, stop.code)
+        _exit_if_interrupted(runs, several, cohort, out, stop.code)
     _report(runs, out, time.perf_counter() - started, json_output=json_output, quiet=quiet)
 
 
@@ -167,21 +167,21 @@ def _seeds(text: str | None, out: Path | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _stop_unless_done(runs: list["Run"], seeds: list[int] | None, cohort: Path, out: Path | None, code: int) -> None:
+def _exit_if_interrupted(runs: list["Run"], seeds: list[int] | None, cohort: Path, out: Path | None, code: int) -> None:
     """Say how to go on where a session ended before its last round; raises SystemExit."""
     run = runs[-1]
-    done = run.store.rounds()
-    if done >= run.plan.rounds and len(runs) == len(seeds or runs):
+    rounds = run.store.rounds()
+    if rounds >= run.plan.rounds and len(runs) == len(seeds or runs):
         return
     again = f"ecgfed train {shlex.quote(str(cohort))} --out {shlex.quote(str(out or run.path))} --resume"
     again += f" --seeds {','.join(map(str, seeds))}" if seeds else ""
-    again += _own_method(run)
-    line = f"ecgfed: stopped after round {done} of {run.plan.rounds}, saved; go on with: {again}"
+    again += _method_label(run)
+    line = f"ecgfed: stopped after round {rounds} of {run.plan.rounds}, saved; go on with: {again}"
     stderr.print(line, highlight=False, markup=False, soft_wrap=True)
     raise SystemExit(code)
 
 
-def _own_method(run: "Run") -> str:
+def _method_label(run: "Run") -> str:
     """What a command on the run has to say of its method: where somebody's own lies, since no file gets to run it."""
     return f" --method {shlex.quote(run.own_method)}" if run.own_method else ""
 
@@ -189,7 +189,7 @@ def _own_method(run: "Run") -> str:
 def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output: bool, quiet: bool) -> None:
     where = out or runs[0].path
     if json_output:
-        told = [
+        lines = [
             {
                 "run": str(run.path),
                 "method": run.method.name,
@@ -200,7 +200,7 @@ def _report(runs: list["Run"], out: Path | None, elapsed: float, *, json_output:
             for run in runs
         ]
         spent = {"seconds": round(elapsed, 2)}
-        print_json({**told[0], **spent} if len(runs) == 1 else {"runs": told, **spent})
+        print_json({**lines[0], **spent} if len(runs) == 1 else {"runs": lines, **spent})
         return
-    after = f"ecgfed evaluate {shlex.quote(str(where))}{_own_method(runs[0])}"
+    after = f"ecgfed evaluate {shlex.quote(str(where))}{_method_label(runs[0])}"
     note(f"Wrote {where} in {seconds(elapsed)}. Next: {after}", quiet=quiet)

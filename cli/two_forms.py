@@ -8,14 +8,14 @@ import typer
 from ecgfed.errors import OptionError
 
 
-def refuse_others(context: typer.Context, given: Path, allowed: Collection[str], whose: str, what: str) -> None:
+def refuse_options_of(context: typer.Context, source: Path, allowed: Collection[str], owner: str, what: str) -> None:
     """Refuse options that were typed and that are not of what was named.
 
     Args:
         context: of the command.
-        given: what was named.
+        source: what was named.
         allowed: names of the parameters that may be typed.
-        whose: whom the others are of: ``recordings``.
+        owner: whom the others are of: ``recordings``.
         what: what was named: ``a run``.
 
     Raises:
@@ -26,4 +26,4 @@ def refuse_others(context: typer.Context, given: Path, allowed: Collection[str],
         typed = context.get_parameter_source(name)
         if typed is None or typed.name == "DEFAULT" or name in allowed:
             continue
-        raise OptionError(parameter.opts[0], f"is of {whose}, and {given} is {what}", action="leave it out")
+        raise OptionError(parameter.opts[0], f"is of {owner}, and {source} is {what}", action="leave it out")

@@ -130,6 +130,53 @@ def renamed_fields(since: str, removed: str, **renamed: str) -> Callable[[ClassT
     return mark
 
 
+def renamed_parameters(
+    since: str, removed: str, **new_names: str
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Return a decorator: a keyword argument under its old name still works, with a warning.
+
+    Args:
+        since: the version that renamed it, ``0.3``.
+        removed: the first version without the old name: two minor versions later at least.
+        **new_names: new name by old name.
+
+    Raises:
+        ValueError: as ``deprecated``.
+        TypeError: when called, a parameter under both of its names.
+
+    Examples:
+        >>> @renamed_parameters("0.3", "0.5", least="min_samples")
+        ... def first(values, min_samples=1):
+        ...     return values[:min_samples]
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", EcgfedDeprecation)
+        ...     first([1, 2, 3], least=2)
+        [1, 2]
+    """
+    if _minor(removed) < _minor(since) + 2:
+        raise ValueError(f"removed={removed!r} is less than two minor versions after since={since!r}")
+
+    def mark(function: Callable[Given, Result]) -> Callable[Given, Result]:
+        name = f"{function.__module__}.{function.__qualname__}"
+        notices = {old: Deprecated(f"{name}({old}=)", since, removed, new) for old, new in new_names.items()}
+        REGISTER.extend(notices.values())
+
+        @functools.wraps(function)
+        def with_new_names(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+            for old in notices.keys() & kwargs:
+                new = new_names[old]
+                if new in kwargs:
+                    raise TypeError(f"{name}() got both {old!r} and {new!r}, its new name")
+                warnings.warn(str(notices[old]), EcgfedDeprecation, stacklevel=2)
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return with_new_names
+
+    return mark
+
+
 class RenamedMembers:
     """Base of a class that users subclass and whose methods or class attributes were renamed.
 

@@ -5,6 +5,8 @@ from conftest import synthetic_signal
 from numpy.typing import NDArray
 from record_files import r_waves
 
+from ecgfed.signal.quality import LIMIT_MV
+
 
 def spoiled(fs_hz: float, seed: int, beats: str = "NNNVNNANNN" * 9) -> NDArray[np.float64]:
     """Return two leads (2, samples) with gaps, a flat line, a rail, spikes, noise and a jump of the baseline."""
@@ -53,3 +55,13 @@ def beats_and_none(fs_hz: float, seed: int = 0) -> tuple[NDArray[np.float64], ND
     )
     signals[1, where["off"]] = np.nan
     return np.rint(signals * 1000) / 1000, times, where
+
+
+def rails_by_median(signal: NDArray[np.float64]) -> tuple[float, ...]:
+    """The extremes of a lead that lie a millivolt or more from the median of the rest."""
+    valid = np.clip(signal[np.isfinite(signal)], -LIMIT_MV, LIMIT_MV)
+    if not len(valid):
+        return ()
+    ends = (float(valid.min()), float(valid.max()))
+    rest = valid[(valid > ends[0]) & (valid < ends[1])]
+    return tuple(end for end in ends if len(rest) and abs(end - np.median(rest)) >= 1.0)

@@ -6,6 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ecgfed
@@ -92,3 +93,18 @@ def test_it_is_shown_by_default() -> None:
 def test_two_minor_versions_lie_between(since: str, removed: str) -> None:
     with pytest.raises(ValueError, match=r"two minor versions|is no version"):
         deprecated(since, removed, "the other")
+
+
+def test_a_renamed_parameter_and_attribute_still_work(tmp_path: Path) -> None:
+    """Recordings of 0.2: ``open_recording(least=)``, ``Recording.left_out`` and ``stands_for``."""
+    np.save(tmp_path / "r.npy", np.zeros((2000, 2)))
+    how = ecgfed.ReadOptions(fs_hz=250, units="mV", columns=("II", "RESP"))
+    with pytest.warns(EcgfedDeprecation, match="min_samples"):
+        recording = ecgfed.open_recording(tmp_path / "r.npy", "MLII", every_lead=True, how=how, least=1000)  # type: ignore[call-arg]
+    assert isinstance(recording, ecgfed.LongRecording)
+    with pytest.warns(EcgfedDeprecation, match="skipped"):
+        assert recording.left_out == recording.skipped == ("RESP: no ECG",)
+    with pytest.warns(EcgfedDeprecation, match="requested_as"):
+        assert recording.stands_for == recording.requested_as == "MLII"
+    with pytest.raises(TypeError, match="both"):
+        ecgfed.open_recording(tmp_path / "r.npy", how=how, least=1000, min_samples=1000)  # type: ignore[call-arg]

@@ -27,7 +27,7 @@ class Example:
     at: np.ndarray  # (candidates,) 200 Hz samples
     features: np.ndarray  # (leads, candidates, LEAD_FEATURES) int16
     counted: np.ndarray  # (leads, candidates)
-    own: np.ndarray  # (leads, candidates)
+    envelope: np.ndarray  # (leads, candidates)
     beat: np.ndarray  # (candidates,) 1 for a beat
     weight: np.ndarray  # (candidates,) 0 in flutter
     peaks: tuple[np.ndarray, np.ndarray, np.ndarray]  # of beats: extrema there, their features, the annotated one
@@ -40,7 +40,7 @@ class Example:
         score, mixed = qrs_net.first_look(features, self.counted)
         lead, form = np.zeros(len(self.at), np.int64), features[:, :, qrs_features.FORM]
         ratio = qrs_features.level_ratios(features, self.counted)
-        every = Likely(self.at, score, mixed, self.own, self.counted, form, ratio, lead, self.own[0])
+        every = Likely(self.at, score, mixed, self.envelope, self.counted, form, ratio, lead, self.envelope[0])
         kept = np.flatnonzero(score > KEEP)
         return every.some(kept), kept
 
@@ -106,7 +106,7 @@ def example(copy: Copy) -> Example | None:
         weight = qrs_signal.lead_weights(level)
         rank = np.argsort(np.argsort(-weight, axis=0, kind="stable"), axis=0, kind="stable")
         counted = (weight > 0) & (rank < qrs_net.LEADS)
-        own = qrs_features.own_envelope(made, at, level)
+        own = qrs_features.beat_envelope(made, at, level)
         seen = qrs_features.lead_features(made, at, level, own).astype(np.int16)
         parts.append((at + made.start, seen, counted, own))
         if copy.placed and len(there):
@@ -136,7 +136,7 @@ def _peaks(made, at: np.ndarray, own: np.ndarray, weight: np.ndarray, beats: np.
 
 def examples(copies: Iterable[Copy]) -> list[Example]:
     """Return what some copies teach."""
-    return [made for made in map(example, copies) if made is not None and np.isfinite(made.own).all()]
+    return [made for made in map(example, copies) if made is not None and np.isfinite(made.envelope).all()]
 
 
 def rhythm_examples(made: Iterable[Example]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -41,9 +41,10 @@ from ecgfed.beats.path import BeatOptions, cut_beats
 from ecgfed.errors import RecordError
 from ecgfed.record.reader import read_every_lead
 from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass
 from ecgfed.signal.findings import record_findings
-from ecgfed.signal.quality import NOISE_SHARE, LeadQuality, Reason, lead_quality
+from ecgfed.signal.quality import NOISE_SHARE, LeadQuality, Reason
 
 Signal = NDArray[np.float64]
 FS = 360

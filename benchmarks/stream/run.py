@@ -27,7 +27,8 @@ from ecgfed.beats.stream import BeatStream
 from ecgfed.device import Classifier, StreamBeat, StreamClassifier, open_bundle
 from ecgfed.device.shipped import shipped_model
 from ecgfed.record.reader import read_recording
-from ecgfed.signal.quality import lead_quality, rails
+from ecgfed.signal.block_quality import lead_quality
+from ecgfed.signal.quality import RAIL_FROM_REST_MV
 from ecgfed.testing.ecg import synthetic_ecg
 
 LEAD, CHUNK = "MLII", 1000
@@ -66,7 +67,8 @@ def of_record(classifier: Classifier, source: Path, name: str) -> dict[str, Any]
     recording = read_recording(source / name, (LEAD,), every_lead=True)
     signals = np.roll(recording.signals_mv, -recording.leads.index(recording.lead), axis=0)
     whole, fs_hz = ecgfed.predict(source / name), recording.fs_hz
-    rails_mv = rails(signals[0])
+    ends = (float(np.nanmin(signals[0])), float(np.nanmax(signals[0])))  # where its converter ends
+    rails_mv = tuple(end for end in ends if abs(end - np.nanmedian(signals[0])) >= RAIL_FROM_REST_MV)
     before = process_time()
     found = everything(classifier, signals, fs_hz, rails_mv, early=True)
     cpu_s = process_time() - before

@@ -52,7 +52,7 @@ QRS_AT_MOST, STEEP, SLOPE_SAMPLES = slice(50, 170), 0.15, 5
 LEAST_MV = 0.02
 #: A beat has the patient's own shape that correlates with its draft by so much; a QRS is like the reference's from 0.88
 #: (not at all) to 0.96 (fully).
-ALIKE, LIKE_FROM, LIKE_WIDTH = 0.7, 0.88, 0.08
+MIN_CORRELATION, LIKE_FROM, LIKE_WIDTH = 0.7, 0.88, 0.08
 #: A product of two powers is at least this below a correlation; an interval that equals a quantile but for rounding
 #: is as long as it.
 LEAST_POWER, AT_LEAST = 1e-12, 1 - 1e-9
@@ -90,11 +90,11 @@ class _Beats(NamedTuple):
     def part(self, start: int, stop: int | None = None) -> "_Beats":
         return _Beats(self.before_s[start:stop], self.window_mv[start:stop], self.usable[start:stop])
 
-    def then(self, other: "_Beats") -> "_Beats":
+    def then(self, following: "_Beats") -> "_Beats":
         return _Beats(
-            np.concatenate([self.before_s, other.before_s]),
-            np.concatenate([self.window_mv, other.window_mv]),
-            np.concatenate([self.usable, other.usable]),
+            np.concatenate([self.before_s, following.before_s]),
+            np.concatenate([self.window_mv, following.window_mv]),
+            np.concatenate([self.usable, following.usable]),
         )
 
 
@@ -129,8 +129,8 @@ class ContextStream:
         while self._given < until:
             stop = min(until, self._given + _CHUNK * BLOCK)
             start = max(0, self._given - HISTORY)
-            here = self._held.part(start - self._first, stop + LOOK_AHEAD - self._first)
-            parts.append(_features(here)[self._given - start : stop - start])
+            beats = self._held.part(start - self._first, stop + LOOK_AHEAD - self._first)
+            parts.append(_features(beats)[self._given - start : stop - start])
             self._given = stop
         drop = max(0, self._given - HISTORY) - self._first
         if drop > 0:
@@ -156,7 +156,9 @@ def context_features(
     return np.concatenate([first, stream.finish()])
 
 
-def features_so_far(before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]) -> NDArray[np.float32]:
+def provisional_features(
+    before_s: Floats, window_mv: NDArray[np.float32], usable: NDArray[np.bool_]
+) -> NDArray[np.float32]:
     """Return the features of the last beats of a stream as if nothing followed them but one more R peak.
 
     A reference that stands on fewer beats than ``HISTORY`` is made of those that are there.
@@ -181,16 +183,16 @@ def features_so_far(before_s: Floats, window_mv: NDArray[np.float32], usable: ND
 def _features(beats: _Beats) -> NDArray[np.float32]:
     """Features of beats in a row; those within ``HISTORY`` and ``LOOK_AHEAD`` of a cut are not to be used."""
     before = beats.before_s
-    own = _Own(beats)
-    values = {**_rhythm(before, own.typical, own.sinus), **own.against_reference()}
+    typical_beat = _TypicalBeat(beats)
+    values = {**_rhythm(before, typical_beat.typical, typical_beat.sinus), **typical_beat.against_reference()}
     regular = 1 / (1 + np.exp((values.pop("change") - IRREGULAR) / IRREGULAR_WIDTH))
     like = _like(values["qrs_unlike"])
-    early = np.minimum(_log(before, own.sinus) + PREMATURE / LOG_UNIT, 0)
+    early = np.minimum(_log(before, typical_beat.sinus) + PREMATURE / LOG_UNIT, 0)
     values["premature"] = early * regular * like
     values["premature_without_p"] = early * regular * like * values["p_lost"]
     values["premature_unlike"] = early * (1 - like)
-    found = np.stack([values[name] for name in FEATURES], axis=1)
-    return np.clip(np.where(np.isfinite(found), found, 0.0), -LIMIT, LIMIT).astype(np.float32)
+    features = np.stack([values[name] for name in FEATURES], axis=1)
+    return np.clip(np.where(np.isfinite(features), features, 0.0), -LIMIT, LIMIT).astype(np.float32)
 
 
 def _like(unlike: Floats) -> Floats:
@@ -202,8 +204,8 @@ def _rhythm(before: Floats, typical: Floats, sinus: Floats) -> dict[str, Floats]
     """Intervals against the references, NaN where void; ``change`` is the irregularity itself."""
     after = np.append(before[1:], np.nan)
     logs = np.log(before)
-    one, two = (np.abs(logs - np.concatenate([np.full(by, np.nan), logs])[: len(logs)]) for by in (1, 2))
-    change = _running_quantile(np.fmin(one, two), CHANGES, CHANGE_SHARE)
+    change_1, change_2 = (np.abs(logs - np.concatenate([np.full(by, np.nan), logs])[: len(logs)]) for by in (1, 2))
+    change = _running_quantile(np.fmin(change_1, change_2), CHANGES, CHANGE_SHARE)
     change = np.where(np.isfinite(change), change, 0.0)  # no rhythm yet is none to be irregular
     return {
         "previous_over_typical": _log(before, typical),
@@ -217,7 +219,7 @@ def _rhythm(before: Floats, typical: Floats, sinus: Floats) -> dict[str, Floats]
     }
 
 
-class _Own:
+class _TypicalBeat:
     """The patient's own shape, and the intervals between its beats.
 
     Attributes:
@@ -237,8 +239,8 @@ class _Own:
         self.qrs, self.p_region = window[:, QRS], _centred(window[:, P_REGION])
         (every,) = _quantiles(before, (TYPICAL,))
         draft = _mean(self.qrs, usable & (before >= every * AT_LEAST))
-        alike = usable & (_alike(self.qrs, draft) > ALIKE)
-        self.between = alike & np.concatenate([[False], alike])[: len(alike)]
+        is_similar = usable & (_correlation(self.qrs, draft) > MIN_CORRELATION)
+        self.between = is_similar & np.concatenate([[False], is_similar])[: len(is_similar)]
         typical, sinus = _quantiles(np.where(self.between, before, np.nan), (TYPICAL, SINUS))
         self.typical = np.where(np.isfinite(typical), typical, every)
         self.sinus = np.where(np.isfinite(sinus), sinus, self.typical)
@@ -249,15 +251,15 @@ class _Own:
         reference, p_reference = _mean(self.qrs, chosen), _mean(self.p_region, chosen)
         power = _mean((self.p_region**2).sum(axis=1, keepdims=True), chosen)[:, 0]
         common = np.clip((p_reference**2).sum(axis=1) / power, 0, 1)
-        found = {
-            "qrs_unlike": 2 * (1 - _alike(self.qrs, reference)),
+        features = {
+            "qrs_unlike": 2 * (1 - _correlation(self.qrs, reference)),
             "qrs_apart": np.sqrt(((self.qrs - reference) ** 2).mean(axis=1)),
-            "p_lost": common * (1 - _alike(self.p_region, p_reference)),
+            "p_lost": common * (1 - _correlation(self.p_region, p_reference)),
             "void_shape": np.isnan(reference[:, 0]).astype(np.float64),
         }
         for kind, value in (("size", np.log(self.size)), ("width", np.log(self.width))):
-            found[kind] = (value - _mean(value[:, None], chosen)[:, 0]) / (2 * LOG_UNIT)
-        return found
+            features[kind] = (value - _mean(value[:, None], chosen)[:, 0]) / (2 * LOG_UNIT)
+        return features
 
 
 def _middle(window_mv: NDArray[np.float32]) -> Floats:
@@ -286,11 +288,11 @@ def _centred(values: Floats) -> Floats:
     return np.asarray(values - values.mean(axis=1, keepdims=True))
 
 
-def _alike(values: Floats, others: Floats) -> Floats:
+def _correlation(values: Floats, reference: Floats) -> Floats:
     """Correlation of rows, (beats,); NaN where the others are."""
-    one, other = _centred(values), _centred(others)
-    power = (one**2).sum(axis=1) * (other**2).sum(axis=1)
-    return np.asarray((one * other).sum(axis=1) / np.sqrt(np.maximum(power, LEAST_POWER)))
+    centred, centred_reference = _centred(values), _centred(reference)
+    power = (centred**2).sum(axis=1) * (centred_reference**2).sum(axis=1)
+    return np.asarray((centred * centred_reference).sum(axis=1) / np.sqrt(np.maximum(power, LEAST_POWER)))
 
 
 def _quantile(ordered: Floats, share: float) -> Floats:
@@ -300,8 +302,8 @@ def _quantile(ordered: Floats, share: float) -> Floats:
     at = share * last
     low = np.floor(at).astype(np.int64)
     row, part = np.arange(len(ordered)), at - low
-    found = ordered[row, low] * (1 - part) + ordered[row, np.minimum(low + 1, last)] * part
-    return np.where(count >= FEWEST, found, np.nan)
+    quantile = ordered[row, low] * (1 - part) + ordered[row, np.minimum(low + 1, last)] * part
+    return np.where(count >= FEWEST, quantile, np.nan)
 
 
 def _running_quantile(values: Floats, count: int, share: float) -> Floats:

@@ -13,11 +13,14 @@ WARN_SHARE = 0.10
 REASONS: dict[str, tuple[str, str]] = {
     "other_class": ("of symbols that no class claims", "choose other classes with --classes"),
     "no_signal": ("whose window shows no signal", "see 'ecgfed inspect', or choose another --lead"),
+    "end_noise": ("in noise before the first or after the last QRS complex", "see 'ecgfed inspect'"),
+    "unmarked": ("where the labels mark no beats", "see the labels' flutter and shutdown marks"),
     "poor_quality": ("in stretches of poor quality", "see 'ecgfed inspect', or train without --leave-out"),
     "no_annotation": ("detected where no beat is annotated", "check the annotation, or use --peaks annotated"),
     "no_peak": ("annotated where no beat is detected", "see 'ecgfed inspect', or use --peaks annotated"),
     "beyond_end": ("annotated at or after the recording's end", "check that the annotation is this recording's"),
     "not_read": ("that cannot be read beside the lead", ""),
+    "no_ecg": ("that are no ECG", ""),
     "not_annotated": ("without annotations under test", "check --test and --test-folder"),
     "unusable": ("that cannot be used", "mend those that the warnings name"),
     "no_lead": ("without the lead", "choose another --lead"),
@@ -69,7 +72,7 @@ class Exclusions:
         share = sum(count for _, count in counted) / max(1, self.read)
         if share <= WARN_SHARE:
             return ""
-        reason = max(counted, key=lambda one: one[1])[0]
+        reason = max(counted, key=lambda item: item[1])[0]
         return f"{share:.0%} of the {self.what}s are not used ({self.line}); {REASONS[reason][1]}"
 
     def as_json(self) -> Counted:
@@ -92,5 +95,5 @@ class Exclusions:
     def _of(self, reason: str) -> str:
         if reason != "other_class" or not self.symbols:
             return ""
-        by_count = sorted(self.symbols.items(), key=lambda one: (-one[1], one[0]))
+        by_count = sorted(self.symbols.items(), key=lambda item: (-item[1], item[0]))
         return f" ({', '.join(f'{count:,} {symbol}' for symbol, count in by_count)})"

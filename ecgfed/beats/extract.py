@@ -12,8 +12,9 @@ from ecgfed.beats.rr import RR_LATEST, beats_in_time
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES, cut_windows, resample
 from ecgfed.record.checks import check_fs, check_millivolt
 from ecgfed.record.recording import Annotation
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason
 from ecgfed.signal.spans import Spans
 
 FLAG_PADDED = 1  # the window reaches past an end of the recording
@@ -25,6 +26,9 @@ NOT_RECORDED = frozenset({Reason.GAP, Reason.FLAT, Reason.RAIL})
 NO_SIGNAL_MV = 0.010
 #: ... or of which so large a share, or so large a share of the QRS, lies where nothing was recorded.
 NO_SIGNAL_SHARE = 0.5
+#: ... or when the lead lies at the rail for so long (s), so near the R peak (s): the wave is the step into saturation
+#: or out of it. A clipped R wave is shorter.
+RAIL_S, RAIL_NEAR_S = 0.3, 0.1
 #: The QRS of a window, in seconds before and after the R peak (``context.QRS``).
 QRS_BEFORE_S, QRS_AFTER_S = 0.070, 0.100
 #: Half-width of the match between a detected peak and an annotated beat (EC57).
@@ -112,11 +116,17 @@ def windows_around(
     unusable = hides_signal(padded, fs_hz, r_samples, lost)
     rr = beats_in_time(rr_version, r_samples, fs_hz, window_mv, unusable, lost, void)
     flags = beat_flags(padded, fs_hz, r_samples, quality.spans())
-    return Windows(window_mv, rr, flags, without_signal(window_mv, fs_hz, r_samples, quality.spans(NOT_RECORDED)))
+    silent = without_signal(window_mv, fs_hz, r_samples, quality.spans(NOT_RECORDED), rail=quality.spans([Reason.RAIL]))
+    return Windows(window_mv, rr, flags, silent)
 
 
 def without_signal(
-    window_mv: NDArray[np.float32], fs_hz: float, r_samples: NDArray[np.int64], lost: Spans
+    window_mv: NDArray[np.float32],
+    fs_hz: float,
+    r_samples: NDArray[np.int64],
+    lost: Spans,
+    *,
+    rail: Spans | None = None,
 ) -> NDArray[np.bool_]:
     """Return which windows show nothing of the heart, so that no class can be read from them.
 
@@ -125,16 +135,30 @@ def without_signal(
         fs_hz: the recording's sampling frequency in Hz.
         r_samples: (beats,) int64 R peaks in the recording.
         lost: stretches of the recording's samples in which nothing was recorded (``NOT_RECORDED``).
+        rail: those of them in which the lead lies at the rail.
 
     Returns:
-        (beats,) bool, true where the window moves by no more than ``NO_SIGNAL_MV``, or where ``NO_SIGNAL_SHARE`` of
-        the window or of its QRS lies in ``lost``.
+        (beats,) bool, true where the window moves by no more than ``NO_SIGNAL_MV``, where ``NO_SIGNAL_SHARE`` of
+        the window or of its QRS lies in ``lost``, or where the lead lies at the rail for ``RAIL_S`` or longer within
+        ``RAIL_NEAR_S`` of the R peak.
     """
     qrs = r_samples - round(QRS_BEFORE_S * fs_hz), r_samples + round(QRS_AFTER_S * fs_hz)
     missing = np.zeros(len(r_samples), np.bool_)
     for start, stop in (window_spans(fs_hz, r_samples), qrs):
         missing |= lost.before(stop) - lost.before(start) >= NO_SIGNAL_SHARE * (stop - start)
+    if rail is not None:
+        near, long = round(RAIL_NEAR_S * fs_hz), rail.stop - rail.start >= RAIL_S * fs_hz
+        missing |= Spans(rail.start[long], rail.stop[long]).overlap(r_samples - near, r_samples + near + 1)
     return still_windows(window_mv) | missing
+
+
+def without_qrs(window_mv: NDArray[np.float32], least_mv: float) -> NDArray[np.bool_]:
+    """Return which windows (beats, 1, 256) in mV go less far than ``least_mv`` within the QRS, (beats,) bool.
+
+    A beat that another lead shows stands there in the noise of an electrode that is off (``size.least_qrs_mv``).
+    """
+    start, stop = R_INDEX - round(QRS_BEFORE_S * FS_HZ), R_INDEX + round(QRS_AFTER_S * FS_HZ) + 1
+    return np.asarray(np.ptp(window_mv[:, :, start:stop], axis=(1, 2)) < least_mv)
 
 
 def empty_windows(
@@ -205,7 +229,7 @@ class LabelledBeats:
         windows: the beats' windows, RR features and flags.
         label: (beats,) int16 class numbers.
         sample: (beats,) int64 R positions in the recording as recorded.
-        left_out: beats per symbol that no class claims.
+        unclassified: beats per symbol that no class claims.
         unmatched: detected peaks without an annotated beat, and annotated beats without a peak; 0, 0 when annotated
             peaks were used.
         empty: labelled beats that were left out because their window holds nothing (``empty_windows``).
@@ -214,7 +238,7 @@ class LabelledBeats:
     windows: Windows
     label: NDArray[np.int16]
     sample: NDArray[np.int64]
-    left_out: dict[str, int]
+    unclassified: dict[str, int]
     unmatched: tuple[int, int] = (0, 0)
     empty: int = 0
 
@@ -267,9 +291,11 @@ def label_beats(
         detected: whether the peaks were detected: each takes the label of the beat it matches, see ``labelled_beats``.
             Otherwise they are the annotated beats themselves.
     """
-    found = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
-    keep = found.keep
-    return LabelledBeats(windows.chosen(keep), found.label, r_samples[keep], found.left_out, found.unmatched)
+    labelled = assign_labels(r_samples, fs_hz, annotation, labels, detected=detected)
+    keep = labelled.keep
+    return LabelledBeats(
+        windows.chosen(keep), labelled.label, r_samples[keep], labelled.unclassified, labelled.unmatched
+    )
 
 
 @dataclass(frozen=True)
@@ -279,13 +305,13 @@ class Labels:
     Attributes:
         keep: (labelled,) int64 numbers among all its beats, in order of time.
         label: (labelled,) int16 class numbers.
-        left_out: as of ``LabelledBeats``.
+        unclassified: as of ``LabelledBeats``.
         unmatched: see there.
     """
 
     keep: NDArray[np.int64]
     label: NDArray[np.int16]
-    left_out: dict[str, int]
+    unclassified: dict[str, int]
     unmatched: tuple[int, int]
 
 
@@ -302,8 +328,8 @@ def assign_labels(
     label = labels.encode(symbol)
     known = label >= 0
     names, counts = np.unique(symbol[~known], return_counts=True)
-    left_out = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
-    return Labels(use[known], label[known], left_out, unmatched)
+    unclassified = {str(n): int(c) for n, c in zip(names, counts, strict=True)}
+    return Labels(use[known], label[known], unclassified, unmatched)
 
 
 def match_peaks(

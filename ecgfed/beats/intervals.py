@@ -39,9 +39,9 @@ def intervals_s(
         (beats + 1,) float64 seconds, NaN where the interval is void: entry i is the interval before beat i, entry
         i + 1 the one after it.
     """
-    found = np.full(len(r_samples) + 1, np.nan)
+    intervals = np.full(len(r_samples) + 1, np.nan)
     if len(r_samples) < 2:
-        return found
+        return intervals
     start, stop = r_samples[:-1], r_samples[1:]
     length = (stop - start) / fs_hz
     hidden = length > LONGEST_S
@@ -49,8 +49,8 @@ def intervals_s(
     hidden |= _longest_run(edges, start, stop) >= HIDES_S * fs_hz
     for begin, end in void:
         hidden |= (start < end) & (stop > begin)
-    found[1:-1] = np.where(hidden, np.nan, length)
-    return found
+    intervals[1:-1] = np.where(hidden, np.nan, length)
+    return intervals
 
 
 def _longest_run(edges: Edges, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -58,9 +58,9 @@ def _longest_run(edges: Edges, start: NDArray[np.int64], stop: NDArray[np.int64]
     longest = np.zeros(len(start), dtype=np.int64)
     for begin, end in edges:
         first, last = np.searchsorted(stop, begin, side="right"), np.searchsorted(start, end, side="left")
-        here = slice(first, last)
-        inside = np.minimum(stop[here], end) - np.maximum(start[here], begin)
-        longest[here] = np.maximum(longest[here], inside)
+        run = slice(first, last)
+        inside = np.minimum(stop[run], end) - np.maximum(start[run], begin)
+        longest[run] = np.maximum(longest[run], inside)
     return longest
 
 

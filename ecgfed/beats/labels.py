@@ -90,10 +90,10 @@ def load_label_map(name_or_file: str) -> LabelMap:
     path = Path(name_or_file)
     expected = f"one of {', '.join(BUILT_IN)}, or a JSON or TOML file with a table 'classes'"
     try:
-        found = path.is_file()
+        is_file = path.is_file()
     except OSError:  # a name too long for a file, such as the map itself
-        found = False
-    if not found:
+        is_file = False
+    if not is_file:
         raise OptionError("--classes", f"{name_or_file!r:.200} is no known class map and no file", expected)
     try:
         data = read_bounded(path, MAX_TOML_BYTES, OptionError, f"--classes {path}")
@@ -103,7 +103,7 @@ def load_label_map(name_or_file: str) -> LabelMap:
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
         raise OptionError(f"--classes {path}", f"cannot be read ({problem})", expected) from problem
     check_labels((cls for cls, _ in items), "class", f"--classes {path}", OptionError)
-    seen: dict[str, str] = {}
+    class_of_symbol: dict[str, str] = {}
     for cls, symbols in items:
         if not symbols:
             raise OptionError(f"--classes {path}", f"class {cls!r} has no symbols", "at least one")
@@ -111,9 +111,11 @@ def load_label_map(name_or_file: str) -> LabelMap:
             if symbol not in BEAT_SYMBOLS:
                 known = " ".join(sorted(BEAT_SYMBOLS))
                 raise OptionError(f"--classes {path}", f"symbol {symbol!r}", f"a WFDB beat symbol, one of {known}")
-            if symbol in seen:
-                raise OptionError(f"--classes {path}", f"symbol {symbol!r} is in {seen[symbol]!r} and {cls!r}", "one")
-            seen[symbol] = cls
+            if symbol in class_of_symbol:
+                raise OptionError(
+                    f"--classes {path}", f"symbol {symbol!r} is in {class_of_symbol[symbol]!r} and {cls!r}", "one"
+                )
+            class_of_symbol[symbol] = cls
     if len(items) < 2:
         raise OptionError(f"--classes {path}", count_of(len(items), "class"), "two or more")
-    return LabelMap(path.name, tuple(cls for cls, _ in items), seen)
+    return LabelMap(path.name, tuple(cls for cls, _ in items), class_of_symbol)

@@ -72,7 +72,7 @@ def windows_by_blocks(
             yield windows.chosen(keep[low:high] - first)
 
 
-def one_ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
+def prefetched(blocks: Iterator[_Block]) -> Iterator[_Block]:
     """Yield blocks while another thread makes the next one."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, blocks, None)
@@ -96,14 +96,15 @@ def _cut(
 ) -> Iterator[_Part]:
     """Cut the windows of some beats, a stretch of the recording after the other; nothing where it has none."""
     fs_hz, bad, lost = recording.fs_hz, quality.spans(), quality.spans(NO_SIGNAL)
-    cut, unrecorded = _Windows(recording, quality), quality.spans(NOT_RECORDED)
+    cut, unrecorded, rail = _Windows(recording, quality), quality.spans(NOT_RECORDED), quality.spans([Reason.RAIL])
     for start, stop in spans(recording.samples, max(1, round(chunk_s * fs_hz))):
         first, last = np.searchsorted(r_samples, [start, stop]).tolist()
         if first < last:
             at = r_samples[first:last]
             window_mv, padded = cut.around(at)
             flags, hides = beat_flags(padded, fs_hz, at, bad), hides_signal(padded, fs_hz, at, lost)
-            yield _Part(first, window_mv, flags, hides, without_signal(window_mv, fs_hz, at, unrecorded))
+            silent = without_signal(window_mv, fs_hz, at, unrecorded, rail=rail)
+            yield _Part(first, window_mv, flags, hides, silent)
 
 
 def _in_context(
@@ -114,8 +115,8 @@ def _in_context(
     before_s = intervals_s(r_samples, recording.fs_hz, quality.spans(NO_SIGNAL), void)[:-1]
     window_mv, flags = np.empty((0, 1, WINDOW_SAMPLES), np.float32), np.empty(0, np.uint8)
     no_signal = np.empty(0, np.bool_)
-    given = 0  # what is held begins with the beat of this number
-    for parts in _gathered(one_ahead(_cut(recording, quality, r_samples, chunk_s)), _IN_CONTEXT):
+    next_beat = 0  # what is held begins with the beat of this number
+    for parts in _gathered(prefetched(_cut(recording, quality, r_samples, chunk_s)), _IN_CONTEXT):
         fresh = np.concatenate([part.window_mv for part in parts])
         hides = np.concatenate([part.hides for part in parts])
         rr = stream.push(before_s[parts[0].first : parts[0].first + len(fresh)], fresh, ~hides)
@@ -123,23 +124,23 @@ def _in_context(
         flags = np.concatenate([flags, *(part.flags for part in parts)])
         no_signal = np.concatenate([no_signal, *(part.no_signal for part in parts)])
         if len(rr):
-            yield given, Windows(window_mv[: len(rr)], rr, flags[: len(rr)], no_signal[: len(rr)])
-            window_mv, flags, given = window_mv[len(rr) :].copy(), flags[len(rr) :], given + len(rr)
+            yield next_beat, Windows(window_mv[: len(rr)], rr, flags[: len(rr)], no_signal[: len(rr)])
+            window_mv, flags, next_beat = window_mv[len(rr) :].copy(), flags[len(rr) :], next_beat + len(rr)
             no_signal = no_signal[len(rr) :]
     if len(flags):
-        yield given, Windows(window_mv, stream.finish(), flags, no_signal)
+        yield next_beat, Windows(window_mv, stream.finish(), flags, no_signal)
 
 
 def _gathered(parts: Iterator[_Part], beats: int) -> Iterator[list[_Part]]:
     """Yield consecutive parts together that hold so many beats or more; the last ones may hold fewer."""
-    held: list[_Part] = []
+    pending: list[_Part] = []
     for part in parts:
-        held.append(part)
-        if sum(len(one.flags) for one in held) >= beats:
-            yield held
-            held = []
-    if held:
-        yield held
+        pending.append(part)
+        if sum(len(pending_part.flags) for pending_part in pending) >= beats:
+            yield pending
+            pending = []
+    if pending:
+        yield pending
 
 
 class _Windows:

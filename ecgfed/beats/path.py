@@ -5,7 +5,7 @@ What trains and what predicts walk it alike, so a beat that is predicted is cut 
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,25 +21,27 @@ from ecgfed.beats.extract import (
     assign_labels,
     empty_windows,
     windows_around,
+    without_qrs,
 )
-from ecgfed.beats.intervals import unmarked_spans
+from ecgfed.beats.intervals import intervals_s, unmarked_spans
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.long_windows import one_ahead, windows_by_blocks
+from ecgfed.beats.long_windows import prefetched, windows_by_blocks
 from ecgfed.beats.rr import RR_LATEST, check_rr_version
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.record.opening import open_recording
 from ecgfed.record.reader import annotation_file, check_annotator, ecg_alone, read_annotation
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, AnyRecording, LongRecording, ReadOptions
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.long_peaks import Told, find_peaks
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.heartbeats import end_noise
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.pacing import Pacing, detect_pacing
-from ecgfed.signal.quality import LeadQuality
-from ecgfed.signal.size import Size, lead_size
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality
+from ecgfed.signal.size import Size, lead_size, least_qrs_mv
 from ecgfed.text import count_of
 
 #: Says whom to tell how many samples of a recording have been looked at.
-Watching = Callable[[AnyRecording], Told | None] | None
+Watching = Callable[[AnyRecording], OnSamples | None] | None
 #: Where R peaks come from.
 PEAKS = ("annotated", "detected")
 
@@ -75,14 +77,14 @@ class BeatOptions:
         detector_by_name(self.detector)
 
     @property
-    def found_by(self) -> Detector:
+    def qrs_detector(self) -> Detector:
         """The detector, for detected peaks."""
         return detector_by_name(self.detector)
 
     @property
     def every_lead(self) -> bool:
         """Whether all leads of a recording are read, for a detector that looks at them."""
-        return self.peaks == "detected" and self.found_by.every_lead
+        return self.peaks == "detected" and self.qrs_detector.every_lead
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -96,6 +98,8 @@ class RecordingBeats:
         r_samples: (beats,) int64 increasing sample numbers of the R peaks.
         detected: whether the R peaks were detected, and not taken from the annotation.
         rr_version: of the RR features (``ecgfed.beats.rr``).
+        every_r_sample: the R peaks of all beats, where these are some of them (``chosen``); else None.
+        end_noise: how many detected peaks are none of these, since they are noise at an end (``heartbeats.end_noise``).
     """
 
     recording: AnyRecording
@@ -104,24 +108,49 @@ class RecordingBeats:
     r_samples: NDArray[np.int64]
     detected: bool
     rr_version: int = RR_LATEST
+    every_r_sample: NDArray[np.int64] | None = None
+    end_noise: int = 0
 
     def __repr__(self) -> str:
         return (
             f"RecordingBeats({self.recording.name!r}: {count_of(len(self.r_samples), 'beat')} on {self.recording.lead})"
         )
 
+    def chosen(self, keep: NDArray[np.int64]) -> "RecordingBeats":
+        """Return some of the beats, by their numbers in order of time, cut as among all of them."""
+        return replace(self, r_samples=self.r_samples[keep], every_r_sample=self._every)
+
     @cached_property
     def windows(self) -> Windows:
         """The windows, RR features and flags of all beats, kept: a kilobyte a beat."""
         recording = self.recording
-        return windows_around(
-            recording.signal_mv,
-            recording.fs_hz,
-            self.r_samples,
-            self.quality,
-            rr_version=self.rr_version,
-            void=self._void,
+        windows = windows_around(
+            recording.signal_mv, recording.fs_hz, self._every, self.quality, rr_version=self.rr_version, void=self._void
         )
+        return self._with_qrs_checked(windows if self.every_r_sample is None else windows.chosen(self._rows()))
+
+    @cached_property
+    def least_qrs_mv(self) -> float:
+        """Below which height a beat has no QRS complex in the lead in use (``size.least_qrs_mv``), in mV."""
+        return least_qrs_mv(self.recording, self.recording.lead, self._every, self.quality.spans())
+
+    @property
+    def intervals_s(self) -> NDArray[np.float64]:
+        """(beats,) float64 the interval before each beat in seconds, NaN where it is void."""
+        lost = self.quality.spans(NO_SIGNAL)
+        return intervals_s(self._every, self.recording.fs_hz, lost)[self._rows()]
+
+    @property
+    def _every(self) -> NDArray[np.int64]:
+        return self.r_samples if self.every_r_sample is None else self.every_r_sample
+
+    def _rows(self, keep: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the numbers of these beats, or of some of them, among all of the recording's."""
+        return np.searchsorted(self._every, self.r_samples if keep is None else self.r_samples[keep])
+
+    def _with_qrs_checked(self, windows: Windows) -> Windows:
+        silent = windows.no_signal | without_qrs(windows.window_mv, self.least_qrs_mv)
+        return replace(windows, no_signal=silent)
 
     @cached_property
     def pacing(self) -> Pacing:
@@ -147,11 +176,11 @@ class RecordingBeats:
             keep: numbers of the beats to cut, in order of time; all of them for None.
         """
         if isinstance(self.recording, LongRecording):
-            yield from one_ahead(
-                windows_by_blocks(
-                    self.recording, self.quality, self.r_samples, keep, rr_version=self.rr_version, void=self._void
-                )
+            rows = None if keep is None and self.every_r_sample is None else self._rows(keep)
+            blocks = windows_by_blocks(
+                self.recording, self.quality, self._every, rows, rr_version=self.rr_version, void=self._void
             )
+            yield from prefetched(map(self._with_qrs_checked, blocks))
         else:
             yield self.windows if keep is None else self.windows.chosen(keep)
 
@@ -167,31 +196,33 @@ class RecordingBeats:
 
         Those that no class claims, that no mark matches, or whose window holds nothing are left out (``exclusions``).
         """
-        found = self.labels(labels)
-        windows, at = self.windows.chosen(found.keep), self.r_samples[found.keep]
+        labelled = self.labels(labels)
+        windows, at = self.windows.chosen(labelled.keep), self.r_samples[labelled.keep]
         holds = ~self.empty(windows.window_mv, at)
         some = windows.chosen(np.flatnonzero(holds))
         empty = int((~holds).sum())
-        return LabelledBeats(some, found.label[holds], at[holds], found.left_out, found.unmatched, empty)
+        return LabelledBeats(some, labelled.label[holds], at[holds], labelled.unclassified, labelled.unmatched, empty)
 
     def empty(self, window_mv: NDArray[np.float32], r_samples: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which windows hold nothing (``empty_windows``), for some R peaks of the recording; (beats,) bool."""
         return empty_windows(window_mv, self.recording.fs_hz, r_samples, self.quality.spans(NOT_RECORDED))
 
-    def exclusions(self, found: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
+    def exclusions(self, labelled: Labels | LabelledBeats, empty: int) -> list[Exclusions]:
         """Count what was read, used and excluded of the beats; of detected ones, of the annotated beats too.
 
         Args:
-            found: how the beats were labelled.
+            labelled: how the beats were labelled.
             empty: how many labelled ones were left out because their window holds nothing.
         """
         beyond = 0 if self.annotation is None else sum(mark in BEAT_SYMBOLS for mark in self.annotation.beyond_end)
-        read, (peaks, marks) = len(self.r_samples), found.unmatched
-        excluded = {"other_class": sum(found.left_out.values()), "no_signal": empty}
+        read, (peaks, marks) = len(self.r_samples) + self.end_noise, labelled.unmatched
+        excluded = {"other_class": sum(labelled.unclassified.values()), "no_signal": empty, "end_noise": self.end_noise}
         if not self.detected:
-            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, found.left_out)]
-        annotated = Exclusions("annotation", read - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond})
-        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, found.left_out), annotated]
+            return [Exclusions("beat", read + beyond, {**excluded, "beyond_end": beyond}, labelled.unclassified)]
+        annotated = Exclusions(
+            "annotation", len(self.r_samples) - peaks + marks + beyond, {"no_peak": marks, "beyond_end": beyond}
+        )
+        return [Exclusions("beat", read, {**excluded, "no_annotation": peaks}, labelled.unclassified), annotated]
 
 
 def read_beats(
@@ -209,15 +240,15 @@ def read_beats(
         RecordError: a file that cannot be used, no beat in it, or none of the leads.
     """
     recording = open_recording(path, options.leads, every_lead=options.every_lead, how=options.how)
-    told = watching(recording) if watching else None
-    return cut_beats(recording, options, annotated=annotated, told=told)
+    on_samples = watching(recording) if watching else None
+    return cut_beats(recording, options, annotated=annotated, on_samples=on_samples)
 
 
 def cut_beats(
-    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, told: Told | None = None
+    recording: AnyRecording, options: BeatOptions, *, annotated: bool = False, on_samples: OnSamples | None = None
 ) -> RecordingBeats:
     """Find the beats of a recording that has been opened: ``read_beats`` from its second step on."""
-    from_marks = options.peaks == "annotated"
+    from_marks, noise = options.peaks == "annotated", 0
     annotation = read_annotation(recording, options.annotator) if annotated or from_marks else None
     with ThreadPoolExecutor(1) as pool:  # while the peaks of a long recording are found
         quality = pool.submit(quality_of, recording, recording.lead)
@@ -230,11 +261,19 @@ def cut_beats(
                 known,
                 detector=options.detector,
                 mains_hz=options.mains_hz,
-                told=told,
-                later=quality,
+                on_samples=on_samples,
+                pending_quality=quality,
             )
+            at_an_end = end_noise(recording, r_samples, options.qrs_detector)
+            r_samples, noise = r_samples[~at_an_end], int(at_an_end.sum())
         return RecordingBeats(
-            recording, quality.result(), annotation, r_samples, detected=not from_marks, rr_version=options.rr_version
+            recording,
+            quality.result(),
+            annotation,
+            r_samples,
+            detected=not from_marks,
+            rr_version=options.rr_version,
+            end_noise=noise,
         )
 
 

@@ -28,7 +28,7 @@ def check_rr_version(version: object) -> int:
     return version
 
 
-def rr_about(version: int) -> dict[str, Any]:
+def rr_description(version: int) -> dict[str, Any]:
     """Return how a manifest says a version: its number and the names in order."""
     return {"version": version, "names": list(RR_NAMES[version])}
 

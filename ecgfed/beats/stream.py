@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.context import BLOCK, FEATURES, ContextStream, features_so_far
+from ecgfed.beats.context import BLOCK, FEATURES, ContextStream, provisional_features
 from ecgfed.beats.extract import NOT_RECORDED, Windows, beat_flags, hides_signal, window_spans, without_signal
 from ecgfed.beats.intervals import intervals_s
 from ecgfed.beats.windows import (
@@ -62,7 +62,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Told:
+class BeatUpdate:
     """What one look gave.
 
     Attributes:
@@ -149,12 +149,12 @@ class BeatStream:
         self._samples = Samples()
         self._quality = QualityStream(self._samples, fs_hz, rails_mv)
         self._filtered = _Filtered(self._samples, fs_hz)
-        self._rr: _RrOne | _RrTwo = _RrTwo() if rr_version == 2 else _RrOne(fs_hz)
+        self._rr: _RrVersion1 | _RrVersion2 = _RrVersion2() if rr_version == 2 else _RrVersion1(fs_hz)
         self._valid_until = 0
         self.last_peak = 0  #: the last R peak that was found, 0 before the first one
         self._peaks: deque[int] = deque()  # found, not yet final
         self._waiting: deque[int] = deque()  # found, not yet told early
-        self._told: set[int] = set()  # told early, not yet final
+        self._early: set[int] = set()  # told early, not yet final
         self._recent: deque[_Beat] = deque(maxlen=EARLY_HISTORY)
         self._last_final: int | None = None
 
@@ -173,23 +173,23 @@ class BeatStream:
         unit = QUALITY_STEPS * self.step
         return min(missing, round(_LEAP_S * self.fs_hz)) // unit * unit
 
-    def look(self, signals_mv: NDArray[np.float64], *, ended: bool = False) -> Told:
+    def look(self, signals_mv: NDArray[np.float64], *, ended: bool = False) -> BeatUpdate:
         """Take the next samples (leads, samples), as a rule ``step`` of them; ``ended`` says that none follow."""
         lead = signals_mv[self.lead]
-        found = self._detector.push(signals_mv).tolist() + (self._detector.finish().tolist() if ended else [])
+        peaks = self._detector.push(signals_mv).tolist() + (self._detector.finish().tolist() if ended else [])
         self._samples.append(lead)
         if np.isfinite(signals_mv).any():
             self._valid_until = self._samples.stop
-        self._peaks.extend(found)
-        self.last_peak = found[-1] if found else self.last_peak
+        self._peaks.extend(peaks)
+        self.last_peak = peaks[-1] if peaks else self.last_peak
         if self.early:
-            self._waiting.extend(found)
+            self._waiting.extend(peaks)
         if (self._quality_is_due or ended) and self._samples.stop:
             self._quality.look(ended=ended)
         final, withdrawn = self._final(ended=ended)
-        early = self._tell_early(ended=ended)
+        early = self._report_early(ended=ended)
         self._forget()
-        return Told(self._samples.stop, early, final, withdrawn)
+        return BeatUpdate(self._samples.stop, early, final, withdrawn)
 
     def _final(self, *, ended: bool) -> tuple[Cut, Ints]:
         """Return the beats that are decided now, and those told early that are none."""
@@ -198,8 +198,8 @@ class BeatStream:
         spikes = self._quality.spans([Reason.SPIKE]) if self._peaks else None
         while self._peaks and (ended or self._quality.decided >= self._peaks[0] + after + 1):
             peak = self._peaks.popleft()
-            known = peak in self._told
-            self._told.discard(peak)
+            known = peak in self._early
+            self._early.discard(peak)
             if spikes is not None and spikes.inside(np.array([peak]))[0]:
                 withdrawn += [peak] if known else []
                 continue
@@ -213,7 +213,8 @@ class BeatStream:
         at, lost = np.array([peak]), self._quality.spans(NO_SIGNAL)
         usable = not hides_signal(padded, self.fs_hz, at, lost)[0]
         flags = int(beat_flags(padded, self.fs_hz, at, self._quality.spans(Reason))[0])
-        silent = bool(without_signal(window_mv, self.fs_hz, at, self._quality.spans(NOT_RECORDED))[0])
+        unrecorded, rail = self._quality.spans(NOT_RECORDED), self._quality.spans([Reason.RAIL])
+        silent = bool(without_signal(window_mv, self.fs_hz, at, unrecorded, rail=rail)[0])
         return _Beat(peak, self._interval(previous, peak, lost), window_mv[0], usable, flags, silent)
 
     def _interval(self, previous: int | None, peak: int, lost: Spans) -> float:
@@ -221,9 +222,9 @@ class BeatStream:
             return math.nan
         return float(intervals_s(np.array([previous, peak]), self.fs_hz, lost)[1])
 
-    def _tell_early(self, *, ended: bool) -> Cut:
+    def _report_early(self, *, ended: bool) -> Cut:
         """Return the beats whose time has come, as if the recording ended here."""
-        now, told = self._samples.stop, []
+        now, reported = self._samples.stop, []
         while self._waiting and not ended:
             peak, following = self._waiting[0], self._waiting[1] if len(self._waiting) > 1 else None
             late = now >= peak + max(EARLY_S * self.fs_hz, self._filtered.ahead)
@@ -234,15 +235,15 @@ class BeatStream:
                 continue  # final answers say so where it is none after all
             previous = self._recent[-1].sample if self._recent else None
             self._recent.append(self._cut(peak, previous, ended=False))
-            self._told.add(peak)
-            told.append(self._recent[-1])
-        if not told:
+            self._early.add(peak)
+            reported.append(self._recent[-1])
+        if not reported:
             return _joined([], np.empty((0, self._rr.features), np.float32))
         following = self._waiting[0] if self._waiting else None
         lost = self._quality.spans(NO_SIGNAL)
-        after_s = math.nan if following is None else self._interval(told[-1].sample, following, lost)
-        rr = self._rr.so_far(list(self._recent), following, after_s)[-len(told) :]
-        return _joined(told, rr)
+        after_s = math.nan if following is None else self._interval(reported[-1].sample, following, lost)
+        rr = self._rr.provisional(list(self._recent), following, after_s)[-len(reported) :]
+        return _joined(reported, rr)
 
     def _forget(self) -> None:
         """Drop what nothing that is still to be said depends on."""
@@ -251,7 +252,7 @@ class BeatStream:
         self._quality.forget(min(oldest, self._quality.decided) - round(_KEPT_S * self.fs_hz))
 
 
-class _RrOne:
+class _RrVersion1:
     """RR features of version 1: a beat waits for the next one."""
 
     features = len(RR_FEATURES)
@@ -259,7 +260,7 @@ class _RrOne:
     def __init__(self, fs_hz: float) -> None:
         self.fs_hz = fs_hz
         self.beats: list[_Beat] = []
-        self.given = 0  # of those that are held
+        self.emitted = 0  # of those that are held
 
     def add(self, beat: _Beat) -> None:
         self.beats.append(beat)
@@ -267,22 +268,22 @@ class _RrOne:
     def decided(self, *, ended: bool) -> tuple[list[_Beat], NDArray[np.float32]]:
         """Return beats whose features nothing can change, and the features."""
         stop = len(self.beats) - (0 if ended else 1)
-        if stop <= self.given:
+        if stop <= self.emitted:
             return [], np.empty((0, self.features), np.float32)
-        rr = rr_features(np.array([one.sample for one in self.beats]) / self.fs_hz)[self.given : stop]
-        found = self.beats[self.given : stop]
+        rr = rr_features(np.array([beat.sample for beat in self.beats]) / self.fs_hz)[self.emitted : stop]
+        decided = self.beats[self.emitted : stop]
         drop = max(stop - RR_HISTORY - 1, 0)
-        self.beats, self.given = self.beats[drop:], stop - drop
-        return found, rr
+        self.beats, self.emitted = self.beats[drop:], stop - drop
+        return decided, rr
 
-    def so_far(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
+    def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
         """Return the features of beats in a row, the next R peak known or not; ``after_s`` plays no part."""
         del after_s
-        at = [one.sample for one in beats] + ([] if following is None else [following])
+        at = [beat.sample for beat in beats] + ([] if following is None else [following])
         return rr_features(np.array(at, np.float64) / self.fs_hz)[: len(beats)]
 
 
-class _RrTwo:
+class _RrVersion2:
     """RR features of version 2."""
 
     features = len(FEATURES)
@@ -306,25 +307,25 @@ class _RrTwo:
             rr = np.concatenate([rr, self.stream.finish()])
         return [self.held.popleft() for _ in range(len(rr))], rr
 
-    def so_far(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
+    def provisional(self, beats: list[_Beat], following: int | None, after_s: float) -> NDArray[np.float32]:
         """Return the features of beats in a row as if the next R peak were all that follows."""
         del following
         before_s, window_mv, usable = _columns(beats)
-        return features_so_far(np.append(before_s, after_s), window_mv, usable)
+        return provisional_features(np.append(before_s, after_s), window_mv, usable)
 
 
 def _columns(beats: list[_Beat]) -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.bool_]]:
     """Return intervals before beats (beats,), windows (beats, 1, 256), and which may make a reference (beats,)."""
     window_mv = np.empty((len(beats), 1, WINDOW_SAMPLES), np.float32)
-    for number, one in enumerate(beats):
-        window_mv[number] = one.window_mv
-    before_s = np.array([one.before_s for one in beats], np.float64)
-    return before_s, window_mv, np.array([one.usable for one in beats], np.bool_)
+    for number, beat in enumerate(beats):
+        window_mv[number] = beat.window_mv
+    before_s = np.array([beat.before_s for beat in beats], np.float64)
+    return before_s, window_mv, np.array([beat.usable for beat in beats], np.bool_)
 
 
 def _joined(beats: list[_Beat], rr: NDArray[np.float32]) -> Cut:
     _, window_mv, _ = _columns(beats)
-    sample = np.array([one.sample for one in beats], np.int64)
-    flags = np.array([one.flags for one in beats], np.uint8)
-    no_signal = np.array([one.no_signal for one in beats], np.bool_)
+    sample = np.array([beat.sample for beat in beats], np.int64)
+    flags = np.array([beat.flags for beat in beats], np.uint8)
+    no_signal = np.array([beat.no_signal for beat in beats], np.bool_)
     return Cut(sample, Windows(window_mv, rr, flags, no_signal))

@@ -21,13 +21,13 @@ def renumbered(sources: Sequence[Source], *, records: bool) -> list[Source]:
         records: give the recordings new names too: the client's id, and a number where there are several.
     """
     ordered = sorted(sources, key=_digest)
-    made = []
+    new_records = []
     for number, source in enumerate(ordered, 1):
         id_ = new_id(number)
-        many = len(source.records) > 1
-        names = tuple(f"{id_}-{i}" if many else id_ for i in range(1, len(source.records) + 1)) if records else ()
-        made.append(replace(source, id=id_, patient=id_, names=names, was=source.id))
-    return made
+        is_series = len(source.records) > 1
+        names = tuple(f"{id_}-{i}" if is_series else id_ for i in range(1, len(source.records) + 1)) if records else ()
+        new_records.append(replace(source, id=id_, patient=id_, names=names, was=source.id))
+    return new_records
 
 
 def key_rows(sources: Sequence[Source]) -> list[KeyRow]:

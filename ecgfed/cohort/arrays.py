@@ -38,8 +38,8 @@ def npy_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 def _digest(file: Path, array: NDArray[Any]) -> str:
     """Return SHA-256 of an array's bytes; of a file that is what it was, from memory."""
-    found = file.stat()
-    key = (str(file.resolve()), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    status = file.stat()
+    key = (str(file.resolve()), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     if key not in _HASHED:
         if len(_HASHED) > 1000:
             _HASHED.clear()
@@ -93,8 +93,8 @@ def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mappi
         arrays: all of them.
     """
     stated = meta.get("sha256", {})
-    found = {name: _digest(path / f"{name}.npy", array) for name, array in arrays.items()}
-    for name, digest in found.items():
+    digests = {name: _digest(path / f"{name}.npy", array) for name, array in arrays.items()}
+    for name, digest in digests.items():
         if isinstance(stated, dict) and stated.get(name, digest) != digest:
             raise CohortError(
                 path / f"{name}.npy",
@@ -102,7 +102,7 @@ def check_hashes(path: Path, document: Path, meta: dict[str, Any], arrays: Mappi
                 "the array as it was prepared",
                 "put it back, or prepare the cohort again",
             )
-    if fingerprint_of(found) != meta["fingerprint"]:
+    if fingerprint_of(digests) != meta["fingerprint"]:
         raise CohortError(
             document,
             "its fingerprint is not that of its arrays",

@@ -25,10 +25,10 @@ from ecgfed.cohort.writer import CohortWriter
 from ecgfed.errors import CohortError, OptionError
 from ecgfed.files import replacing_folder, sha256
 from ecgfed.gate import check_labels, check_name
-from ecgfed.record.annotations import said_of_end
+from ecgfed.record.annotations import end_note
 from ecgfed.record.anonymous import anonymous_annotation, removed_fields
 from ecgfed.record.reader import annotation_file, record_path
-from ecgfed.record.recording import LongRecording, is_made_up, spans
+from ecgfed.record.recording import LongRecording, is_synthetic, spans
 from ecgfed.signal import filters
 from ecgfed.signal.detectors import DEFAULT_MAINS_HZ
 from ecgfed.signal.size import too_large
@@ -98,7 +98,7 @@ class _Read:
         rr_s: (beats, features) their RR features.
         flags: (beats,) their flags.
         window_mv: (beats, 1, 256) their windows, or the file that holds these, for a recording read by blocks.
-        about: what ``cohort.json`` says of the recording.
+        metadata: what ``cohort.json`` says of the recording.
         removed: fields.
     """
 
@@ -107,7 +107,7 @@ class _Read:
     rr_s: NDArray[np.float32]
     flags: NDArray[np.uint8]
     window_mv: NDArray[np.float32] | Path
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     removed: tuple[str, ...] = ()
 
     def windows(self) -> Iterator[NDArray[np.float32]]:
@@ -117,26 +117,26 @@ class _Read:
             return
         for start, stop in spans(len(self.label), _AT_ONCE):
             numbers = WINDOW_SAMPLES * (stop - start)
-            found = np.fromfile(self.window_mv, np.float32, numbers, offset=4 * WINDOW_SAMPLES * start)
-            yield found.reshape(stop - start, 1, WINDOW_SAMPLES)
+            windows = np.fromfile(self.window_mv, np.float32, numbers, offset=4 * WINDOW_SAMPLES * start)
+            yield windows.reshape(stop - start, 1, WINDOW_SAMPLES)
         self.window_mv.unlink()
 
 
 def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, watching: Watching = None) -> _Read:
     cut = read_beats(path, options.beats, annotated=True, watching=watching)
-    recording, quality, found = cut.recording, cut.quality, cut.labels(options.labels)
-    windows, used = _with_signal(cut, found.keep, folder)
-    at, flags = cut.r_samples[found.keep][used], windows.flags
-    counted = cut.exclusions(found, int((~used).sum()))
+    recording, quality, labelled = cut.recording, cut.quality, cut.labels(options.labels)
+    windows, used = _with_signal(cut, labelled.keep, folder)
+    at, flags = cut.r_samples[labelled.keep][used], windows.flags
+    counted = cut.exclusions(labelled, int((~used).sum()))
     files = sorted({*recording.files, annotation_file(recording.path, options.beats.annotator)})
-    about = {
+    metadata = {
         "name": name,
         "lead": recording.lead,
         "fs_hz": recording.fs_hz,
         "duration_s": round(recording.duration_s, 3),
         "beats": len(at),
-        "left_out": found.left_out,
-        "excluded": {f"{one.what}s": one.as_json() for one in counted},
+        "left_out": labelled.unclassified,
+        "excluded": {f"{exclusions.what}s": exclusions.as_json() for exclusions in counted},
         "poor_quality": {
             "usable_s": round(quality.usable_s, 3),
             "seconds": quality.seconds(),
@@ -145,19 +145,19 @@ def _read_record(path: Path, name: str, options: PrepareOptions, folder: Path, w
         # a file's name may be a person's, and its digest finds it again
         "sha256": {} if options.anonymous else {file.name: sha256(file) for file in files},
     }
-    if is_made_up(recording):
-        about["synthetic"] = True
+    if is_synthetic(recording):
+        metadata["synthetic"] = True
     notes = [] if options.anonymous else [*recording.notes]  # they name leads and files
     if cut.annotation is not None and cut.annotation.beyond_end:
-        notes.append(said_of_end(cut.annotation))
+        notes.append(end_note(cut.annotation))
     if notes:
-        about["notes"] = notes
+        metadata["notes"] = notes
     for large in too_large([cut.size]):  # said only where it is amiss
-        about["too_large_mv"] = round(large.mv, 1)
+        metadata["too_large_mv"] = round(large.mv, 1)
     if cut.detected:
-        about["peaks_without_annotation"], about["annotations_without_peak"] = found.unmatched
+        metadata["peaks_without_annotation"], metadata["annotations_without_peak"] = labelled.unmatched
     removed = _removed(cut) if options.anonymous else ()
-    return _Read(found.label[used], at, windows.rr_s, flags, windows.window_mv, about, removed)
+    return _Read(labelled.label[used], at, windows.rr_s, flags, windows.window_mv, metadata, removed)
 
 
 class _Spooled(NamedTuple):
@@ -207,7 +207,7 @@ def _read_all(
     paths = [path for source in sources for path in source.records]
     names = [name for source in sources for name in source.called]
     # a detector that was made in place is nowhere to be found by another process
-    if workers <= 1 or len(paths) < 4 or not options.beats.found_by.origin:
+    if workers <= 1 or len(paths) < 4 or not options.beats.qrs_detector.origin:
         for path, name in zip(paths, names, strict=True):
             yield _read_record(path, name, options, folder, watching)
         return
@@ -230,7 +230,7 @@ def _check(sources: Sequence[Source], options: PrepareOptions) -> None:
         check_name(source.id, "client", "the source", CohortError)
         check_name(source.patient, "patient", "the source", CohortError)
         check_labels((record_path(path).name for path in source.records), "record", "the source", CohortError)
-    if len({one.casefold() for one in ids}) < len(ids):
+    if len({name.casefold() for name in ids}) < len(ids):
         raise CohortError("the source", "two clients have the same id", "an id of its own for each, whatever its case")
     if not sources:
         raise CohortError("the source", "holds no recordings", action="check the folder and the lead")
@@ -252,7 +252,7 @@ def build_cohort(
     options: PrepareOptions,
     *,
     kind: str,
-    about: dict[str, Any] | None = None,
+    metadata: dict[str, Any] | None = None,
     overwrite: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -266,7 +266,7 @@ def build_cohort(
         out: folder to make.
         options: how.
         kind: ``mitbih``, ``folder``, ``demo``: what the cohort is made from.
-        about: more to say in ``cohort.json``.
+        metadata: more to say in ``cohort.json``.
         overwrite: replace ``out`` where it exists.
         workers: processes; one a core by default. The result does not depend on it.
         progress: called after each record with its name, the number done and the number of all.
@@ -289,7 +289,7 @@ def build_cohort(
             for _ in source.records:
                 parts.append(next(read))
                 if progress:
-                    progress(parts[-1].about["name"], len(build.records) + len(parts), total)
+                    progress(parts[-1].metadata["name"], len(build.records) + len(parts), total)
             build.add(source, parts)
         by_class = {name: int(n) for name, n in zip(options.labels.classes, build.counts, strict=True)}
         if all(entry["holdout"] for entry in build.clients):
@@ -301,7 +301,7 @@ def build_cohort(
             )
         if check:
             check(by_class)
-        writer.finish(_meta(kind, build, by_class, about))
+        writer.finish(_meta(kind, build, by_class, metadata))
 
 
 class _Build:
@@ -318,8 +318,8 @@ class _Build:
     def add(self, source: Source, read: list[_Read]) -> None:
         """Write one client's beats; a client without any is only noted."""
         numbers = range(len(self.records), len(self.records) + len(read))
-        self.records += [one.about for one in read]
-        self.removed.update(field for one in read for field in set(one.removed))
+        self.records += [recording.metadata for recording in read]
+        self.removed.update(field for recording in read for field in set(recording.removed))
         label = np.concatenate([part.label for part in read])
         if not len(label):
             self.without_beats.append(source.id)
@@ -327,10 +327,10 @@ class _Build:
                 deque(part.windows(), 0)
             return
         self.counts += np.bincount(label, minlength=len(self.counts))
-        split, done = split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)), 0
+        split, start = split_beats(label, self.options.split, _client_seed(self.options.seed, source.id)), 0
         for number, part in zip(numbers, read, strict=True):
-            self._append(part, number, split[done : done + len(part.label)])
-            done += len(part.label)
+            self._append(part, number, split[start : start + len(part.label)])
+            start += len(part.label)
         self.clients.append(
             {
                 "id": source.id,
@@ -364,10 +364,10 @@ def _detection(cut: BeatOptions) -> dict[str, str | float | None]:
     if cut.peaks != "detected":
         return {"detector": None}
     unusual = cut.mains_hz not in (None, DEFAULT_MAINS_HZ)
-    return {"detector": cut.found_by.name, **({"mains_hz": cut.mains_hz} if unusual else {})}
+    return {"detector": cut.qrs_detector.name, **({"mains_hz": cut.mains_hz} if unusual else {})}
 
 
-def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, Any] | None) -> dict[str, Any]:
+def _meta(kind: str, build: _Build, by_class: dict[str, int], metadata: dict[str, Any] | None) -> dict[str, Any]:
     """Everything ``cohort.json`` says beside the counts."""
     options, cut = build.options, build.options.beats
     return {
@@ -395,5 +395,5 @@ def _meta(kind: str, build: _Build, by_class: dict[str, int], about: dict[str, A
         "records": build.records,
         "without_beats": build.without_beats,
         **({"anonymised": {"removed": dict(sorted(build.removed.items()))}} if options.anonymous else {}),
-        **(about or {}),
+        **(metadata or {}),
     }

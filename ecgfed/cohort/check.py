@@ -38,26 +38,26 @@ def usable(
         problems: is given the recordings that cannot be used.
         progress: called after each recording with its name, the number done and the number of all.
     """
-    total, done, kept = sum(len(source.records) for source in sources), 0, []
-    seen: dict[bytes, tuple[str, Path]] = {}
+    total, count, sources_used = sum(len(source.records) for source in sources), 0, []
+    first_by_digest: dict[bytes, tuple[str, Path]] = {}
     for source in sources:
         good = []
         for path in source.records:
             try:
                 cut = read_beats(path, options, annotated=True)
-                wrong = _poor(cut) or _twice(cut.recording, path, source.id, seen, problems)
+                wrong = _poor(cut) or _twice(cut.recording, path, source.id, first_by_digest, problems)
             except (RecordError, OptionError) as error:  # not a package that is missing: that is not the file's fault
                 wrong = error
             if wrong is None:
                 good.append(path)
             else:
                 problems.add(path, wrong)
-            done += 1
+            count += 1
             if progress:
-                progress(path.name, done, total)
+                progress(path.name, count, total)
         if good:
-            kept.append(replace(source, records=tuple(good)))
-    return kept
+            sources_used.append(replace(source, records=tuple(good)))
+    return sources_used
 
 
 def _poor(cut: RecordingBeats) -> EcgfedError | None:
@@ -66,27 +66,27 @@ def _poor(cut: RecordingBeats) -> EcgfedError | None:
     bad = quality.spans()
     poor = int(bad.overlap(*window_spans(recording.fs_hz, cut.r_samples)).sum())
     if bad.total >= recording.samples:
-        found = f"lead {recording.lead} has no usable signal"
+        problem = f"lead {recording.lead} has no usable signal"
     elif count and poor >= TOO_POOR * count:
-        found = f"{poor:,} of {count:,} beats lie in stretches of poor quality of lead {recording.lead}"
+        problem = f"{poor:,} of {count:,} beats lie in stretches of poor quality of lead {recording.lead}"
     else:
         return None
     why = ", ".join(f"{reason} {seconds:.1f} s" for reason, seconds in quality.seconds().items())
     expected = f"less than {TOO_POOR:.0%} of the beats there"
     action = "look at it with 'ecgfed inspect', choose another --lead, or leave it out with --skip-unusable"
-    return RecordError(recording.path, f"{found} ({why} of {recording.duration_s:.1f} s)", expected, action)
+    return RecordError(recording.path, f"{problem} ({why} of {recording.duration_s:.1f} s)", expected, action)
 
 
 def _twice(
-    recording: AnyRecording, path: Path, client: str, seen: dict[bytes, tuple[str, Path]], problems: Problems
+    recording: AnyRecording, path: Path, client: str, first_by_digest: dict[bytes, tuple[str, Path]], problems: Problems
 ) -> EcgfedError | None:
     """Return what is wrong with a recording that another patient has too; else note that it was seen."""
-    first, other = seen.setdefault(_digest(recording), (client, path))
+    first, duplicate = first_by_digest.setdefault(_digest(recording), (client, path))
     if first == client:
         return None
-    found = f"holds the same samples as {problems.name_of(other)}: one person twice would leak between patients"
+    problem = f"holds the same samples as {problems.name_of(duplicate)}: one person twice would leak between patients"
     action = "leave one of them out, or give both to one patient with --patients"
-    return CohortError(path, found, "a recording of its own for each patient", action)
+    return CohortError(path, problem, "a recording of its own for each patient", action)
 
 
 def _digest(recording: AnyRecording) -> bytes:

@@ -102,16 +102,16 @@ def long_tailed_counts(
     sizes = np.arange(1, clients + 1, dtype=np.float64) ** -rho
     shares = tau ** np.arange(len(stock), dtype=np.float64)  # 0^0 = 1: tau 0 gives one class a client
     sizes, shares = sizes / sizes.sum(), shares / shares.sum()
-    asked = np.zeros((clients, len(stock)))
-    left = stock / stock.sum()
+    requested = np.zeros((clients, len(stock)))
+    remaining = stock / stock.sum()
     for i in range(clients):
-        chance = np.maximum(left, 1e-9)
+        chance = np.maximum(remaining, 1e-9)
         order = rng.choice(len(stock), size=len(stock), replace=False, p=chance / chance.sum())
-        asked[i, order] = sizes[i] * shares
-        left = left - asked[i]
+        requested[i, order] = sizes[i] * shares
+        remaining = remaining - requested[i]
     with np.errstate(divide="ignore"):
-        total = np.min(stock / asked.sum(0))
-    return np.asarray(np.floor(asked * total + 1e-9), dtype=np.int64)  # a whole number stays one
+        total = np.min(stock / requested.sum(0))
+    return np.asarray(np.floor(requested * total + 1e-9), dtype=np.int64)  # a whole number stays one
 
 
 def dirichlet_counts(
@@ -212,7 +212,7 @@ def build_cifar_cohort(
     pool = _balanced(np.arange(data.train, len(data.label)), data, few, _rng(options, _LIMIT, 1))
     dealer = _Dealer(rows, data.label, _rng(options, _DEAL))
     counts = _counts(dealer.stock, options)
-    own = [dealer.deal(mine) for mine in counts]
+    images_of_client = [dealer.deal(mine) for mine in counts]
     with replacing_folder(out, overwrite=overwrite) as folder, CohortWriter(folder, "image") as writer:
         none = np.full(len(pool), NOBODY)
         writer.append(
@@ -222,7 +222,7 @@ def build_cifar_cohort(
             sample=pool - data.train,
             split=np.full(len(pool), TEST),
         )
-        clients = [_write_client(writer, data, own[i], i, options) for i in range(len(own))]
+        clients = [_write_client(writer, data, images_of_client[i], i, options) for i in range(len(images_of_client))]
         pool_label = data.label[pool]
         stock = np.bincount(pool_label, minlength=len(CLASSES))
         for i, mix in enumerate(counts):
@@ -241,8 +241,8 @@ def _counts(stock: NDArray[np.int64], options: CifarOptions) -> NDArray[np.int64
     counts = long_tailed_counts(stock, clients, options.rho, options.tau, rng)
     if not counts.sum(1).all():
         empty = int((counts.sum(1) == 0).sum())
-        found = f"{clients} leave {empty} without any of {count_of(int(stock.sum()), 'image')}"
-        raise OptionError("--clients", found, "fewer clients", "or take a smaller --rho or a larger --limit")
+        problem = f"{clients} leave {empty} without any of {count_of(int(stock.sum()), 'image')}"
+        raise OptionError("--clients", problem, "fewer clients", "or take a smaller --rho or a larger --limit")
     return counts
 
 
@@ -279,5 +279,5 @@ def _meta(
         "left_over": available - int(counts.sum()),
         "holdout": [],
         "clients": clients,
-        "source": data.about,
+        "source": data.metadata,
     }

@@ -72,14 +72,14 @@ class CifarImages:
         images: (60000, 3, 32, 32) uint8, channels red, green, blue.
         label: (60000,) int64 class numbers.
         train: how many are to train on, 50,000.
-        about: JSON-ready: ``layout``, ``md5`` by file, ``official`` (True, False, or None where nobody can say).
+        metadata: JSON-ready: ``layout``, ``md5`` by file, ``official`` (True, False, or None where nobody can say).
         warning: what is not as published, or ``""``.
     """
 
     images: NDArray[np.uint8]
     label: NDArray[np.int64]
     train: int
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     warning: str
 
 
@@ -112,16 +112,16 @@ def read_cifar10(source: Path, progress: Callable[[str, int, int], None] | None 
     layout, where = _find(source)
     names = (*TRAIN_FILES, TEST_FILE)
     images, labels, digests = [], [], {}
-    for number, (name, shown, data) in enumerate(_contents(layout, where, names), start=1):
-        label, pixels = (_binary_batch if layout.name == "binary" else _python_batch)(shown, data)
+    for number, (name, member, data) in enumerate(_contents(layout, where, names), start=1):
+        label, pixels = (_binary_batch if layout.name == "binary" else _python_batch)(member, data)
         images.append(pixels.reshape(-1, *IMAGE_SHAPE))
         labels.append(label.astype(np.int64))
         digests[name + layout.suffix] = hashlib.md5(data, usedforsecurity=False).hexdigest()
         if progress:
             progress(name, number, len(names))
-    about, warning = _provenance(layout, where, digests)
+    metadata, warning = _provenance(layout, where, digests)
     train = sum(len(part) for part in labels[:-1])
-    return CifarImages(np.concatenate(images), np.concatenate(labels), train, about, warning)
+    return CifarImages(np.concatenate(images), np.concatenate(labels), train, metadata, warning)
 
 
 def _find(source: Path) -> tuple[Layout, Path]:
@@ -177,38 +177,38 @@ def _contents(layout: Layout, where: Path, names: tuple[str, ...]) -> Iterator[t
     with _archive(where) as archive:
         members = {member.name.split("/")[-1]: member for member in archive.getmembers() if member.isreg()}
         for name in names:
-            shown = f"{where}: {name}{layout.suffix}"
+            source = f"{where}: {name}{layout.suffix}"
             member = members.get(name + layout.suffix)
             if member is None:
-                raise CohortError(shown, "is not in the archive", action="fetch it again")
-            _check_size(shown, member.size)
+                raise CohortError(source, "is not in the archive", action="fetch it again")
+            _check_size(source, member.size)
             stream = archive.extractfile(member)
-            yield name, shown, b"" if stream is None else stream.read()
+            yield name, source, b"" if stream is None else stream.read()
 
 
-def _check_size(shown: str, size: int) -> None:
+def _check_size(source: str, size: int) -> None:
     if size > LARGEST_BYTES:
-        raise CohortError(shown, f"is {size:,} bytes long", f"at most {LARGEST_BYTES:,}", "fetch it again")
+        raise CohortError(source, f"is {size:,} bytes long", f"at most {LARGEST_BYTES:,}", "fetch it again")
 
 
-def _binary_batch(shown: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+def _binary_batch(source: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Labels (rows,) and pixels (rows, 3072) of a file of the binary layout."""
     expected = ROWS * (1 + PIXELS)
     if len(data) != expected:
-        found = f"is {len(data):,} bytes long"
-        raise CohortError(shown, found, f"{expected:,}: {ROWS:,} rows of 1 + {PIXELS:,} bytes", "fetch it again")
+        problem = f"is {len(data):,} bytes long"
+        raise CohortError(source, problem, f"{expected:,}: {ROWS:,} rows of 1 + {PIXELS:,} bytes", "fetch it again")
     rows = np.frombuffer(data, dtype=np.uint8).reshape(ROWS, 1 + PIXELS)
-    return _checked(shown, rows[:, 0], rows[:, 1:])
+    return _checked(source, rows[:, 0], rows[:, 1:])
 
 
-def _checked(shown: str, label: NDArray[Any], pixels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+def _checked(source: str, label: NDArray[Any], pixels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     if label.min() < 0 or label.max() >= len(CLASSES):
         wrong = int(label.max() if label.max() >= len(CLASSES) else label.min())
-        raise CohortError(shown, f"holds label {wrong}", f"0 to {len(CLASSES) - 1}", "fetch it again")
+        raise CohortError(source, f"holds label {wrong}", f"0 to {len(CLASSES) - 1}", "fetch it again")
     return label, pixels
 
 
-def _python_batch(shown: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+def _python_batch(source: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Labels (rows,) and pixels (rows, 3072) of a pickled batch."""
     try:
         batch = _NumbersOnly(io.BytesIO(data), encoding="bytes").load()
@@ -226,18 +226,18 @@ def _python_batch(shown: str, data: bytes) -> tuple[NDArray[Any], NDArray[np.uin
         RecursionError,
         struct.error,
     ) as problem:
-        raise CohortError(shown, f"is no pickled batch of numbers ({problem})", action="fetch it again") from problem
+        raise CohortError(source, f"is no pickled batch of numbers ({problem})", action="fetch it again") from problem
     if not isinstance(batch, dict):
-        raise CohortError(shown, f"holds a {type(batch).__name__}", "a dictionary", "fetch it again")
+        raise CohortError(source, f"holds a {type(batch).__name__}", "a dictionary", "fetch it again")
     fields = {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in batch.items()}
     data_field, label = fields.get("data"), fields.get("labels")
     pixels = data_field.values if isinstance(data_field, _Array) else None
     if pixels is None or pixels.shape != (ROWS, PIXELS):
-        found = type(data_field).__name__ if pixels is None else f"shape {pixels.shape}"
-        raise CohortError(shown, f"holds data of {found}", f"uint8 {(ROWS, PIXELS)}", "fetch it again")
+        content = type(data_field).__name__ if pixels is None else f"shape {pixels.shape}"
+        raise CohortError(source, f"holds data of {content}", f"uint8 {(ROWS, PIXELS)}", "fetch it again")
     if not isinstance(label, list) or len(label) != ROWS or not all(type(value) is int for value in label):
-        raise CohortError(shown, "holds no list of labels", f"{ROWS:,} whole numbers", "fetch it again")
-    return _checked(shown, np.array(label, dtype=object), pixels)
+        raise CohortError(source, "holds no list of labels", f"{ROWS:,} whole numbers", "fetch it again")
+    return _checked(source, np.array(label, dtype=object), pixels)
 
 
 class _Uint8:
@@ -266,9 +266,9 @@ def _array_of_buffer(buffer: Any, kind: Any, shape: Any, order: str) -> _Array:
     """An array of protocol 5, out of the bytes in the file."""
     if not isinstance(buffer, bytes | bytearray) or not isinstance(kind, _Uint8) or order not in ("C", "F"):
         raise pickle.UnpicklingError("an array of something else than bytes")
-    made = _Array()
-    made.values = np.frombuffer(buffer, dtype=np.uint8).reshape(shape, order="F" if order == "F" else "C")
-    return made
+    array = _Array()
+    array.values = np.frombuffer(buffer, dtype=np.uint8).reshape(shape, order="F" if order == "F" else "C")
+    return array
 
 
 def _array_to_fill(kind: Any, *_: Any) -> _Array:
@@ -309,20 +309,20 @@ def _provenance(layout: Layout, where: Path, digests: dict[str, str]) -> tuple[d
     """Compare with the published MD5: what to write into ``cohort.json``, and what to warn of."""
     if where.is_file():
         digest, official = md5(where), ARCHIVE_MD5[layout.archive]
-        about = {"layout": layout.name, "archive": where.name, "md5": {where.name: digest, **digests}}
+        metadata = {"layout": layout.name, "archive": where.name, "md5": {where.name: digest, **digests}}
         if digest == official:
-            return {**about, "official": True}, ""
-        return {**about, "official": False}, f"{where}: MD5 {digest} is not the official {official}{_MAY_DIFFER}"
-    about = {"layout": layout.name, "md5": digests}
+            return {**metadata, "official": True}, ""
+        return {**metadata, "official": False}, f"{where}: MD5 {digest} is not the official {official}{_MAY_DIFFER}"
+    metadata = {"layout": layout.name, "md5": digests}
     if layout.name == "binary":
-        return {**about, "official": None}, (
+        return {**metadata, "official": None}, (
             f"{where}: cannot be compared with the official files, whose MD5 is published for the archive "
             f"{layout.archive} only{_MAY_DIFFER}"
         )
     wrong = [name for name, digest in digests.items() if digest != PYTHON_MD5[name]]
     if not wrong:
-        return {**about, "official": True}, ""
-    return {**about, "official": False}, f"{where}: MD5 of {', '.join(wrong)} is not the official one{_MAY_DIFFER}"
+        return {**metadata, "official": True}, ""
+    return {**metadata, "official": False}, f"{where}: MD5 of {', '.join(wrong)} is not the official one{_MAY_DIFFER}"
 
 
 _MAY_DIFFER = "; the images may differ from the published ones, say so beside a result"

@@ -198,14 +198,14 @@ class Cohort:
         """Rows of each client (outer) and split (inner)."""
         numbers = np.arange(len(self.clients) + 1)
         edges = np.searchsorted(self.client, numbers)
-        own = [
+        rows_of_split = [
             [start + np.flatnonzero(self.split[start:stop] == part) for part in range(3)]
             for start, stop in pairwise(edges)
         ]
         if self.modality == "image":
             for i, (start, stop) in enumerate(pairwise(np.searchsorted(self.arrays["test_client"], numbers))):
-                own[i][TEST] = self.arrays["test_row"][start:stop]
-        return tuple(tuple(parts) for parts in own)
+                rows_of_split[i][TEST] = self.arrays["test_row"][start:stop]
+        return tuple(tuple(parts) for parts in rows_of_split)
 
     def rows(self, client: Client, split: int) -> NDArray[np.int64]:
         """Return the rows (beats,) int64, increasing, of one client and one split (0 train, 1 valid, 2 test).
@@ -236,8 +236,8 @@ class Cohort:
 
     def exclusions(self, rows: NDArray[np.int64], leave_out: str, what: str) -> Exclusions:
         """Count what ``usable`` leaves out of some rows, which ``what`` names in the singular."""
-        left, silent = len(self.usable(rows, leave_out)), int(self.no_signal[rows].sum())
-        return Exclusions(what, len(rows), {"no_signal": silent, "poor_quality": len(rows) - silent - left})
+        usable, silent = len(self.usable(rows, leave_out)), int(self.no_signal[rows].sum())
+        return Exclusions(what, len(rows), {"no_signal": silent, "poor_quality": len(rows) - silent - usable})
 
     def class_counts(self, client: Client, split: int = TRAIN) -> NDArray[np.int64]:
         """Return beats per class (classes,) of one client and split."""
@@ -277,25 +277,27 @@ def layout_of(modality: str, rr_version: int = RR_LATEST) -> Layout:
 def _load_array(path: Path, layout: Layout, name: str, beats: int) -> NDArray[Any]:
     dtype, tail = layout[name]
     file = path / f"{name}.npy"
-    wanted = np.dtype(dtype), (beats, *tail)
+    expected_dtype = np.dtype(dtype), (beats, *tail)
     try:
         with open_regular(file) as stream:  # what it claims is compared before room is made for any of it
-            shape, fortran, found = npy_header(stream)
+            shape, fortran, stored_dtype = npy_header(stream)
             start, size = stream.tell(), file.stat().st_size
     except FileNotFoundError:
         raise CohortError(file, "does not exist", action="prepare the cohort again") from None
     except Exception as problem:  # numpy raises ValueError, EOFError, TokenError for a damaged file
         raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
-    if (found, shape) != wanted or fortran:
-        raise CohortError(file, f"holds {found} {shape}", f"{dtype} {wanted[1]}", "prepare the cohort again")
-    held = math.prod(shape) * found.itemsize
-    if size - start != held:
-        found_bytes = f"cannot be read (it holds {size - start:,} bytes of numbers)"
-        raise CohortError(file, found_bytes, f"{held:,}", "prepare the cohort again")
+    if (stored_dtype, shape) != expected_dtype or fortran:
+        raise CohortError(
+            file, f"holds {stored_dtype} {shape}", f"{dtype} {expected_dtype[1]}", "prepare the cohort again"
+        )
+    stored_bytes = math.prod(shape) * stored_dtype.itemsize
+    if size - start != stored_bytes:
+        size_problem = f"cannot be read (it holds {size - start:,} bytes of numbers)"
+        raise CohortError(file, size_problem, f"{stored_bytes:,}", "prepare the cohort again")
     if not beats:
-        return np.empty(shape, found)
+        return np.empty(shape, stored_dtype)
     try:
-        array = np.memmap(file, found, "r", start, shape)
+        array = np.memmap(file, stored_dtype, "r", start, shape)
     except (OSError, ValueError) as problem:
         raise CohortError(file, f"cannot be read ({problem!s:.160})", action="prepare the cohort again") from problem
     return array if len(tail) > 1 else np.array(array)  # beats and images stay on the disk
@@ -347,18 +349,18 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     try:
         layout = layout_of(modality_of(meta), rr_version_of(meta))
         count, drawn = meta[next(iter(layout))], meta.get("drawn", 0)
-        told = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
+        client_fields = [(c["id"], c["patient"], c["records"], c["holdout"]) for c in meta["clients"]]
         names, symbols = list(meta["label_map"]["classes"]), dict(meta["label_map"]["symbols"])
         labels = LabelMap.from_json(meta["label_map"])
         leads = leads_in(meta) if {"lead", "leads"} & set(meta) else ()
-        records = [one["name"] for one in meta.get("records", ())]
+        records = [entry["name"] for entry in meta.get("records", ())]
         str(meta["fingerprint"])
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise CohortError(where, f"lacks {problem}", action=again) from problem
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CohortError(where, f"lacks {error}", action=again) from error
     for what, number in (("rows", count), ("drawn", drawn)):
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MAX_ROWS:
             raise CohortError(where, f"{what} are {number!r:.100}", f"a whole number up to {MAX_ROWS:,}", again)
-    clients = tuple(_client(i, one, where) for i, one in enumerate(told))
+    clients = tuple(_client(i, entry, where) for i, entry in enumerate(client_fields))
     if len({client.id.casefold() for client in clients}) < len(clients):
         raise CohortError(where, "two clients have the same id", "an id of its own for each, whatever its case", again)
     check_labels(leads, "lead", where, CohortError)
@@ -366,11 +368,11 @@ def _document(meta: dict[str, Any], where: Path) -> tuple[Layout, int, int, tupl
     check_labels(records, "record", where, CohortError)
     for record in meta.get("records", ()):
         if not _counts(record.get("left_out", {})):
-            found = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
-            raise CohortError(where, found, "symbols with their numbers of beats", again)
+            problem = f"left_out of record {record['name']} is {record['left_out']!r:.100}"
+            raise CohortError(where, problem, "symbols with their numbers of beats", again)
         if not _excludes(record.get("excluded", {})):
-            found = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
-            raise CohortError(where, found, "read, used and excluded of each kind, which add up", again)
+            problem = f"excluded of record {record['name']} is {record['excluded']!r:.100}"
+            raise CohortError(where, problem, "read, used and excluded of each kind, which add up", again)
     if len(set(names)) < len(names) or not set(names) >= set(map(str, symbols.values())) or not names:
         raise CohortError(where, "its label map names other classes than it has", "each class once", again)
     return layout, count, drawn, clients, labels
@@ -383,9 +385,9 @@ def _counts(value: object) -> bool:
 
 def _excludes(value: object) -> bool:
     """Whether a value of a JSON file is what ``Exclusions.as_json`` writes, by kind."""
-    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
         return False
-    totals = [(one.get("read"), one.get("used"), one.get("excluded")) for one in value.values()]
+    totals = [(entry.get("read"), entry.get("used"), entry.get("excluded")) for entry in value.values()]
     return all(
         type(read) is int
         and type(used) is int
@@ -396,9 +398,9 @@ def _excludes(value: object) -> bool:
     )
 
 
-def _client(index: int, told: tuple[Any, Any, Any, Any], where: Path) -> Client:
+def _client(index: int, fields: tuple[Any, Any, Any, Any], where: Path) -> Client:
     """Return a client as ``cohort.json`` names it; its id becomes a file's name. Raises CohortError."""
-    name, patient, records, holdout = told
+    name, patient, records, holdout = fields
     if not isinstance(records, list) or not isinstance(holdout, bool):
         raise CohortError(where, f"client {name!r:.100} is damaged", "records and holdout", "prepare the cohort again")
     check_name(name, "client", where, CohortError)

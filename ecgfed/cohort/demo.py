@@ -206,12 +206,12 @@ def _plan(rng: np.random.Generator, patient: Patient, seconds: float) -> dict[in
     free = list(rng.permutation(np.arange(3, expected - 2)))
     plan: dict[int, str] = {}
     for symbol, share in patient.premature.items():
-        wanted = max(1, round(share * expected))
-        while wanted and free:
+        count = max(1, round(share * expected))
+        while count and free:
             at = int(free.pop())
             if at - 1 not in plan and at + 1 not in plan:
                 plan[at] = symbol
-                wanted -= 1
+                count -= 1
     return plan
 
 

@@ -40,15 +40,15 @@ def download_mitbih(
         StorageError: no connection, no such file, a wrong checksum, or a disk that refuses to write.
     """
     make_folder(folder)
-    wanted = published_sha256()
+    expected = published_sha256()
     fetched = 0
-    for number, (name, digest) in enumerate(sorted(wanted.items()), start=1):
+    for number, (name, digest) in enumerate(sorted(expected.items()), start=1):
         target = folder / name
         if not target.is_file() or sha256(target) != digest:
             fetch(base_url.rstrip("/") + "/" + name, target, digest)
             fetched += 1
         if progress:
-            progress(name, number, len(wanted))
+            progress(name, number, len(expected))
     return fetched
 
 

@@ -10,7 +10,7 @@ from ecgfed.cohort.build import Source
 from ecgfed.cohort.problems import Problems
 from ecgfed.errors import CohortError, OptionError, RecordError
 from ecgfed.gate import read_bounded
-from ecgfed.record.kinds import FORMATS, is_of_kind, may_hold_one
+from ecgfed.record.kinds import FORMATS, is_of_kind, may_be_recording
 from ecgfed.record.reader import format_of, read_comments, record_path
 from ecgfed.record.wfdb_header import segment_names
 
@@ -55,7 +55,7 @@ def _records(folder: Path) -> list[Path]:
     return [header.with_suffix("") for header in headers if header.with_suffix("") not in parts]
 
 
-def _others(folder: Path, kinds: Sequence[str], annotator: str) -> list[Path]:
+def _single_files(folder: Path, kinds: Sequence[str], annotator: str) -> list[Path]:
     """List the recordings of other formats, by content or else by suffix, leaving out annotations and predictions."""
     # marks that lie inside EDF+ (annotator edf) have no file of their own
     marks = tuple(end for end in (f"{annotator}.csv", annotator) if end.casefold() not in FORMATS["edf"])
@@ -63,7 +63,7 @@ def _others(folder: Path, kinds: Sequence[str], annotator: str) -> list[Path]:
     for path in folder.rglob("*"):
         suffix = path.suffix.casefold()
         # A .txt is a recording only when it is named itself: folders hold readme and checksum files of that suffix.
-        if suffix in (".txt", ".hea") or not may_hold_one(path) or path.name.endswith(marks) or not path.is_file():
+        if suffix in (".txt", ".hea") or not may_be_recording(path) or path.name.endswith(marks) or not path.is_file():
             continue
         if suffix == ".csv" and path.with_suffix(PREDICTED).exists():
             continue
@@ -89,24 +89,24 @@ def recordings_below(folder: Path, formats: Sequence[str] = (), annotator: str =
     if unknown:
         raise OptionError("--format", f"{unknown[0]!r}", f"one or more of {', '.join(FORMATS)}")
     kinds = tuple(formats or FORMATS)
-    found = [*(_records(folder) if "wfdb" in kinds else ()), *_others(folder, kinds, f".{annotator}")]
-    if not found:
+    recordings = [*(_records(folder) if "wfdb" in kinds else ()), *_single_files(folder, kinds, f".{annotator}")]
+    if not recordings:
         suffixes = dict.fromkeys(suffix for kind in kinds for suffix in FORMATS[kind] if suffix != ".txt")
-        wanted = ", ".join(suffixes)
+        accepted = ", ".join(suffixes)
         raise CohortError(
-            folder, f"holds no WFDB record (*.hea), nor any other recording ({wanted})", action="check the path"
+            folder, f"holds no WFDB record (*.hea), nor any other recording ({accepted})", action="check the path"
         )
-    return sorted(found)
+    return sorted(recordings)
 
 
 def doubled(records: Sequence[Path]) -> dict[Path, CohortError]:
     """Return what is wrong with each recording that is there under another suffix already."""
-    seen: dict[Path, Path] = {}
+    first_by_record: dict[Path, Path] = {}
     wrong = {}
     for path in records:
-        if (other := seen.setdefault(record_path(path), path)) != path:
-            found = f"is also there as {other.name}"
-            wrong[path] = CohortError(path, found, "one file a recording", "choose with --format")
+        if (duplicate := first_by_record.setdefault(record_path(path), path)) != path:
+            problem = f"is also there as {duplicate.name}"
+            wrong[path] = CohortError(path, problem, "one file a recording", "choose with --format")
     return wrong
 
 

@@ -88,9 +88,9 @@ def mitbih_sources(source: Path, options: PrepareOptions, by: str = "patient") -
         raise OptionError("--by", f"{by!r}", "patient or record")
     for name in options.holdout if by == "patient" else ():
         if name in SAME_PATIENT:
-            whose = SAME_PATIENT[name]
+            patient = SAME_PATIENT[name]
             raise OptionError(
-                "--holdout", f"{name} is of the same person as {whose}", f"{whose}, for both", "or pass --by record"
+                "--holdout", f"{name} is of the same person as {patient}", f"{patient}, for both", "or pass --by record"
             )
     if not source.is_dir():
         raise OptionError("--source", f"{source} is not a folder", "a folder with 100.hea, 100.dat, ...")
@@ -142,10 +142,10 @@ def count_check(sources: list[Source], options: PrepareOptions) -> Callable[[dic
         if symbol in options.labels.symbols:
             expected[options.labels.symbols[symbol]] += count
 
-    def check(found: dict[str, int]) -> None:
+    def check(counts: dict[str, int]) -> None:
         """Raise CohortError where the beats of a class are not as many as published."""
-        if found != expected:
-            differing = [f"{c} {found[c]} (not {expected[c]})" for c in expected if found[c] != expected[c]]
+        if counts != expected:
+            differing = [f"{c} {counts[c]} (not {expected[c]})" for c in expected if counts[c] != expected[c]]
             raise CohortError(
                 records[0].parent,
                 f"beats differ from the published database: {', '.join(differing)}",

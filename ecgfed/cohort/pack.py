@@ -62,7 +62,7 @@ def unpack_cohort(file: Path, out: Path, *, overwrite: bool = False) -> None:
             meta = _meta(archive, file)
             layout = layout_of("ecg", rr_version_of(meta))
             packed = {name: stack.enter_context(_Packed(archive, name, file, layout)) for name in layout}
-            rows = {one.rows for one in packed.values()}
+            rows = {array.rows for array in packed.values()}
             if len(rows) != 1:
                 raise CohortError(file, f"its arrays have {sorted(rows)} rows", "as many in each", _AGAIN)
             with replacing_folder(out, overwrite=overwrite) as folder:
@@ -108,9 +108,9 @@ class _Packed:
             raise CohortError(file, f"{name} is {dtype} {shape}", f"{self.dtype} {('rows', *tail)}", _AGAIN)
         self.rows, self.tail = shape[0], tail
         numbers = math.prod(shape)
-        held, found = numbers * dtype.itemsize, entry.file_size - self.stream.tell()
-        if held != found:
-            raise CohortError(file, f"{name} holds {found:,} bytes of numbers", f"{held:,}", _AGAIN)
+        expected_bytes, stored_bytes = numbers * dtype.itemsize, entry.file_size - self.stream.tell()
+        if expected_bytes != stored_bytes:
+            raise CohortError(file, f"{name} holds {stored_bytes:,} bytes of numbers", f"{expected_bytes:,}", _AGAIN)
         # labels and the like are the same over thousands of rows; the beats, which no signal of that length is, decide
         if name in ("beats", _META):
             check_expansion(numbers, entry.compress_size, f"{file}: {name}", CohortError)
@@ -132,12 +132,12 @@ class _Packed:
 
 def _unpack(meta: dict[str, Any], packed: dict[str, _Packed], rows: int, folder: Path, file: Path) -> None:
     """Write the cohort and open it, so that what cannot be opened is never there; raises CohortError."""
-    about = {name: value for name, value in meta.items() if name not in ("beats", "sha256", "fingerprint", DIGEST)}
+    metadata = {name: value for name, value in meta.items() if name not in ("beats", "sha256", "fingerprint", DIGEST)}
     with CohortWriter(folder, rr_version=rr_version_of(meta)) as writer:
         for start in range(0, rows, _BLOCK):
-            part = {name: one.read(min(_BLOCK, rows - start)) for name, one in packed.items()}
+            part = {name: member.read(min(_BLOCK, rows - start)) for name, member in packed.items()}
             writer.append(**{**part, "beats": part["beats"].astype(np.float32) / np.float32(1000)})
-        writer.finish({**about, "unpacked_from": meta["fingerprint"]})
+        writer.finish({**metadata, "unpacked_from": meta["fingerprint"]})
     stated = meta.get("sha256")
     for name, array in writer.arrays.items():  # the beats were rounded, the others are what they were
         if name != "beats" and isinstance(stated, dict) and stated.get(name) != array.digest.hexdigest():

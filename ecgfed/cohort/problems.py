@@ -18,10 +18,10 @@ class UnusableError(CohortError):
 
     def __init__(self, folder: object, problems: Sequence[tuple[str, str]], total: int) -> None:
         self.problems, self.total = tuple(problems), total
-        found = (
+        problem = (
             f"{len(self.problems)} of {count_of(total, 'recording')} cannot be used, the first is {self.problems[0][1]}"
         )
-        super().__init__(folder, found, "", "mend them, or go on without them with --skip-unusable")
+        super().__init__(folder, problem, "", "mend them, or go on without them with --skip-unusable")
 
     def __reduce__(self) -> tuple[type, tuple[str, tuple[tuple[str, str], ...], int]]:  # type: ignore[override]
         """Survive the trip home from a worker process."""
@@ -45,7 +45,7 @@ class Problems:
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Yield each recording, as it is called in the folder, and what is wrong with it."""
         for record, error in sorted(self.errors.items()):
-            yield self.name_of(record), said(error, self.folder)
+            yield self.name_of(record), error_line(error, self.folder)
 
     def name_of(self, record: Path) -> str:
         """Return what a recording is called in the folder."""
@@ -63,6 +63,6 @@ class Problems:
             raise UnusableError(self.folder, list(self), total)
 
 
-def said(error: EcgfedError, folder: Path) -> str:
+def error_line(error: EcgfedError, folder: Path) -> str:
     """Return an error's line without the way to the folder, so that a table has room for it."""
     return error.line.replace(f"{folder}/", "")

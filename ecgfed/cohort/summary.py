@@ -118,8 +118,8 @@ def provenance(cohort: Cohort) -> dict[str, object]:
     return {
         "without_beats": meta["without_beats"],
         "left_out": dict(counted["beats"].symbols),
-        "excluded": {kind: one.as_json() for kind, one in counted.items()},
-        "warnings": [one.warning for one in counted.values() if one.warning],
+        "excluded": {kind: kind_exclusions.as_json() for kind, kind_exclusions in counted.items()},
+        "warnings": [kind_exclusions.warning for kind_exclusions in counted.values() if kind_exclusions.warning],
         "synthetic": bool(meta.get("synthetic")),
         **anonymised,
     }
@@ -137,17 +137,17 @@ def exclusions(cohort: Cohort) -> dict[str, Exclusions]:
     records: list[dict[str, Any]] = meta["records"]
     by_kind: dict[str, list[Exclusions]] = {"beats": []}
     for record in records:
-        for kind, one in record.get("excluded", _before_0_3(record)).items():
+        for kind, entry in record.get("excluded", _before_0_3(record)).items():
             symbols = record.get("left_out", {}) if kind == "beats" else {}
-            by_kind.setdefault(kind, []).append(Exclusions(kind, one["read"], one["excluded"], symbols))
-    found = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
+            by_kind.setdefault(kind, []).append(Exclusions(kind, entry["read"], entry["excluded"], symbols))
+    by_kind_summed = {kind: Exclusions.summed(parts, kind[:-1]) for kind, parts in by_kind.items()}
     skipped = meta.get("unusable")
     unusable = _count(skipped.get("count")) if isinstance(skipped, dict) else 0
     no_lead = _count(meta.get("without_lead_count", len(meta.get("without_lead", ()))))
     no_beats = len(records) - sum(len(client.records) for client in cohort.clients)
     total = len(records) + unusable + no_lead
     excluded = {"unusable": unusable, "no_lead": no_lead, "no_beats": no_beats}
-    return {**found, "recordings": Exclusions("recording", total, excluded)}
+    return {**by_kind_summed, "recordings": Exclusions("recording", total, excluded)}
 
 
 def _before_0_3(record: dict[str, Any]) -> dict[str, Counted]:

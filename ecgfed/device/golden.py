@@ -24,8 +24,9 @@ from ecgfed.errors import BundleError, EcgfedError
 from ecgfed.gate import MAX_JSON_BYTES, parse_json
 from ecgfed.record.checks import check_fs
 from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL
 from ecgfed.signal.spans import Spans
 from ecgfed.text import count_of
 

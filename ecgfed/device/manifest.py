@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ecgfed.beats.labels import LabelMap
-from ecgfed.beats.rr import RR_NAMES, rr_about
+from ecgfed.beats.rr import RR_NAMES, rr_description
 from ecgfed.beats.windows import FS_HZ, R_INDEX, WINDOW_SAMPLES
 from ecgfed.device.canonical import digest_of
 from ecgfed.device.certainty import check_certainties
@@ -31,7 +31,7 @@ MANIFEST = "manifest.json"
 #: The field of the manifest that holds its own digest.
 DIGEST = "digest"
 #: How RR features may be computed: each version with its names in order (``ecgfed.beats.rr``).
-RR_ABOUT = {version: rr_about(version) for version in RR_NAMES}
+RR_ABOUT = {version: rr_description(version) for version in RR_NAMES}
 #: What this ecgfed does to a recording before a graph sees it. A manifest that says otherwise is not run.
 RUNTIME: dict[str, Any] = {
     "fs_hz": FS_HZ,

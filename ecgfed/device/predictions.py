@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,12 @@ class Predictions:
         doubtful, without = int((self.uncertain & self.classified).sum()), sum(self.unclassified_counts.values())
         parts = [counts, f"{doubtful:,} uncertain" * bool(doubtful), f"{without:,} unclassified" * bool(without)]
         return "; ".join(filter(None, [*parts, f"{poor:,} in poor stretches" * bool(poor)]))
+
+    def chosen(self, keep: NDArray[np.int64]) -> "Predictions":
+        """Return what is said of some of the beats, by their numbers."""
+        names = ("label", "probability", "flags", "far", "uncertain", "override")
+        sample = self.sample[keep] if len(self.sample) else self.sample
+        return replace(self, sample=sample, **{name: getattr(self, name)[keep] for name in names})
 
     @cached_property
     def classified(self) -> NDArray[np.bool_]:

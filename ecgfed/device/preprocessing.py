@@ -153,7 +153,7 @@ def _rr(version: int) -> dict[str, Any]:
             "steep_share": context.STEEP,
             "slope_samples": context.SLOPE_SAMPLES,
             "least_qrs_mv": context.LEAST_MV,
-            "own_shape_correlation": context.ALIKE,
+            "own_shape_correlation": context.MIN_CORRELATION,
             "like_from": context.LIKE_FROM,
             "like_width": context.LIKE_WIDTH,
             "least_power": context.LEAST_POWER,

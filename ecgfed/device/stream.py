@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ecgfed.beats.context import LOOK_AHEAD
 from ecgfed.beats.extract import Windows
-from ecgfed.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, Cut, Told
+from ecgfed.beats.stream import DETECTED_WITHIN_S, STEP_S, BeatStream, BeatUpdate, Cut
 from ecgfed.device.classifier import Classifier
 from ecgfed.device.drift import Drift
 from ecgfed.errors import RecordError
@@ -204,7 +204,7 @@ class StreamClassifier:
             self._waiting = data[:, at:].copy()
         return found
 
-    def _said(self, told: Told) -> list[StreamBeat]:
+    def _said(self, told: BeatUpdate) -> list[StreamBeat]:
         final = self._classified(told.final, told.at, "final")
         early = self._classified(told.early, told.at, "early")
         silent = max(told.at - self._beats.last_peak - round(DETECTED_WITHIN_S * self.fs_hz), 0)

@@ -106,7 +106,7 @@ class Beats:
     def kind_probability(self, kind: Kind) -> Floats:
         """Return the probability (beats,) that a beat is of a kind; ``probability`` has to be there."""
         assert self.probability is not None
-        of_kind = np.array([one is kind for one in self.kinds])[: self.probability.shape[1]]
+        of_kind = np.array([candidate is kind for candidate in self.kinds])[: self.probability.shape[1]]
         return np.asarray(self.probability[:, of_kind].sum(axis=1), np.float64)
 
     def has(self, kind: Kind) -> bool:

@@ -51,12 +51,12 @@ class Ectopy:
     @property
     def longest(self) -> Series | None:
         """The run of most beats, the first of several; None where there is no run."""
-        return max(self.runs, key=lambda one: one.beats, default=None)
+        return max(self.runs, key=lambda run: run.beats, default=None)
 
     @property
     def fastest(self) -> Series | None:
         """The fastest run."""
-        return max(self.runs, key=lambda one: one.per_min, default=None)
+        return max(self.runs, key=lambda run: run.per_min, default=None)
 
     @property
     def tachycardias(self) -> tuple[Series, ...]:
@@ -90,7 +90,7 @@ def ectopy(beats: Beats, kind: Kind, rules: EventRules) -> Ectopy | None:
         runs,
         bigeminy,
         trigeminy,
-        sum(one.per_min > rules.fast_run_per_min for one in runs),
+        sum(item.per_min > rules.fast_run_per_min for item in runs),
         None if beats.uncertain is None else int((member & beats.uncertain).sum()),
     )
 
@@ -104,15 +104,15 @@ def _every(maker: SeriesMaker, singles: Ints, period: int) -> tuple[tuple[Series
     if len(singles) < cycles:
         return (), singles
     ectopic = np.isin(beats.kind, (Kind.SUPRA, Kind.VENTRICULAR)).astype(np.int64)
-    others = np.concatenate([[0], np.cumsum(ectopic)])
+    before = np.concatenate([[0], np.cumsum(ectopic)])
     lost = np.concatenate([[0], np.cumsum(~beats.known)])
-    here, then = singles[:-1], singles[1:]
-    linked = (then - here == period) & (others[then] - others[here + 1] == 0) & (lost[then] == lost[here])
+    current, then = singles[:-1], singles[1:]
+    linked = (then - current == period) & (before[then] - before[current + 1] == 0) & (lost[then] == lost[current])
     starts = np.flatnonzero(~np.append(False, linked))
     stops = np.append(starts[1:], len(singles))
     claimed = [(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= cycles]
-    left = np.ones(len(singles), np.bool_)
+    remaining = np.ones(len(singles), np.bool_)
     for start, stop in claimed:
-        left[start:stop] = False
-    found = tuple(maker.series(int(singles[a]), int(singles[b - 1]), b - a) for a, b in claimed)
-    return found, singles[left]
+        remaining[start:stop] = False
+    episodes = tuple(maker.series(int(singles[a]), int(singles[b - 1]), b - a) for a, b in claimed)
+    return episodes, singles[remaining]

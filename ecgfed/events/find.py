@@ -64,11 +64,11 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
     rules = EventRules() if rules is None else rules
     reasons, to_review = dict(withheld or {}), {}
     ectopic = {kind: ectopy(beats, kind, rules) for kind in (Kind.VENTRICULAR, Kind.SUPRA) if kind not in reasons}
-    for kind, found in ectopic.items():
-        if found is not None and rules.withholds(found.uncertain or 0, found.total):
-            reasons[kind], to_review[kind] = _low_confidence(found, rules), _all_to_review(found)
+    for kind, ectopy_of_kind in ectopic.items():
+        if ectopy_of_kind is not None and rules.withholds(ectopy_of_kind.uncertain or 0, ectopy_of_kind.total):
+            reasons[kind], to_review[kind] = _low_confidence(ectopy_of_kind, rules), _all_to_review(ectopy_of_kind)
     count = np.bincount(beats.label[beats.assessed], minlength=len(beats.classes)).tolist()
-    shown = {kind: found for kind, found in ectopic.items() if kind not in reasons}
+    reported = {kind: ectopy_of_kind for kind, ectopy_of_kind in ectopic.items() if kind not in reasons}
     return Events(
         rules,
         len(beats),
@@ -77,32 +77,32 @@ def find_events(beats: Beats, rules: EventRules | None = None, *, withheld: Mapp
         heart_rates(beats, rules),
         pauses(beats, rules),
         variability(beats, rules),
-        shown.get(Kind.VENTRICULAR),
-        shown.get(Kind.SUPRA),
+        reported.get(Kind.VENTRICULAR),
+        reported.get(Kind.SUPRA),
         stretches(beats),
         reasons,
         to_review,
     )
 
 
-def _all_to_review(found: Ectopy) -> Ectopy:
+def _all_to_review(ectopy: Ectopy) -> Ectopy:
     """Return ectopic beats of which no series counts as a finding, because their kind is withheld."""
 
     def doubtful(series: tuple[Series, ...]) -> tuple[Series, ...]:
-        return tuple(replace(one, review=True) for one in series)
+        return tuple(replace(item, review=True) for item in series)
 
     return replace(
-        found,
-        couplets=doubtful(found.couplets),
-        short=doubtful(found.short),
-        runs=doubtful(found.runs),
-        bigeminy=doubtful(found.bigeminy),
-        trigeminy=doubtful(found.trigeminy),
+        ectopy,
+        couplets=doubtful(ectopy.couplets),
+        short=doubtful(ectopy.short),
+        runs=doubtful(ectopy.runs),
+        bigeminy=doubtful(ectopy.bigeminy),
+        trigeminy=doubtful(ectopy.trigeminy),
     )
 
 
-def _low_confidence(found: Ectopy, rules: EventRules) -> str:
+def _low_confidence(ectopy: Ectopy, rules: EventRules) -> str:
     """Say why a count is withheld."""
-    low = found.uncertain or 0
+    low = ectopy.uncertain or 0
     share = f"{rules.withheld_percent:g}%"
-    return f"About {found.total:,}, {low:,} of them of low confidence (more than {share}): to be reviewed, no finding."
+    return f"About {ectopy.total:,}, {low:,} of them of low confidence (more than {share}): to be reviewed, no finding."

@@ -42,20 +42,20 @@ class Stretch:
 
 def stretches(beats: Beats, width_s: float = HOUR_S) -> tuple[Stretch, ...]:
     """Return what happened in each stretch of ``width_s`` seconds from the start on, the last one maybe shorter."""
-    many = max(1, int(np.ceil(beats.duration_s / width_s - 1e-9)))
-    where = np.minimum((beats.time_s // width_s).astype(np.int64), many - 1)
+    count = max(1, int(np.ceil(beats.duration_s / width_s - 1e-9)))
+    where = np.minimum((beats.time_s // width_s).astype(np.int64), count - 1)
     classes = len(beats.classes)
-    kept = beats.assessed
-    counts = np.bincount(where[kept] * classes + beats.label[kept], minlength=many * classes)
-    counts = counts.reshape(many, classes)
+    assessed = beats.assessed
+    counts = np.bincount(where[assessed] * classes + beats.label[assessed], minlength=count * classes)
+    counts = counts.reshape(count, classes)
     intervals, seconds = rates_by(beats, width_s)
-    shortest, longest = _extremes(beats, where, many)
+    shortest, longest = _extremes(beats, where, count)
     kinds = np.array(beats.kinds)
-    found = []
-    for at in range(many):
+    hours = []
+    for at in range(count):
         start, stop = at * width_s, min((at + 1) * width_s, beats.duration_s)
         known = bool(intervals[at])
-        found.append(
+        hours.append(
             Stretch(
                 start,
                 stop,
@@ -69,12 +69,12 @@ def stretches(beats: Beats, width_s: float = HOUR_S) -> tuple[Stretch, ...]:
                 float(longest[at]) if known else None,
             )
         )
-    return tuple(found)
+    return tuple(hours)
 
 
-def _extremes(beats: Beats, where: Ints, many: int) -> tuple[np.ndarray, np.ndarray]:
+def _extremes(beats: Beats, where: Ints, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the shortest and the longest usable interval that ends in each stretch, in seconds."""
-    shortest, longest = np.full(many, np.inf), np.zeros(many)
+    shortest, longest = np.full(count, np.inf), np.zeros(count)
     at, rr = where[1:][beats.measured], beats.rr_s[beats.measured]
     np.minimum.at(shortest, at, rr)
     np.maximum.at(longest, at, rr)
@@ -84,8 +84,8 @@ def _extremes(beats: Beats, where: Ints, many: int) -> tuple[np.ndarray, np.ndar
 def busiest(hours: tuple[Stretch, ...], kind: Kind) -> Stretch | None:
     """Return the stretch with most ectopic beats of a kind, the first of several; None where there is none at all."""
 
-    def count(one: Stretch) -> int:
-        return one.ventricular if kind is Kind.VENTRICULAR else one.supra
+    def count(hour: Stretch) -> int:
+        return hour.ventricular if kind is Kind.VENTRICULAR else hour.supra
 
-    most = max(hours, key=count, default=None)
-    return most if most is not None and count(most) else None
+    busiest_hour = max(hours, key=count, default=None)
+    return busiest_hour if busiest_hour is not None and count(busiest_hour) else None

@@ -81,12 +81,12 @@ class EventRules:
     certain_unlike_percent: float = 34.0
 
     def __post_init__(self) -> None:
-        for name, (least, most) in _LIMITS.items():
-            if not least <= getattr(self, name) <= most:  # NaN too
-                raise OptionError(f"--rule {name}", f"{getattr(self, name):g}", f"{least:g} to {most:g}")
+        for name, (lower, upper) in _LIMITS.items():
+            if not lower <= getattr(self, name) <= upper:  # NaN too
+                raise OptionError(f"--rule {name}", f"{getattr(self, name):g}", f"{lower:g} to {upper:g}")
         if self.nn_least_s >= self.nn_most_s:
-            found = f"{self.nn_least_s:g} is not below nn_most_s, {self.nn_most_s:g}"
-            raise OptionError("--rule nn_least_s", found, "less than that")
+            problem = f"{self.nn_least_s:g} is not below nn_most_s, {self.nn_most_s:g}"
+            raise OptionError("--rule nn_least_s", problem, "less than that")
 
     def __repr__(self) -> str:
         """Name the rules that differ from the default, as scikit-learn does."""

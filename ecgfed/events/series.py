@@ -63,13 +63,13 @@ class SeriesMaker:
 
     def series(self, first: int, last: int, count: int, *, run: bool = False) -> Series:
         """Return the series from one ectopic beat to another, ``count`` beats in all."""
-        beats, here = self.beats, slice(first, last + 1)
+        beats, part = self.beats, slice(first, last + 1)
         start, stop = float(beats.time_s[first]), float(beats.time_s[last])
-        low = None if beats.uncertain is None else int((self.member[here] & beats.uncertain[here]).sum())
+        low = None if beats.uncertain is None else int((self.member[part] & beats.uncertain[part]).sum())
         cut = bool(first and not beats.known[first - 1]) or bool(last < len(beats) - 1 and not beats.known[last])
         span = int(beats.sample[last] - beats.sample[first])
         per_min = 60 * (last - first) * beats.fs_hz / span  # of samples: 100 a minute is then no more than 100
-        bridged = int((~self.member[here]).sum()) if run else 0
+        bridged = int((~self.member[part]).sum()) if run else 0
         review = not self.certain(first, last, per_min)
         name = self.name(count, per_min) if run else ""
         return Series(first, last, count, start, stop, per_min, low, cut, review, bridged, name)
@@ -81,15 +81,15 @@ class SeriesMaker:
         confidence; and a ventricular one also where it is fast, few of its beats are unlike those of training and three
         in a row (of a couplet both) have a high mean probability. See docs/decisions/0059.
         """
-        beats, here, rules = self.beats, slice(first, last + 1), self.rules
+        beats, span, rules = self.beats, slice(first, last + 1), self.rules
         if beats.uncertain is None:
             return not beats.provisional
-        if not beats.uncertain[here].any():
+        if not beats.uncertain[span].any():
             return True
         if self.kind is not Kind.VENTRICULAR or beats.probability is None or per_min <= rules.fast_run_per_min:
             return False
-        unlike = 0.0 if beats.far is None else 100 * float(beats.far[here].mean())
-        probability = beats.kind_probability(self.kind)[here]
+        unlike = 0.0 if beats.far is None else 100 * float(beats.far[span].mean())
+        probability = beats.kind_probability(self.kind)[span]
         core = np.convolve(probability, np.ones(width := min(_CORE, len(probability))) / width, "valid")
         return unlike <= rules.certain_unlike_percent and float(core.max()) >= rules.certain_probability
 
@@ -126,25 +126,25 @@ class SeriesMaker:
         """Say which beats between two series keep their rhythm."""
         first, last = in_a_row(self.member, self.beats)
         rr, tolerance = self.beats.rr_s, self.rules.bridge_percent / 100
-        keeps = np.zeros(len(at), np.bool_)
+        in_rhythm = np.zeros(len(at), np.bool_)
         for number, beat in enumerate(at.tolist()):
             behind = int(np.searchsorted(first, beat))
             before, after = int(first[behind - 1]), int(last[behind])
-            own = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
-            if len(own) >= _OWN_RHYTHM:
-                median = float(np.median(own))
-                keeps[number] = bool((np.abs(rr[beat - 1 : beat + 1] / median - 1) <= tolerance).all())
-        return keeps
+            own_rr = np.concatenate([rr[before : beat - 1], rr[beat + 1 : after]])
+            if len(own_rr) >= _OWN_RHYTHM:
+                median = float(np.median(own_rr))
+                in_rhythm[number] = bool((np.abs(rr[beat - 1 : beat + 1] / median - 1) <= tolerance).all())
+        return in_rhythm
 
     def _few(self, across: Mask) -> Mask:
         """Leave out bridges of rows that are no run even so, or that are bridged at more than one in three beats."""
         first, last = in_a_row(self.member | across, self.beats)
         total = np.concatenate([[0], np.cumsum(across)])
         bridged, count = total[last + 1] - total[first], last - first + 1
-        kept = across.copy()
+        across_few = across.copy()
         for row in np.flatnonzero((bridged > 0) & ((count < self.rules.run_beats) | (3 * bridged > count))).tolist():
-            kept[first[row] : last[row] + 1] = False
-        return kept
+            across_few[first[row] : last[row] + 1] = False
+        return across_few
 
 
 def in_a_row(member: Mask, beats: Beats) -> tuple[Ints, Ints]:

@@ -73,8 +73,8 @@ class Rule:
 @cache
 def shipped_rule() -> Rule:
     """Return the rule in the package."""
-    said = json.loads(Path(__file__).with_name("differ.json").read_text(encoding="utf-8"))
-    return Rule(np.array([said["weights"][name] for name in FEATURES]), float(said["bias"]))
+    stored = json.loads(Path(__file__).with_name("differ.json").read_text(encoding="utf-8"))
+    return Rule(np.array([stored["weights"][name] for name in FEATURES]), float(stored["bias"]))
 
 
 def differ_features(groups: Groups, group: int, around: int, beat: int, label: str) -> Floats:
@@ -91,31 +91,32 @@ def differ_features(groups: Groups, group: int, around: int, beat: int, label: s
     kind = KIND_OF.get(label, "")
     known = KINDS.index(kind) if kind else -1
     same = float(prior[known]) if kind else NO_SHARE
-    other = max(float(prior[i]) for i in range(len(KINDS)) if i != known)
-    apart = points.at[groups.beat[group]] - points.at[beat]
-    far = {
-        name: float(np.log(np.linalg.norm(apart[points.parts[name]]) + NEAR)) for name in ("shape", "rhythm", "context")
+    rival = max(float(prior[i]) for i in range(len(KINDS)) if i != known)
+    offset = points.at[groups.beat[group]] - points.at[beat]
+    apart_by = {
+        name: float(np.log(np.linalg.norm(offset[points.parts[name]]) + NEAR))
+        for name in ("shape", "rhythm", "context")
     }
     size, normal = float(groups.size[group]), float(kind == "N")
-    of_kind = [float(kind == one) for one in ("N", "S", "V", "F")]
+    of_kind = [float(kind == item) for item in ("N", "S", "V", "F")]
     return np.array(
         [
             np.log(same),
-            np.log(other),
+            np.log(rival),
             np.log(size),
             np.log(size / float(groups.size[around])),
-            *far.values(),
+            *apart_by.values(),
             *of_kind,
             1.0 - sum(of_kind),
             normal * np.log(same),
-            normal * far["shape"],
-            normal * far["context"],
+            normal * apart_by["shape"],
+            normal * apart_by["context"],
         ]
     )
 
 
 @dataclass(frozen=True)
-class Asked:
+class LabelledTree:
     """What the answers so far say of the tree.
 
     Attributes:
@@ -129,30 +130,30 @@ class Asked:
     inside: tuple[tuple[int, ...], ...]
 
     @staticmethod
-    def of(groups: Groups, label: Mapping[int, str]) -> "Asked":
+    def of(groups: Groups, label: Mapping[int, str]) -> "LabelledTree":
         """Sort the answered beats into the groups."""
         inside: list[list[int]] = [[] for _ in range(len(groups))]
         for beat in sorted(label):
             for group in groups.path(int(groups.leaf[beat])):
                 inside[group].append(beat)
-        return Asked(groups, label, tuple(map(tuple, inside)))
+        return LabelledTree(groups, label, tuple(map(tuple, inside)))
 
     def nearest(self, group: int) -> tuple[int, int]:
         """Return the smallest group around one that holds an answered beat, and the one of these nearest its beat."""
-        around = next(one for one in self.groups.path(group) if self.inside[one])
+        around = next(ancestor for ancestor in self.groups.path(group) if self.inside[ancestor])
         at = self.groups.points.at
-        held = np.array(self.inside[around])
-        return around, int(held[np.square(at[held] - at[self.groups.beat[group]]).sum(1).argmin()])
+        labelled = np.array(self.inside[around])
+        return around, int(labelled[np.square(at[labelled] - at[self.groups.beat[group]]).sum(1).argmin()])
 
 
-def expected_wrong(asked: Asked, rule: Rule, candidates: NDArray[np.int64]) -> Floats:
+def expected_errors_of_groups(tree: LabelledTree, rule: Rule, candidates: NDArray[np.int64]) -> Floats:
     """Return for groups without an answered beat how many of their beats would get a label that is not theirs."""
     rows = []
     for group in candidates.tolist():
-        around, beat = asked.nearest(group)
-        rows.append(differ_features(asked.groups, group, around, beat, asked.label[beat]))
+        around, beat = tree.nearest(group)
+        rows.append(differ_features(tree.groups, group, around, beat, tree.label[beat]))
     features = np.array(rows).reshape(-1, len(FEATURES))
-    return asked.groups.size[candidates] * rule.differs(features)
+    return tree.groups.size[candidates] * rule.differs(features)
 
 
 def next_group(
@@ -173,14 +174,14 @@ def next_group(
         rule: that estimates; default the one in the package.
     """
     if not label:  # nothing to compare with: the largest first
-        inside = (one for one in range(len(groups)) if within is None or within in groups.path(one))
-        return next((one for one in inside if int(groups.beat[one]) not in passed), None)
-    asked = Asked.of(groups, label)
+        inside = (candidate for candidate in range(len(groups)) if within is None or within in groups.path(candidate))
+        return next((candidate for candidate in inside if int(groups.beat[candidate]) not in passed), None)
+    tree = LabelledTree.of(groups, label)
     candidates = np.array(
         [
             group
             for group in range(len(groups))
-            if not asked.inside[group]
+            if not tree.inside[group]
             and int(groups.beat[group]) not in passed
             and (within is None or within in groups.path(group))
         ],
@@ -188,4 +189,4 @@ def next_group(
     )
     if not len(candidates):
         return None
-    return int(candidates[expected_wrong(asked, rule or shipped_rule(), candidates).argmax()])
+    return int(candidates[expected_errors_of_groups(tree, rule or shipped_rule(), candidates).argmax()])

@@ -45,18 +45,18 @@ def contested(groups: Groups, label: Mapping[int, str], confirmed: Set[int] = fr
         label: answered beat -> its label.
         confirmed: answers that were given twice.
     """
-    answers = np.array(sorted(label), dtype=np.int64)
-    if not 2 <= len(answers) <= MOST_COMPARED:
+    labelled = np.array(sorted(label), dtype=np.int64)
+    if not 2 <= len(labelled) <= MOST_COMPARED:
         return []
-    kind = [KIND_OF.get(label[beat], "") for beat in answers.tolist()]
-    distance = cdist(groups.points.at[answers], groups.points.at[answers])
+    kind = [KIND_OF.get(label[beat], "") for beat in labelled.tolist()]
+    distance = cdist(groups.points.at[labelled], groups.points.at[labelled])
     np.fill_diagonal(distance, np.inf)
     origins, counts = np.unique(spread(groups, label)[1], return_counts=True)
-    stands_for = dict(zip(origins.tolist(), counts.tolist(), strict=True))
+    represented = dict(zip(origins.tolist(), counts.tolist(), strict=True))
     candidates = [
-        Contested(beat, int(answers[nearest]), stands_for.get(beat, 0))
-        for beat, one, nearest in zip(answers.tolist(), kind, distance.argmin(1).tolist(), strict=True)
-        if frozenset((one, kind[nearest])) in PAIRS and beat not in confirmed
+        Contested(beat, int(labelled[nearest]), represented.get(beat, 0))
+        for beat, beat_kind, nearest in zip(labelled.tolist(), kind, distance.argmin(1).tolist(), strict=True)
+        if frozenset((beat_kind, kind[nearest])) in PAIRS and beat not in confirmed
     ]
-    worth = [one for one in candidates if one.beats >= LEAST_BEATS]
-    return sorted(worth, key=lambda one: (-one.beats, one.beat))[:MOST_CONTESTED]
+    worth = [beat_kind for beat_kind in candidates if beat_kind.beats >= LEAST_BEATS]
+    return sorted(worth, key=lambda beat_kind: (-beat_kind.beats, beat_kind.beat))[:MOST_CONTESTED]

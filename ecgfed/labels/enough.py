@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ecgfed.labels.choose import Asked, Rule, expected_wrong, next_group, shipped_rule
+from ecgfed.labels.choose import LabelledTree, Rule, expected_errors_of_groups, next_group, shipped_rule
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.label_errors import ErrorModel, ExpectedErrors, expected_errors
 
 #: Where no more than this share of the beats is expected to get a label that is not theirs, labels are enough.
-ENOUGH, MOST_PLACES = 0.01, 5
+ENOUGH, MAX_SUGGESTIONS = 0.01, 5
 
 
 @dataclass(frozen=True)
-class Place:
+class LabelSuggestion:
     """A beat that is worth a label.
 
     Attributes:
@@ -36,13 +36,13 @@ class Enough:
         expected: how many beats are expected to have a label that is not theirs, with an interval.
         beats: all beats of the groups.
         unsaid: beats that take no label at all, since the beat that stands for them could not be told.
-        places: where to label next, what is worth most first; none where the labels are enough.
+        suggestions: where to label next, what is worth most first; none where the labels are enough.
     """
 
     expected: ExpectedErrors
     beats: int
     unsaid: int
-    places: tuple[Place, ...]
+    suggestions: tuple[LabelSuggestion, ...]
 
     @property
     def share(self) -> float:
@@ -70,19 +70,19 @@ def judge(
     result = Enough(expected, beats, beats - expected.of, ())
     if result.enough:
         return result
-    return replace(result, places=_places(groups, label, rule or shipped_rule()))
+    return replace(result, suggestions=_suggestions(groups, label, rule or shipped_rule()))
 
 
-def _places(groups: Groups, label: Mapping[int, str], rule: Rule) -> tuple[Place, ...]:
+def _suggestions(groups: Groups, label: Mapping[int, str], rule: Rule) -> tuple[LabelSuggestion, ...]:
     """Return the beats that would be asked next, each as though those before it had confirmed what is expected."""
-    answers, found = dict(label), list[Place]()
-    while len(found) < MOST_PLACES:
-        group = next_group(groups, answers, rule=rule)
+    labels, suggestions = dict(label), list[LabelSuggestion]()
+    while len(suggestions) < MAX_SUGGESTIONS:
+        group = next_group(groups, labels, rule=rule)
         if group is None:
             break
-        asked = Asked.of(groups, answers)
-        wrong = float(expected_wrong(asked, rule, np.array([group]))[0])
+        tree = LabelledTree.of(groups, labels)
+        wrong = float(expected_errors_of_groups(tree, rule, np.array([group]))[0])
         beat = int(groups.beat[group])
-        found.append(Place(beat, int(groups.size[group]), wrong))
-        answers[beat] = answers[asked.nearest(group)[1]]
-    return tuple(found)
+        suggestions.append(LabelSuggestion(beat, int(groups.size[group]), wrong))
+        labels[beat] = labels[tree.nearest(group)[1]]
+    return tuple(suggestions)

@@ -45,18 +45,18 @@ class Groups:
     @property
     def children(self) -> list[list[int]]:
         """The two parts of each group, none of a smallest one."""
-        found: list[list[int]] = [[] for _ in range(len(self))]
+        children: list[list[int]] = [[] for _ in range(len(self))]
         for group, parent in enumerate(self.parent.tolist()):
             if parent >= 0:
-                found[parent].append(group)
-        return found
+                children[parent].append(group)
+        return children
 
     def path(self, group: int) -> list[int]:
         """Return the group and all it is part of, the whole last."""
-        found = [group]
+        path = [group]
         while (group := int(self.parent[group])) >= 0:
-            found.append(group)
-        return found
+            path.append(group)
+        return path
 
 
 def group_beats(points: Points, leaves: int = LEAVES, *, seed: int = 0) -> Groups:
@@ -74,9 +74,11 @@ def group_beats(points: Points, leaves: int = LEAVES, *, seed: int = 0) -> Group
     members = [np.flatnonzero(leaf == group) for group in range(len(parent))]
     for group in range(len(parent) - 1, 0, -1):
         members[parent[group]] = np.concatenate([members[parent[group]], members[group]])
-    beat = [_central(points.at, np.sort(one)) for one in members]
-    prior = np.stack([points.prior[one].mean(0) for one in members])
-    return Groups(parent, np.array([len(one) for one in members]), np.array(beat), prior, leaf, points)
+    beat = [_central(points.at, np.sort(beats_of_group)) for beats_of_group in members]
+    prior = np.stack([points.prior[beats_of_group].mean(0) for beats_of_group in members])
+    return Groups(
+        parent, np.array([len(beats_of_group) for beats_of_group in members]), np.array(beat), prior, leaf, points
+    )
 
 
 def _joined(at: Floats, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -93,15 +95,15 @@ def _joined(at: Floats, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]
         new = np.sort(rng.choice(beats, some, replace=False, p=share))
         for start in range(0, beats, _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            found = cdist(at[part], at[new], "sqeuclidean")
-            closer = found.min(1) < square[part]
-            nearest[part] = np.where(closer, len(chosen) + found.argmin(1), nearest[part])
-            square[part] = np.minimum(square[part], found.min(1))
+            distances = cdist(at[part], at[new], "sqeuclidean")
+            closer = distances.min(1) < square[part]
+            nearest[part] = np.where(closer, len(chosen) + distances.argmin(1), nearest[part])
+            square[part] = np.minimum(square[part], distances.min(1))
         chosen = np.concatenate([chosen, new])
         if not square.any():
             break
-    kept = np.unique(nearest, return_inverse=True)
-    return chosen[kept[0]], kept[1].astype(np.int64)
+    used = np.unique(nearest, return_inverse=True)
+    return chosen[used[0]], used[1].astype(np.int64)
 
 
 def _top(merges: Floats, beats: int, leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -110,7 +112,7 @@ def _top(merges: Floats, beats: int, leaves: int) -> tuple[NDArray[np.int64], ND
     lowest = max(len(merges) - (leaves - 1), 0)  # merges from here on are groups with parts
     number, parent = {root: 0}, [-1]
     for merge in range(len(merges) - 1, lowest - 1, -1):
-        for part in sorted(int(one) for one in merges[merge, :2]):
+        for part in sorted(int(child) for child in merges[merge, :2]):
             number[part] = len(parent)
             parent.append(number[beats + merge])
     leaf = np.zeros(beats + len(merges), np.int64)

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import betabinom
 
 from ecgfed.labels.answers import CANNOT_TELL
-from ecgfed.labels.choose import FEATURES, KIND_OF, NEAR, Asked, differ_features
+from ecgfed.labels.choose import FEATURES, KIND_OF, NEAR, LabelledTree, differ_features
 from ecgfed.labels.groups import Groups
 from ecgfed.labels.likeness import Floats
 
@@ -157,20 +157,22 @@ def leaf_labels(groups: Groups, label: Mapping[int, str]) -> LeafLabels:
         groups: of the recording.
         label: answered beat -> its label, one at least.
     """
-    tree, at = Asked.of(groups, label), groups.points.at
-    answers = np.array(sorted(label), dtype=np.int64)
+    tree, at = LabelledTree.of(groups, label), groups.points.at
+    labelled_beats = np.array(sorted(label), dtype=np.int64)
     labelled = sum(symbol != CANNOT_TELL for symbol in label.values())
-    compared = answers[np.linspace(0, len(answers) - 1, min(len(answers), MOST_COMPARED)).astype(np.int64)]
+    compared = labelled_beats[
+        np.linspace(0, len(labelled_beats) - 1, min(len(labelled_beats), MOST_COMPARED)).astype(np.int64)
+    ]
     kind = np.array([KIND_OF.get(label[beat], "") for beat in compared.tolist()])
-    common = (np.log(min(len(answers), MOST_ANSWERS)), _isolated(at[compared], kind))
+    common = (np.log(min(len(labelled_beats), MOST_ANSWERS)), _isolated(at[compared], kind))
     spreads = leaf_spreads(groups)
     leaf, unanswered, rows = [], [], []
     for number in np.unique(groups.leaf).tolist():
         around, beat = tree.nearest(number)
         if label[beat] == CANNOT_TELL:
             continue
-        here = groups.beat[number]
-        distance = np.linalg.norm(at[compared] - at[here], axis=1)
+        central = groups.beat[number]
+        distance = np.linalg.norm(at[compared] - at[central], axis=1)
         mine = KIND_OF.get(label[beat], "")
         leaf.append(number)
         unanswered.append(int(groups.size[number]) - len(tree.inside[number]))
@@ -179,7 +181,7 @@ def leaf_labels(groups: Groups, label: Mapping[int, str]) -> LeafLabels:
                 *differ_features(groups, number, around, beat, label[beat]),
                 *np.log(spreads[number] + NEAR),
                 float(around == number),
-                *_rivalry(mine, float(np.linalg.norm(at[beat] - at[here])), kind, distance),
+                *_rivalry(mine, float(np.linalg.norm(at[beat] - at[central])), kind, distance),
                 *common,
             ]
         )
@@ -193,32 +195,32 @@ def leaf_spreads(groups: Groups) -> dict[int, Floats]:
     ``PARTS``.
     """
     points = groups.points
-    apart = points.at - points.at[groups.beat[groups.leaf]]
-    square = np.stack([np.square(apart[:, points.parts[name]]).sum(1) for name in PARTS], axis=1)
+    offset = points.at - points.at[groups.beat[groups.leaf]]
+    square = np.stack([np.square(offset[:, points.parts[name]]).sum(1) for name in PARTS], axis=1)
     leaves, where = np.unique(groups.leaf, return_inverse=True)
     total = np.zeros((len(leaves), len(PARTS)))
     np.add.at(total, where, square)
     return {int(leaf): np.sqrt(total[i] / groups.size[leaf]) for i, leaf in enumerate(leaves.tolist())}
 
 
-def _rivalry(mine: str, far: float, kind: NDArray[np.str_], distance: Floats) -> tuple[float, ...]:
+def _rivalry(mine: str, distance_of_label: float, kind: NDArray[np.str_], distance: Floats) -> tuple[float, ...]:
     """Return margin, no_rival, fusion, supra and the two products of a group.
 
     Args:
         mine: the kind of the label that it takes.
-        far: distance between its beat and the answer that the label is from.
+        distance_of_label: distance between its beat and the answer that the label is from.
         kind: (answers,) kinds.
         distance: (answers,) from its beat.
     """
-    others = np.flatnonzero(kind != mine)
-    if not len(others):
-        margin, pair = float(np.log(far + NEAR) - np.log(NO_RIVAL)), frozenset[str]()
+    rivals = np.flatnonzero(kind != mine)
+    if not len(rivals):
+        margin, pair = float(np.log(distance_of_label + NEAR) - np.log(NO_RIVAL)), frozenset[str]()
     else:
-        nearest = int(others[distance[others].argmin()])
-        margin = float(np.log(far + NEAR) - np.log(distance[nearest] + NEAR))
+        nearest = int(rivals[distance[rivals].argmin()])
+        margin = float(np.log(distance_of_label + NEAR) - np.log(distance[nearest] + NEAR))
         pair = frozenset((mine, str(kind[nearest])))
     fusion, supra = float(pair == {"F", "V"}), float(pair == {"S", "N"})
-    return margin, float(not len(others)), fusion, supra, fusion * margin, supra * margin
+    return margin, float(not len(rivals)), fusion, supra, fusion * margin, supra * margin
 
 
 def _isolated(at: Floats, kind: NDArray[np.str_]) -> float:

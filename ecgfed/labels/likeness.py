@@ -105,5 +105,5 @@ def _rhythm(interval_s: Floats) -> Floats:
     typical = median_filter(before, size=2 * NEIGHBOURS + 1, mode="nearest")
     after, known_after = np.append(before[1:], usual), np.append(known[1:], False)
     ratios = np.stack([np.log(before / typical), np.log(after / typical), np.log(after / before)], axis=1)
-    there = np.stack([known, known_after, known & known_after], axis=1)
-    return np.where(there, ratios, 0.0)
+    is_known = np.stack([known, known_after, known & known_after], axis=1)
+    return np.where(is_known, ratios, 0.0)

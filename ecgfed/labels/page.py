@@ -124,7 +124,7 @@ def labels_name(record: str) -> str:
 def _digest(groups: Groups) -> str:
     """Return what tells this tree from another one of the same recording: answers name its groups."""
     parts = (groups.parent, groups.beat, groups.leaf)
-    return hashlib.sha256(b"".join(np.asarray(one, "<i8").tobytes() for one in parts)).hexdigest()[:32]
+    return hashlib.sha256(b"".join(np.asarray(part, "<i8").tobytes() for part in parts)).hexdigest()[:32]
 
 
 def label_page(page: LabelPage, *, file: str = "") -> str:
@@ -159,21 +159,21 @@ def label_page(page: LabelPage, *, file: str = "") -> str:
 def _header(page: LabelPage) -> str:
     minutes, seconds = divmod(round(page.duration_s), 60)
     first = "" if page.minutes is None else f"the first {page.minutes:g} of "
-    about = (
+    summary = (
         f"{count_of(len(page.groups.leaf), 'beat')} in {first}{minutes}:{seconds:02d} min, {' and '.join(page.leads)}; "
         f"grouped with {page.model}; band-pass 0.5 to 40 Hz"
     )
     return (
         f'<header><h1>Label beats: {escaped(page.record)}</h1><p class="use">{escaped(page.intended_use)}</p>'
-        f"<p>{escaped(about)}</p></header>"
+        f"<p>{escaped(summary)}</p></header>"
     )
 
 
 def _notices(notices: Sequence[str]) -> str:
     if not notices:
         return ""
-    shown = "".join(f'<li><span class="sign" aria-hidden="true">!</span>{escaped(one)}</li>' for one in notices)
-    return f'<section class="warned" aria-label="Warnings"><ul>{shown}</ul></section>'
+    items = "".join(f'<li><span class="sign" aria-hidden="true">!</span>{escaped(notice)}</li>' for notice in notices)
+    return f'<section class="warned" aria-label="Warnings"><ul>{items}</ul></section>'
 
 
 _PROGRESS = """<p id="other" role="alert"></p>
@@ -189,8 +189,8 @@ It is an estimate, and beats of a kind you have not met yet may be among the cov
 
 
 def _button(name: str, text: str, key: str = "") -> str:
-    told = f' <kbd aria-hidden="true">{escaped(key)}</kbd>' if key else ""
-    return f'<button type="button" id="{name}">{escaped(text)}{told}</button>'
+    key_hint = f' <kbd aria-hidden="true">{escaped(key)}</kbd>' if key else ""
+    return f'<button type="button" id="{name}">{escaped(text)}{key_hint}</button>'
 
 
 def _figure(name: str) -> str:
@@ -221,11 +221,11 @@ def _question() -> str:
 
 
 def _finished(*, served: bool) -> str:
-    done = _button("done", "Done: end the program") if served else ""
+    end = _button("done", "Done: end the program") if served else ""
     return f"""<section id="finished" aria-labelledby="finished-title" hidden>
 <h2 id="finished-title" tabindex="-1">Done</h2><p id="finished-said"></p>
 <p class="steps">{_button("more", "Ask on: 5 more")}</p></section>
-<div class="save">{done}{_button("download", "Save labels (CSV)")}<p>Research use only: the labels are this reader's
+<div class="save">{end}{_button("download", "Save labels (CSV)")}<p>Research use only: the labels are this reader's
 and are spread to beats that nobody has looked at.</p></div>"""
 
 

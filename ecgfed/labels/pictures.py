@@ -38,24 +38,24 @@ def group_pictures(groups: Groups, windows: Sequence[Blocks], interval_s: Floats
         own, samples of each lead), ``odd`` (of each such beat the samples of each lead), ``typical`` (correlation),
         ``averaged`` (beats), ``interval_ms`` (10%, median and 90% of the intervals before its beats; None unknown).
     """
-    shown = {group: members for group, members in _members(groups) if len(members) > 1}
-    averaged = {group: _spread_out(members, AVERAGED) for group, members in shown.items()}
-    odd = {group: _odd(groups, group, members) for group, members in shown.items()}
-    own = {group: int(groups.beat[group]) for group in shown}
-    needed = np.unique(np.concatenate([np.array(list(own.values()), np.int64), *averaged.values(), *odd.values()]))
+    drawn = {group: members for group, members in _members(groups) if len(members) > 1}
+    averaged = {group: _spread_out(members, AVERAGED) for group, members in drawn.items()}
+    odd = {group: _odd(groups, group, members) for group, members in drawn.items()}
+    central = {group: int(groups.beat[group]) for group in drawn}
+    needed = np.unique(np.concatenate([np.array(list(central.values()), np.int64), *averaged.values(), *odd.values()]))
     leads = [_taken(blocks, needed) for blocks in windows]
-    found = {}
-    for group, members in shown.items():
-        some, few, beat = (np.searchsorted(needed, one) for one in (averaged[group], odd[group], [own[group]]))
-        found[group] = {
+    out = {}
+    for group, members in drawn.items():
+        some, few, beat = (np.searchsorted(needed, rows) for rows in (averaged[group], odd[group], [central[group]]))
+        out[group] = {
             "average": {"fs": WINDOWS_HZ, "leads": [_average(lead[some]) for lead in leads]},
             "beat": [packed(lead[beat[0]]) for lead in leads],
-            "odd": [[packed(lead[one]) for lead in leads] for one in few.tolist()],
+            "odd": [[packed(lead[rows]) for lead in leads] for rows in few.tolist()],
             "typical": _typical([lead[some] for lead in leads], [lead[beat[0]] for lead in leads]),
             "averaged": len(some),
             "interval_ms": _intervals(interval_s[members]),
         }
-    return found
+    return out
 
 
 def _members(groups: Groups) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -70,28 +70,28 @@ def _members(groups: Groups) -> Iterator[tuple[int, NDArray[np.int64]]]:
         yield group, np.sort(np.concatenate(parts))
 
 
-def _spread_out(members: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    return members[np.unique(np.linspace(0, len(members) - 1, min(len(members), most)).astype(np.int64))]
+def _spread_out(members: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    return members[np.unique(np.linspace(0, len(members) - 1, min(len(members), count)).astype(np.int64))]
 
 
 def _odd(groups: Groups, group: int, members: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the beats of a group whose shape is farthest from its own beat's, the farthest first."""
     shape = groups.points.at[:, groups.points.parts["shape"]]
     beat = groups.beat[group]
-    others = members[members != beat]
-    far = np.square(shape[others] - shape[beat]).sum(1)
-    farthest: NDArray[np.int64] = others[np.argsort(-far, kind="stable")[:ODD]]
+    rest = members[members != beat]
+    distance = np.square(shape[rest] - shape[beat]).sum(1)
+    farthest: NDArray[np.int64] = rest[np.argsort(-distance, kind="stable")[:ODD]]
     return farthest
 
 
 def _taken(blocks: Blocks, needed: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return some beats' windows, (needed, 128), without keeping the others."""
-    kept, start = [], 0
+    starts, start = [], 0
     for block in blocks():
         low, high = np.searchsorted(needed, [start, start + len(block)])
-        kept.append(np.array(block[needed[low:high] - start, ::_STEP]))
+        starts.append(np.array(block[needed[low:high] - start, ::_STEP]))
         start += len(block)
-    return np.concatenate(kept)
+    return np.concatenate(starts)
 
 
 def _average(windows_mv: NDArray[np.float32]) -> dict[str, Any]:
@@ -105,14 +105,14 @@ def _average(windows_mv: NDArray[np.float32]) -> dict[str, Any]:
 def _typical(windows: Sequence[NDArray[np.float32]], beat: Sequence[NDArray[np.float32]]) -> float:
     """Return the median correlation of some beats with one, all leads in a row, each around its own mean."""
     some = np.concatenate([lead - lead.mean(axis=1, keepdims=True) for lead in windows], axis=1).astype(np.float64)
-    one = np.concatenate([lead - lead.mean() for lead in beat]).astype(np.float64)
-    lengths = np.sqrt(np.square(some).sum(1)) * np.sqrt(np.square(one).sum())
-    alike = np.divide(some @ one, lengths, out=np.zeros(len(some)), where=lengths > 0)
-    return round(float(np.median(alike)), 3)
+    reference = np.concatenate([lead - lead.mean() for lead in beat]).astype(np.float64)
+    lengths = np.sqrt(np.square(some).sum(1)) * np.sqrt(np.square(reference).sum())
+    correlation = np.divide(some @ reference, lengths, out=np.zeros(len(some)), where=lengths > 0)
+    return round(float(np.median(correlation)), 3)
 
 
 def _intervals(interval_s: Floats) -> list[int] | None:
     known = interval_s[np.isfinite(interval_s)]
     if not len(known):
         return None
-    return [round(1000 * float(one)) for one in np.percentile(known, (_BAND[0], 50, _BAND[1]))]
+    return [round(1000 * float(interval)) for interval in np.percentile(known, (_BAND[0], 50, _BAND[1]))]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.labels.choose import Asked
+from ecgfed.labels.choose import LabelledTree
 from ecgfed.labels.groups import Groups
 
 
@@ -22,12 +22,12 @@ def spread(groups: Groups, label: Mapping[int, str]) -> tuple[NDArray[np.str_], 
     Returns:
         (beats,) labels, and (beats,) the answered beat that each is from: itself for an answered one.
     """
-    asked = Asked.of(groups, label)
+    tree = LabelledTree.of(groups, label)
     origin = np.full(len(groups), -1, np.int64)
     for group in np.unique(groups.leaf).tolist():
-        origin[group] = asked.nearest(group)[1]
-    found = origin[groups.leaf]
-    answered = np.array(sorted(label), dtype=np.int64)
-    found[answered] = answered
-    names = {beat: label[beat] for beat in answered.tolist()}
-    return np.array([names[beat] for beat in found.tolist()], dtype=np.str_), found
+        origin[group] = tree.nearest(group)[1]
+    origins = origin[groups.leaf]
+    labelled = np.array(sorted(label), dtype=np.int64)
+    origins[labelled] = labelled
+    names = {beat: label[beat] for beat in labelled.tolist()}
+    return np.array([names[beat] for beat in origins.tolist()], dtype=np.str_), origins

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MILLIVOLT
-from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import (
+    MAX_CHANNELS,
+    Channel,
+    Group,
+    LeadSelection,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
 from ecgfed.text import count_of
@@ -65,7 +75,7 @@ def _groups(root: Element, path: Path) -> list[Group]:
     groups = []
     for series in root.all("component/series"):
         if series.first("code", "code") != "REPRESENTATIVE_BEAT":
-            groups += [_group(one, path) for one in series.all("component/sequenceSet")]
+            groups += [_group(sequence_set, path) for sequence_set in series.all("component/sequenceSet")]
     if not groups:
         raise RecordError(
             path, "holds no series of rhythm", "one at least", "choose another file, or leave this one out"
@@ -76,15 +86,15 @@ def _groups(root: Element, path: Path) -> list[Group]:
 def _group(sequences: Element, path: Path) -> Group:
     """Return one set of sequences: its time, and its leads; raises RecordError."""
     times, channels, lengths = [], [], []
-    held = sequences.all("component/sequence")
-    if len(held) > MAX_CHANNELS:
+    sequences_of_set = sequences.all("component/sequence")
+    if len(sequences_of_set) > MAX_CHANNELS:
         raise RecordError(
             path,
-            f"a set of {count_of(len(held), 'sequence')}",
+            f"a set of {count_of(len(sequences_of_set), 'sequence')}",
             f"at most {MAX_CHANNELS}",
             "check that it is the right file",
         )
-    for sequence in held:
+    for sequence in sequences_of_set:
         code, value = sequence.first("code", "code"), next(iter(sequence.all("value")), None)
         if value is None:
             raise RecordError(path, f"sequence {code!r:.60} has no value", "numbers", "fetch or export it again")
@@ -95,8 +105,8 @@ def _group(sequences: Element, path: Path) -> Group:
         channels.append(_channel(code, value, digits, path))
         lengths.append(len(digits))
     if len(times) != 1 or not channels:
-        found = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
-        raise RecordError(path, found, "one of time and at least one of a lead", "fetch or export it again")
+        problem = f"a set of {count_of(len(times), 'sequence')} of time and {len(channels)} of leads"
+        raise RecordError(path, problem, "one of time and at least one of a lead", "fetch or export it again")
     if len(set(lengths)) != 1:
         raise RecordError(
             path, f"leads of {min(lengths)} to {max(lengths)} samples", "one length", "fetch or export it again"
@@ -107,7 +117,7 @@ def _group(sequences: Element, path: Path) -> Group:
         raise RecordError(
             path, f"time increment {step!r:.40} {unit!r:.20}", "above 0, in s, ms or us", "fetch or export it again"
         )
-    return Group(whole_hz(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
+    return Group(rounded_fs(1 / step_s), lengths[0], times[0].first("head", "value"), tuple(channels))
 
 
 def _digits(value: Element, path: Path, code: str) -> NDArray[np.float64]:
@@ -159,7 +169,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     born = root.first(f"{person}/birthTime", "value")
     name = next(iter(root.all(f"{person}/name")), None)
     sex = root.first(f"{person}/administrativeGenderCode", "code")
-    return said(
+    return comment_lines(
         {
             "patient name": "" if name is None else " ".join([name.text, *(part.text for part in name.children)]),
             "patient id": root.first(f"{_PERSON}/id", "extension"),
@@ -175,7 +185,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     )
 
 
-def read_aecg(path: Path, wanted: Wanted) -> Recording:
+def read_aecg(path: Path, selection: LeadSelection) -> Recording:
     """Read an annotated ECG.
 
     Raises:
@@ -183,7 +193,7 @@ def read_aecg(path: Path, wanted: Wanted) -> Recording:
             what is no number, units that are no voltage, a missing lead.
     """
     root = _document(path)
-    return recording_of(path, _groups(root, path), wanted, _comments(root))
+    return recording_of(path, _groups(root, path), selection, _comments(root))
 
 
 def aecg_comments(path: Path) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def make_annotation(
     return Annotation(at[:last], of[:last], notes, kinds, tuple(of[last:].tolist()))
 
 
-def said_of_end(annotation: Annotation) -> str:
+def end_note(annotation: Annotation) -> str:
     """Return what was left out of an annotation at the recording's end, as a sentence without full stop, or ``""``."""
     if not annotation.beyond_end:
         return ""
@@ -104,14 +104,14 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
         if len(names) > MAX_COLUMNS:
             raise RecordError(path, f"has more than {MAX_COLUMNS:,} columns", "columns of marks", _RIGHT_FILE)
         rows = [(reader.line_num, row) for row in reader if row]
-    except csv.Error as problem:
-        found = f"line {reader.line_num} cannot be read ({problem})"
-        raise RecordError(path, found, "columns of marks", _RIGHT_FILE) from problem
+    except csv.Error as error:
+        problem = f"line {reader.line_num} cannot be read ({error})"
+        raise RecordError(path, problem, "columns of marks", _RIGHT_FILE) from error
     at, time = _column(names, SAMPLE_COLUMNS), _column(names, TIME_COLUMNS)
     of, note = _column(names, SYMBOL_COLUMNS), _column(names, NOTE_COLUMNS)
     if (at is None and time is None) or of is None:
-        found = f"columns {', '.join(names) or 'none'}"
-        raise RecordError(path, found, "sample or time_s, and symbol", "name the columns in its first line")
+        problem = f"columns {', '.join(names) or 'none'}"
+        raise RecordError(path, problem, "sample or time_s, and symbol", "name the columns in its first line")
     short = next((line for line, row in rows if len(row) != len(names)), None)
     if short is not None:
         expected = f"{len(names)}, as in its first line"
@@ -121,14 +121,14 @@ def read_csv_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
     times = [_sample(row, None, time, fs_hz, decimal) for _, row in rows] if None not in (at, time) else where
     for (line, row), sample, again in zip(rows, where, times, strict=True):
         if sample is None:
-            found = f"line {line} has no valid sample number or time"
-            raise RecordError(path, found, "one mark in each line", "correct or delete that line")
+            problem = f"line {line} has no valid sample number or time"
+            raise RecordError(path, problem, "one mark in each line", "correct or delete that line")
         if again is not None and abs(again - sample) > max(2, TIME_TOLERANCE_S * fs_hz):
-            found = f"line {line} has sample {sample} and a time that is sample {again} at {fs_hz:g} Hz"
-            raise RecordError(path, found, "the same moment", "correct one of them, or delete one of the two columns")
+            problem = f"line {line} has sample {sample} and a time that is sample {again} at {fs_hz:g} Hz"
+            raise RecordError(path, problem, "the same moment", "correct one of them, or delete one of the two columns")
         if row[of].strip() not in BEAT_SYMBOLS | OTHER_SYMBOLS:
-            found = f"line {line} has symbol {row[of]!r}"
-            raise RecordError(path, found, "a WFDB symbol such as N, V, A or +", "correct that line")
+            problem = f"line {line} has symbol {row[of]!r}"
+            raise RecordError(path, problem, "a WFDB symbol such as N, V, A or +", "correct that line")
     notes = [row[note].strip() for _, row in rows] if note is not None else [""]
     return make_annotation(where, [row[of].strip() for _, row in rows], notes, path, samples, fs_hz=fs_hz)
 

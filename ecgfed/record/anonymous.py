@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ecgfed.errors import OptionError
-from ecgfed.record.lead_names import names_nobody
+from ecgfed.record.lead_names import is_impersonal
 from ecgfed.record.reader import format_of
 from ecgfed.record.recording import Annotation, AnyRecording, Recording
 from ecgfed.record.wfdb_header import header_fields, header_path
@@ -78,24 +78,24 @@ def anonymised(
         keep: ``age`` (90 and older are one) and ``sex``, where the header says them in a form that is known.
         leads: names of leads to keep although they are not among the usual ones, because a person typed them.
     """
-    told = list(removed_fields(recording))
-    kept = _kept(recording, check_keep(keep))
+    removed = list(removed_fields(recording))
+    retained = _retained_fields(recording, check_keep(keep))
     names, renamed = _lead_names(recording.leads, leads)
     if renamed:
-        told.append(f"names of leads ({renamed})")
+        removed.append(f"names of leads ({renamed})")
     marks, texts = (None, 0) if annotation is None else anonymous_annotation(annotation)
     if texts:
-        told.append(f"texts of annotations ({texts})")
+        removed.append(f"texts of annotations ({texts})")
     clean = replace(
         recording,
         name=name,
         lead=names[recording.leads.index(recording.lead)],
         leads=names,
-        comments=tuple(f"{field}: {value}" for field, value in kept.items()),
-        left_out=tuple(_channel(one, leads) for one in recording.left_out),
+        comments=tuple(f"{field}: {value}" for field, value in retained.items()),
+        skipped=tuple(_channel(channel, leads) for channel in recording.skipped),
         notes=(),  # they name leads and files
     )
-    return Anonymised(clean, marks, tuple(told))
+    return Anonymised(clean, marks, tuple(removed))
 
 
 def anonymous_annotation(annotation: Annotation) -> tuple[Annotation, int]:
@@ -107,26 +107,28 @@ def anonymous_annotation(annotation: Annotation) -> tuple[Annotation, int]:
         return annotation, 0
     free = np.array([_CODES.fullmatch(note.strip()) is None for note in annotation.note], dtype=bool)
     stay = ~(free & (annotation.symbol == '"'))
-    notes = tuple("" if text else note for note, text, here in zip(annotation.note, free, stay, strict=True) if here)
+    notes = tuple(
+        "" if text else note for note, text, retain in zip(annotation.note, free, stay, strict=True) if retain
+    )
     kind = None if annotation.subtype is None else annotation.subtype[stay]
-    kept = Annotation(annotation.sample[stay], annotation.symbol[stay], notes if any(notes) else (), kind)
-    return kept, int(free.sum())
+    cleaned = Annotation(annotation.sample[stay], annotation.symbol[stay], notes if any(notes) else (), kind)
+    return cleaned, int(free.sum())
 
 
 def removed_fields(recording: AnyRecording) -> tuple[str, ...]:
     """Return which fields of a recording's files could name a person and hold something: names of fields alone."""
     kind = format_of(recording.path)
-    found = ["record and file name"]
+    fields = ["record and file name"]
     if kind == "edf":
-        found += _edf_fields(recording.path)
+        fields += _edf_fields(recording.path)
     elif kind in HOSPITAL:  # their readers write a line for each field that says something
-        found += [comment.partition(":")[0] for comment in recording.comments]
-        found.append("all else beside the signal")
+        fields += [comment.partition(":")[0] for comment in recording.comments]
+        fields.append("all else beside the signal")
     elif recording.comments:
-        found.append(f"comments ({len(recording.comments)})")
+        fields.append(f"comments ({len(recording.comments)})")
     if kind == "wfdb":
-        found += _wfdb_fields(recording.path)
-    return tuple(found)
+        fields += _wfdb_fields(recording.path)
+    return tuple(fields)
 
 
 def _wfdb_fields(path: Path) -> list[str]:
@@ -139,27 +141,27 @@ def _edf_fields(path: Path) -> list[str]:
     """Return which fields of an EDF or EDF+ header say something: of patient and recording, and texts of channels."""
     main, texts = _edf_header(path)
     patient, recording, date, time = (main[a:b].strip(" \0") for a, b in ((8, 88), (88, 168), (168, 176), (176, 184)))
-    found = []
+    fields = []
     if main[192:196] in ("EDF+", "BDF+"):
         names = ("patient code", "sex", "birth date", "patient name")
-        found += _said(patient.split(), names, "more about the patient")
+        fields += _filled_subfields(patient.split(), names, "more about the patient")
         parts = recording.split()
         parts = parts[1:] if parts[:1] == ["Startdate"] else parts
         names = ("start date", "investigation code", "technician", "equipment")
-        found += _said(parts, names, "more about the recording")
+        fields += _filled_subfields(parts, names, "more about the recording")
     else:
-        found += [name for name, text in (("patient", patient), ("recording", recording)) if text]
-    if date not in _NO_DATE and "start date" not in found:
-        found.append("start date")
+        fields += [name for name, text in (("patient", patient), ("recording", recording)) if text]
+    if date not in _NO_DATE and "start date" not in fields:
+        fields.append("start date")
     if time not in _NO_TIME:
-        found.append("start time")
-    return found + [f"{name} ({count})" for name, count in texts.items() if count]
+        fields.append("start time")
+    return fields + [f"{name} ({count})" for name, count in texts.items() if count]
 
 
-def _said(parts: Sequence[str], names: Sequence[str], more: str) -> list[str]:
+def _filled_subfields(parts: Sequence[str], names: Sequence[str], more: str) -> list[str]:
     """Return the names of the EDF+ subfields that hold more than the X of an unknown one."""
-    found = [name for name, part in zip(names, parts, strict=False) if part not in ("X", "")]
-    return found + [more] * any(part != "X" for part in parts[len(names) :])
+    filled = [name for name, part in zip(names, parts, strict=False) if part not in ("X", "")]
+    return filled + [more] * any(part != "X" for part in parts[len(names) :])
 
 
 def _edf_header(path: Path) -> tuple[str, dict[str, int]]:
@@ -176,25 +178,27 @@ def _edf_header(path: Path) -> tuple[str, dict[str, int]]:
     return main, {"texts of sensors": texts(16, 80), "texts of filters": texts(136, 80)}
 
 
-def _kept(recording: Recording, keep: Sequence[str]) -> dict[str, str]:
+def _retained_fields(recording: Recording, keep: Sequence[str]) -> dict[str, str]:
     """Return what is kept of age and sex, as far as the header says them."""
-    found = _edf_age_sex(recording.path) if format_of(recording.path) == "edf" else _comment_age_sex(recording.comments)
-    return {name: found[name] for name in KEEPABLE if name in keep and name in found}
+    age_sex = (
+        _edf_age_sex(recording.path) if format_of(recording.path) == "edf" else _comment_age_sex(recording.comments)
+    )
+    return {name: age_sex[name] for name in KEEPABLE if name in keep and name in age_sex}
 
 
 def _comment_age_sex(comments: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    age_sex: dict[str, str] = {}
     first = _AGE_SEX.match(comments[0]) if comments else None
     if first:
-        found = {"sex": first[2]}
+        age_sex = {"sex": first[2]}
         if first[1] != "-1":
-            found["age"] = _age(int(first[1]))
+            age_sex["age"] = _age(int(first[1]))
     for comment in comments:
         if (age := _AGE.search(comment)) and int(age[1]) <= 130:
-            found.setdefault("age", _age(int(age[1])))
+            age_sex.setdefault("age", _age(int(age[1])))
         if sex := _SEX.search(comment):
-            found.setdefault("sex", sex[1][0].upper())
-    return found
+            age_sex.setdefault("sex", sex[1][0].upper())
+    return age_sex
 
 
 def _edf_age_sex(path: Path) -> dict[str, str]:
@@ -203,13 +207,13 @@ def _edf_age_sex(path: Path) -> dict[str, str]:
     patient, recording = main[8:88].split(), main[88:168].split()
     if main[192:196] not in ("EDF+", "BDF+"):
         return {}
-    found = {"sex": patient[1]} if len(patient) > 1 and patient[1] in "MF" else {}
+    age_sex = {"sex": patient[1]} if len(patient) > 1 and patient[1] in "MF" else {}
     try:
         born, began = (datetime.strptime(day.title(), "%d-%b-%Y") for day in (patient[2], recording[1]))
     except (IndexError, ValueError):  # unknown, an X
-        return found
+        return age_sex
     years = began.year - born.year - ((began.month, began.day) < (born.month, born.day))
-    return {**found, "age": _age(years)} if 0 <= years <= 130 else found
+    return {**age_sex, "age": _age(years)} if 0 <= years <= 130 else age_sex
 
 
 def _age(years: int) -> str:
@@ -218,18 +222,18 @@ def _age(years: int) -> str:
 
 def _lead_names(names: Sequence[str], typed: Sequence[str]) -> tuple[tuple[str, ...], int]:
     """Return leads' names, those that are not known as a lead's by number, and how many those are."""
-    known = [name in typed or names_nobody(name) for name in names]
-    taken = {name for name, here in zip(names, known, strict=True) if here}
-    made = []
-    for number, (name, here) in enumerate(zip(names, known, strict=True), 1):
-        new = name if here else f"lead {number}"
-        while not here and new in taken:
+    known = [name in typed or is_impersonal(name) for name in names]
+    taken = {name for name, is_known in zip(names, known, strict=True) if is_known}
+    new_names = []
+    for number, (name, is_known) in enumerate(zip(names, known, strict=True), 1):
+        new = name if is_known else f"lead {number}"
+        while not is_known and new in taken:
             new += "x"
-        made.append(new)
-    return tuple(made), known.count(False)
+        new_names.append(new)
+    return tuple(new_names), known.count(False)
 
 
-def _channel(told: str, typed: Sequence[str]) -> str:
+def _channel(description: str, typed: Sequence[str]) -> str:
     """Return what is said of a channel that was left out, without its name where that is no lead's."""
-    name, colon, reason = told.rpartition(": ")
-    return told if name in typed or names_nobody(name) else f"a channel{colon}{reason}"
+    name, colon, reason = description.rpartition(": ")
+    return description if name in typed or is_impersonal(name) else f"a channel{colon}{reason}"

@@ -88,16 +88,16 @@ def check_size(signals_mv: NDArray[np.float64], leads: Iterable[str], path: Path
         if np.isinf(signal).any():
             at = int(np.argmax(np.isinf(signal)))
             raise RecordError(path, f"lead {lead} is infinite at sample {at}", "numbers, or NaN for a gap")
-        held = signal[~np.isnan(signal)]
-        spread = float(np.median(np.abs(held - np.median(held)))) if len(held) else 0.0
+        values = signal[~np.isnan(signal)]
+        spread = float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
         if spread > MAX_SPREAD_MV:
             raise RecordError(
                 path, f"half of lead {lead} is more than {spread:.3g} mV from its median", "millivolts", "check --units"
             )
-        if len(held) >= _FEW and np.ptp(held) >= STEPS_MV and (held == np.rint(held)).all():
-            found = f"lead {lead} holds whole numbers from {held.min():g} to {held.max():g}"
+        if len(values) >= _FEW and np.ptp(values) >= STEPS_MV and (values == np.rint(values)).all():
+            problem = f"lead {lead} holds whole numbers from {values.min():g} to {values.max():g}"
             action = "they look like an amplifier's steps: say gain and zero as in --units '200(1024)/mV'"
-            raise RecordError(path, found, "millivolts", action)
+            raise RecordError(path, problem, "millivolts", action)
 
 
 def check_heart_rate(r_samples: NDArray[np.int64], fs_hz: float, path: object) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.record.checks import MILLIVOLT, Scale, check_fs, check_samples, check_size, parse_units
 from ecgfed.record.kinds import name_without_suffix
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import ReadOptions, Recording
 from ecgfed.record.tables import Table, clock_s, read_table
 from ecgfed.text import count_of
@@ -78,8 +78,8 @@ def _columns(table: Table, how: ReadOptions) -> list[_Column]:
         name, unit = _name_and_unit(written)
         below = _bare(table.units[number]) if table.units else ""
         if how.columns:
-            name, own = _name_and_unit(how.columns[number])
-            unit = own or unit
+            name, unit_in_name = _name_and_unit(how.columns[number])
+            unit = unit_in_name or unit
         columns.append(_Column(number, name, unit or below))
     return columns
 
@@ -88,15 +88,15 @@ def _time_s(table: Table, column: _Column) -> NDArray[np.float64]:
     """Return a column of times (rows,) in seconds: numbers in its unit, or clock times."""
     if clock_s(table.rows[0].split(table.separator)[column.number].strip()) is None:
         if column.unit not in _SECONDS:
-            found, expected = f"column {column.name} is in {column.unit!r}", "s, ms, us or clock times"
-            raise RecordError(table.path, found, expected, f"name its unit {_NAME_TIMES}")
+            problem, expected = f"column {column.name} is in {column.unit!r}", "s, ms, us or clock times"
+            raise RecordError(table.path, problem, expected, f"name its unit {_NAME_TIMES}")
         times_s: NDArray[np.float64] = table.numbers([column.number])[0] * _SECONDS[column.unit]
         return times_s
     times = [clock_s(cell) for cell in table.text(column.number)]
     for line, at in zip(table.lines, times, strict=True):
         if at is None:
-            found = f"line {line} of column {column.name} is no clock time"
-            raise RecordError(table.path, found, "mm:ss.mmm", "correct that line")
+            problem = f"line {line} of column {column.name} is no clock time"
+            raise RecordError(table.path, problem, "mm:ss.mmm", "correct that line")
     return np.array(times, dtype=np.float64)
 
 
@@ -108,8 +108,8 @@ def _fs_of_times(table: Table, times_s: NDArray[np.float64]) -> float:
     """
     bad = ~np.isfinite(times_s)
     if bad.any():
-        found = f"line {table.lines[int(np.argmax(bad))]} has no time"
-        raise RecordError(table.path, found, "a time for each sample", "correct or delete that line")
+        problem = f"line {table.lines[int(np.argmax(bad))]} has no time"
+        raise RecordError(table.path, problem, "a time for each sample", "correct or delete that line")
     if len(times_s) < 2 or not times_s[-1] > times_s[0]:
         raise RecordError(table.path, "its times do not rise", "at least two samples, in order of time", "sort it")
     grid = np.arange(len(times_s))
@@ -130,8 +130,8 @@ def _fs_of_times(table: Table, times_s: NDArray[np.float64]) -> float:
             f"{usual_s:.6g} s",
             "resample it, and fill gaps with rows that hold NaN",
         )
-    whole = float(round(fs_hz))
-    return whole if whole and (off(whole) <= 0.5).all() else fs_hz
+    rounded = float(round(fs_hz))
+    return rounded if rounded and (off(rounded) <= 0.5).all() else fs_hz
 
 
 def _check_count(table: Table, column: _Column) -> None:
@@ -157,14 +157,14 @@ def _sampling_frequency(table: Table, columns: list[_Column], how: ReadOptions) 
     if not times and table.fs_hz is not None:
         check_fs(table.fs_hz, table.path, f"{table.fs_hz:g}", "correct the line that states it")
         if how.fs_hz is not None and abs(how.fs_hz / table.fs_hz - 1) > 0.01:
-            found, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says"
-            raise RecordError(table.path, found, expected, "leave --fs out")
+            problem, expected = f"states {table.fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says"
+            raise RecordError(table.path, problem, expected, "leave --fs out")
         return table.fs_hz
     if not times:
         if how.fs_hz is None:
-            found = f"has no column of times; it has {', '.join(table.header or how.columns)}"
+            problem = f"has no column of times; it has {', '.join(table.header or how.columns)}"
             action = f"say the sampling frequency with --fs, or which column holds times {_NAME_TIMES}"
-            raise RecordError(table.path, found, action=action)
+            raise RecordError(table.path, problem, action=action)
         check_fs(how.fs_hz, table.path, f"{how.fs_hz:g}", "correct --fs")
         return how.fs_hz
     if len(times) > 1:
@@ -188,18 +188,18 @@ def _scale(column: _Column, how: ReadOptions, path: Path) -> Scale:
             )
         return stated
     if column.unit not in MILLIVOLT:
-        found = f"lead {column.name} is in {column.unit!r}"
-        raise RecordError(path, found, "one of mV, uV, µV, V, nV", "correct the column's name")
-    own = Scale(MILLIVOLT[column.unit])
-    if stated is not None and stated != own:
+        problem = f"lead {column.name} is in {column.unit!r}"
+        raise RecordError(path, problem, "one of mV, uV, µV, V, nV", "correct the column's name")
+    scale = Scale(MILLIVOLT[column.unit])
+    if stated is not None and stated != scale:
         raise RecordError(
             path, f"lead {column.name} is in {column.unit}", f"{how.units} as --units says", "leave --units out"
         )
-    return own
+    return scale
 
 
 def read_csv(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
     """Read a recording from a text table, a row for each sample.
 
@@ -207,7 +207,7 @@ def read_csv(
         path: a file with comma, semicolon, tab or blanks between columns; comment lines begin with ``#`` or ``%``.
         leads: lead names in order of preference; the columns' names are the leads'.
         every_lead: read all columns that are an ECG's and whose units are voltages.
-        others: with every lead: also what is no ECG, as far as it is a voltage.
+        include_non_ecg: with every lead: also what is no ECG, as far as it is a voltage.
         how: what the file leaves open: fs where it has no column of times, units where no header states them, names
             where it has no header.
 
@@ -226,14 +226,14 @@ def read_csv(
     check_samples(len(table.rows), path)
     fs_hz = _sampling_frequency(table, columns, how)
     scales = {chosen.number: _scale(chosen, how, path)}
-    left_out = []
+    skipped = []
     for column, heart in zip(present, ecg, strict=True) if every_lead else ():
         if column is chosen:
             continue
         if column.unit and column.unit not in MILLIVOLT:
-            left_out.append(f"{column.name}: no voltage")
-        elif not heart and not others:
-            left_out.append(f"{column.name}: no ECG")
+            skipped.append(f"{column.name}: no voltage")
+        elif not heart and not include_non_ecg:
+            skipped.append(f"{column.name}: no ECG")
         else:
             scales[column.number] = _scale(column, how, path)
     read = [column for column in present if column.number in scales]
@@ -241,17 +241,17 @@ def read_csv(
     for row, column in zip(signals, read, strict=True):
         row -= scales[column.number].zero
         row *= scales[column.number].mv
-    kept = tuple(column.name for column in read)
-    check_size(signals, kept, path)
+    lead_names = tuple(column.name for column in read)
+    check_size(signals, lead_names, path)
     return Recording(
         name_without_suffix(path),
         path,
         chosen.name,
-        kept,
+        lead_names,
         fs_hz,
         signals,
         table.comments,
         files=(path,),
-        left_out=tuple(left_out),
-        stands_for=other_name(leads, chosen.name),
+        skipped=tuple(skipped),
+        requested_as=requested_alias(leads, chosen.name),
     )

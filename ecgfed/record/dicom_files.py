@@ -25,7 +25,17 @@ from ecgfed.errors import RecordError
 from ecgfed.extras import require
 from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
-from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import (
+    MAX_CHANNELS,
+    Channel,
+    Group,
+    LeadSelection,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
@@ -50,7 +60,7 @@ _TYPES = {
     (32, "SL"): "<i4",
     (32, "UL"): "<u4",
 }
-_TOLD = {
+_COMMENT_ATTRIBUTES = {
     "patient name": "PatientName", "patient id": "PatientID", "birth date": "PatientBirthDate",
     "start": "AcquisitionDateTime", "study date": "StudyDate", "study": "StudyDescription",
     "accession number": "AccessionNumber", "institution": "InstitutionName", "station": "StationName",
@@ -59,7 +69,7 @@ _TOLD = {
 }  # fmt: skip
 
 
-def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
+def _contents(path: Path) -> tuple[list[Group], tuple[str, ...]]:
     """Return a file's groups of channels and its comments, once it has passed the gate; raises RecordError."""
     try:
         stream = open_regular(path)
@@ -81,9 +91,9 @@ def _held(path: Path) -> tuple[list[Group], tuple[str, ...]]:
                 return _groups(read, path), _comments(read)
         except RecordError:
             raise
-        except Exception as problem:  # pydicom raises what it comes upon, RecursionError among it
-            found = f"cannot be read as DICOM ({problem!s:.160})"
-            raise RecordError(path, found, "DICOM", "fetch or copy it again") from problem
+        except Exception as error:  # pydicom raises what it comes upon, RecursionError among it
+            problem = f"cannot be read as DICOM ({error!s:.160})"
+            raise RecordError(path, problem, "DICOM", "fetch or copy it again") from error
 
 
 @contextlib.contextmanager
@@ -111,8 +121,8 @@ def _parsed(stream: BinaryIO, path: Path) -> Any:
     meta = read_file_meta_info(path)
     syntax = str(meta.get("TransferSyntaxUID", ""))
     if syntax not in _SYNTAXES:
-        found = f"transfer syntax {syntax!r:.80}"
-        raise RecordError(path, found, "little endian, deflated or not", "write it again with a DICOM tool")
+        problem = f"transfer syntax {syntax!r:.80}"
+        raise RecordError(path, problem, "little endian, deflated or not", "write it again with a DICOM tool")
     if syntax == _DEFLATED:  # pydicom would make room for whatever it becomes
         stream.seek(132 + 12 + int(meta.FileMetaInformationGroupLength))
         plain = _inflated(stream.read(), path)
@@ -130,12 +140,12 @@ def _no_zeros(tag: Any, _kind: object, _length: object) -> bool:
 
 def _inflated(deflated: bytes, path: Path) -> bytes:
     """Return what a deflated data set holds, of a bounded size; raises RecordError."""
-    most = FREE_BYTES + MAX_TIMES * len(deflated)
+    limit = FREE_BYTES + MAX_TIMES * len(deflated)
     machine = zlib.decompressobj(-zlib.MAX_WBITS)
-    plain = machine.decompress(deflated, most)
+    plain = machine.decompress(deflated, limit)
     if machine.unconsumed_tail or not machine.eof:
-        found = f"{len(deflated):,} deflated bytes that inflate to more than {most:,}, or are cut short"
-        raise RecordError(path, found, action="write it again without deflating it")
+        problem = f"{len(deflated):,} deflated bytes that inflate to more than {limit:,}, or are cut short"
+        raise RecordError(path, problem, action="write it again without deflating it")
     return plain
 
 
@@ -181,9 +191,9 @@ def _group(group: Any, path: Path) -> Group:
     form, data = np.dtype(_TYPES[kind]), group.WaveformData
     size = channels * samples * form.itemsize
     if not isinstance(data, bytes) or len(data) not in (size, size + size % 2):
-        found = f"{len(data) if isinstance(data, bytes) else 0} bytes of samples"
+        problem = f"{len(data) if isinstance(data, bytes) else 0} bytes of samples"
         raise RecordError(
-            path, found, f"{size} for {samples} of {count_of(channels, 'channel')}", "fetch or copy it again"
+            path, problem, f"{size} for {samples} of {count_of(channels, 'channel')}", "fetch or copy it again"
         )
     defined = list(group.ChannelDefinitionSequence)
     if len(defined) != channels:
@@ -195,8 +205,10 @@ def _group(group: Any, path: Path) -> Group:
         raise RecordError(path, f"sampling frequency {fs_hz} Hz", "above 0", "fetch or export it again")
     frames = np.frombuffer(data, form, channels * samples).reshape(samples, channels)
     gap = _padding(group.get("WaveformPaddingValue"), form, path)
-    made = tuple(_channel(one, frames[:, row], gap, fs_hz, path) for row, one in enumerate(defined))
-    return Group(whole_hz(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), made)
+    lead_channels = tuple(
+        _channel(definition, frames[:, row], gap, fs_hz, path) for row, definition in enumerate(defined)
+    )
+    return Group(rounded_fs(fs_hz), samples, float(group.get("MultiplexGroupTimeOffset") or 0), lead_channels)
 
 
 def _padding(value: Any, form: np.dtype[Any], path: Path) -> Any:
@@ -251,8 +263,8 @@ def _name(defined: Any) -> str:
     code = _CODE.fullmatch(str(source.get("CodeValue", "")).strip())
     if code and int(code[1]) in SCP_LEADS:
         return SCP_LEADS[int(code[1])]
-    told = str(source.get("CodeMeaning", "") or defined.get("ChannelLabel", "") or "lead").strip()
-    return re.sub(r"(?i)^lead +(?=\S)|\s*\([^)]*\)$", "", told) or "lead"
+    name = str(source.get("CodeMeaning", "") or defined.get("ChannelLabel", "") or "lead").strip()
+    return re.sub(r"(?i)^lead +(?=\S)|\s*\([^)]*\)$", "", name) or "lead"
 
 
 def _unit(defined: Any) -> str:
@@ -266,14 +278,20 @@ def _day(text: str) -> date | None:
 
 def _comments(read: Any) -> tuple[str, ...]:
     """Return what a file says of patient and recording: a list of its attributes, and no other."""
-    told = {name: str(read.get(attribute, "") or "").replace("^", " ") for name, attribute in _TOLD.items()}
+    fields = {
+        name: str(read.get(attribute, "") or "").replace("^", " ") for name, attribute in _COMMENT_ATTRIBUTES.items()
+    }
     stated = re.fullmatch(r"([0-9]{3})Y", str(read.get("PatientAge", "") or "").strip())
-    years = str(int(stated[1])) if stated else age(_day(told["birth date"]), _day(told["start"] or told["study date"]))
+    years = (
+        str(int(stated[1]))
+        if stated
+        else age(_day(fields["birth date"]), _day(fields["start"] or fields["study date"]))
+    )
     sex = str(read.get("PatientSex", "") or "")
-    return said({**told, "age": years, "sex": sex if sex in ("M", "F") else ""})
+    return comment_lines({**fields, "age": years, "sex": sex if sex in ("M", "F") else ""})
 
 
-def read_dicom(path: Path, wanted: Wanted) -> Recording:
+def read_dicom(path: Path, selection: LeadSelection) -> Recording:
     """Read an ECG waveform; samples that are padding as NaN.
 
     Raises:
@@ -281,10 +299,10 @@ def read_dicom(path: Path, wanted: Wanted) -> Recording:
             sensitivity that is missing, units that are no voltage, channels that do not lie together, a missing lead.
         MissingExtraError: pydicom is not installed.
     """
-    groups, comments = _held(path)
-    return recording_of(path, groups, wanted, comments)
+    groups, comments = _contents(path)
+    return recording_of(path, groups, selection, comments)
 
 
 def dicom_comments(path: Path) -> tuple[str, ...]:
     """Return what a file says of patient and recording, as comment lines; raises as ``read_dicom``."""
-    return _held(path)[1]
+    return _contents(path)[1]

@@ -23,7 +23,7 @@ from ecgfed.record.annotations import OTHER_SYMBOLS, make_annotation
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, parse_units
 from ecgfed.record.edf_header import ANNOTATIONS, FETCH, RESTORE, Layout, layout_of, number_of, starts_of, text_of
 from ecgfed.record.kinds import name_without_suffix
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import BEAT_SYMBOLS, Annotation, LongRecording, ReadOptions, Recording
 
 #: An EDF+ label is the kind of signal, then which: ``ECG II``; the lead is what follows.
@@ -37,20 +37,22 @@ class _Extra(NamedTuple):
     """What is read beside the chosen lead: the other ECGs, and voltages that are none."""
 
     every_lead: bool
-    others: bool
+    include_non_ecg: bool
 
 
 class Scale(NamedTuple):
-    """How the steps of a lead become millivolt: a line from (``low``, ``least``), ``step`` units a step."""
+    """How the steps of a lead become millivolt: a line from (``low``, ``physical_min``), ``step`` units a step."""
 
     step: float
     low: float
-    least: float
+    physical_min: float
     per_mv: float
 
     def to_mv(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """Return steps in millivolt."""
-        physical: NDArray[np.float64] = ((rows.astype(np.float64) - self.low) * self.step + self.least) * self.per_mv
+        physical: NDArray[np.float64] = (
+            (rows.astype(np.float64) - self.low) * self.step + self.physical_min
+        ) * self.per_mv
         return physical
 
 
@@ -74,8 +76,8 @@ class EdfLeads:
         fs_hz: sampling frequency in Hz.
         per_record: samples of a lead in a data record.
         starts: the sample at which each data record begins.
-        left_out: channels that are not read beside the chosen lead, each with the reason.
-        stands_for: the name that the chosen lead was asked for by, where its own is another one.
+        skipped: channels that are not read beside the chosen lead, each with the reason.
+        requested_as: the name that the chosen lead was asked for by, where its own is another one.
     """
 
     path: Path
@@ -88,8 +90,8 @@ class EdfLeads:
     fs_hz: float
     per_record: int
     starts: NDArray[np.int64]
-    left_out: tuple[str, ...]
-    stands_for: str
+    skipped: tuple[str, ...]
+    requested_as: str
 
     @property
     def samples(self) -> int:
@@ -98,7 +100,7 @@ class EdfLeads:
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``; NaN between data records that do not follow one another."""
-        starts, many = self.starts, self.per_record
+        starts, per_record = self.starts, self.per_record
         out = np.full((len(rows), stop - start), np.nan)
         first = max(int(np.searchsorted(starts, start, side="right")) - 1, 0)
         last = int(np.searchsorted(starts, stop, side="left"))
@@ -110,7 +112,7 @@ class EdfLeads:
             data = self._stored(begin, end)
             for line, row in zip(out, rows, strict=True):
                 column = self.columns[row]
-                _lay(line, self.scales[row].to_mv(data[:, column : column + many]), starts[begin:end] - start)
+                _lay(line, self.scales[row].to_mv(data[:, column : column + per_record]), starts[begin:end] - start)
         return out
 
     def _stored(self, first: int, last: int) -> NDArray[Any]:
@@ -129,17 +131,17 @@ class EdfLeads:
 
 def _lay(line: NDArray[np.float64], records: NDArray[np.float64], starts: NDArray[np.int64]) -> None:
     """Lay data records into a line, each from its start on, which may lie before the line's."""
-    many = records.shape[1]
-    if len(starts) == 1 or (np.diff(starts) == many).all():
-        records, starts, many = records.reshape(1, -1), starts[:1], records.size
+    per_record = records.shape[1]
+    if len(starts) == 1 or (np.diff(starts) == per_record).all():
+        records, starts, per_record = records.reshape(1, -1), starts[:1], records.size
     for start, samples in zip(starts.tolist(), records, strict=True):
-        low, high = max(start, 0), min(start + many, len(line))
+        low, high = max(start, 0), min(start + per_record, len(line))
         if low < high:
             line[low:high] = samples[low - start : high - start]
 
 
 def open_edf(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> EdfLeads:
     """Read the header of a file; arguments and errors as of ``read_edf``."""
     layout = layout_of(path, repair=how.repair)
@@ -159,7 +161,7 @@ def open_edf(
     check_fs(fs_hz, path, f"{fs_hz:g}", "check the header")
     starts = starts_of(path, layout, fs_hz, samples)
     check_samples(int(starts[-1]) + samples, path)
-    rows, left_out = _rows(layout, names, channels, chosen, _Extra(every_lead, others))
+    rows, skipped = _rows(layout, names, channels, chosen, _Extra(every_lead, include_non_ecg))
     total = len(rows) * (int(starts[-1]) + samples)  # EDF+D: its gaps are no longer than its header says
     check_expansion(total, path.stat().st_size, path, RecordError)
     before = np.concatenate([[0], np.cumsum(layout.samples)])
@@ -174,8 +176,8 @@ def open_edf(
         fs_hz,
         samples,
         starts,
-        left_out,
-        other_name(leads, names[chosen]),
+        skipped,
+        requested_alias(leads, names[chosen]),
     )
 
 
@@ -185,30 +187,30 @@ def _rows(
     """Return the leads to read, numbers among ``names``, and the channels left out, each with the reason."""
     if not extra.every_lead:
         return (chosen,), ()
-    rows, left_out, ecg = [], [], are_ecg(names)
+    rows, skipped, ecg = [], [], are_ecg(names)
     for row, channel in enumerate(channels):
         if row == chosen:
             rows.append(row)
         elif layout.samples[channel] != layout.samples[channels[chosen]]:
-            left_out.append(f"{names[row]}: {layout.samples[channel] / layout.duration_s:g} Hz")
+            skipped.append(f"{names[row]}: {layout.samples[channel] / layout.duration_s:g} Hz")
         elif layout.units[channel] not in {*MILLIVOLT, ""}:
-            left_out.append(f"{names[row]}: no voltage")
-        elif not (ecg[row] or extra.others):
-            left_out.append(f"{names[row]}: no ECG")
+            skipped.append(f"{names[row]}: no voltage")
+        elif not (ecg[row] or extra.include_non_ecg):
+            skipped.append(f"{names[row]}: no ECG")
         else:
             rows.append(row)
-    return tuple(rows), tuple(left_out)
+    return tuple(rows), tuple(skipped)
 
 
 def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions) -> Scale:
     """Return how the steps of a lead become millivolt; raises RecordError where its ranges or unit do not say it."""
-    least, most, low, high = (
-        number_of(text, path, f"{field} of lead {name}", -math.inf, whole=field.startswith("digital"))
+    physical_min, physical_max, digital_min, digital_max = (
+        number_of(text, path, f"{field} of lead {name}", -math.inf, integer=field.startswith("digital"))
         for field, text in zip(_RANGES, layout.ranges[channel], strict=True)
     )
-    if not (low < high and math.isfinite(most - least) and least != most):
-        found = f"lead {name} maps {low:g}..{high:g} to {least:g}..{most:g}"
-        raise RecordError(path, found, "two ranges, neither of them empty", RESTORE)
+    if not (digital_min < digital_max and math.isfinite(physical_max - physical_min) and physical_min != physical_max):
+        problem = f"lead {name} maps {digital_min:g}..{digital_max:g} to {physical_min:g}..{physical_max:g}"
+        raise RecordError(path, problem, "two ranges, neither of them empty", RESTORE)
     unit = layout.units[channel]
     if unit in MILLIVOLT:
         per_mv = MILLIVOLT[unit]
@@ -217,11 +219,11 @@ def _scale(layout: Layout, channel: int, name: str, path: Path, how: ReadOptions
     else:
         action = "correct the header's units" if unit else "say them with --units mV, uV or V"
         raise RecordError(path, f"lead {name} is in {unit!r}", "one of mV, uV, µV, V, nV", action)
-    return Scale((most - least) / (high - low), low, least, per_mv)
+    return Scale((physical_max - physical_min) / (digital_max - digital_min), digital_min, physical_min, per_mv)
 
 
 def read_edf(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
     """Read a recording from EDF, EDF+, BDF or BDF+, the gaps of EDF+D as NaN.
 
@@ -230,14 +232,14 @@ def read_edf(
         leads: lead names in order of preference; a label ``ECG II`` is lead II.
         every_lead: read the others too, as far as their units are voltages and their sampling frequency is the chosen
             lead's, since a recording has one, and they are an ECG's.
-        others: with every lead: also what is no ECG.
+        include_non_ecg: with every lead: also what is no ECG.
         how: units, for a file that states none; ``repair``, for one that was cut short or never closed.
 
     Raises:
         RecordError: another format, a file longer or shorter than its header says, data records of no length or out
             of order, a missing lead, units that are no voltage, ranges that give no scale.
     """
-    edf = open_edf(path, leads, every_lead=every_lead, others=others, how=how)
+    edf = open_edf(path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
     return Recording(
         name_without_suffix(path),
         path,
@@ -247,22 +249,22 @@ def read_edf(
         edf(0, edf.samples, range(len(edf.rows))),
         edf_comments(path),
         files=(path,),
-        left_out=edf.left_out,
-        stands_for=edf.stands_for,
+        skipped=edf.skipped,
+        requested_as=edf.requested_as,
         notes=edf.layout.notes,
     )
 
 
 def open_long_edf(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
 ) -> LongRecording | None:
-    """Open a file of at least ``least`` samples a lead; None for a shorter one, which is read whole.
+    """Open a file of at least ``min_samples`` samples a lead; None for a shorter one, which is read whole.
 
     Raises:
         RecordError: as ``read_edf``.
     """
     edf = open_edf(path, leads, every_lead=every_lead, how=how)
-    if edf.samples < least:
+    if edf.samples < min_samples:
         return None
     return LongRecording(
         name_without_suffix(path),
@@ -274,8 +276,8 @@ def open_long_edf(
         edf,
         edf_comments(path),
         files=(path,),
-        left_out=edf.left_out,
-        stands_for=edf.stands_for,
+        skipped=edf.skipped,
+        requested_as=edf.requested_as,
         notes=edf.layout.notes,
     )
 
@@ -285,8 +287,8 @@ def edf_comments(path: Path) -> tuple[str, ...]:
     layout_of(path, repair=True)
     with path.open("rb") as stream:
         main = stream.read(256)
-    said = {"patient": text_of(main[8:88]), "recording": text_of(main[88:168])}
-    return tuple(f"{name}: {' '.join(text.split())}" for name, text in said.items() if text)
+    fields = {"patient": text_of(main[8:88]), "recording": text_of(main[88:168])}
+    return tuple(f"{name}: {' '.join(text.split())}" for name, text in fields.items() if text)
 
 
 def _annotations(path: Path) -> list[Any]:
@@ -301,9 +303,9 @@ def _annotations(path: Path) -> list[Any]:
             warnings.simplefilter("ignore" if layout.notes else "error")
             read = edfio.read_bdf if layout.sample_bytes == 3 else edfio.read_edf
             return list(read(path, header_encoding="latin-1").annotations)
-    except Exception as problem:  # what edfio and Python's decoders raise
-        found = f"its annotations cannot be read ({problem!s:.160})"
-        raise RecordError(path, found, "EDF+ annotations", FETCH) from problem
+    except Exception as error:  # what edfio and Python's decoders raise
+        problem = f"its annotations cannot be read ({error!s:.160})"
+        raise RecordError(path, problem, "EDF+ annotations", FETCH) from error
 
 
 def has_edf_annotations(path: Path) -> bool:
@@ -329,8 +331,8 @@ def read_edf_annotation(path: Path, fs_hz: float, *, samples: int | None = None)
         raise RecordError(path, "holds no annotations", "EDF+ annotations, or a file beside it", "see --annotator")
     for annotation in annotations:
         if not abs(annotation.onset) * fs_hz < 2**53:  # NaN too
-            found = f"has an annotation at {annotation.onset:.3g} s"
-            raise RecordError(path, found, "a time in the recording", "check that it is the right file")
+            problem = f"has an annotation at {annotation.onset:.3g} s"
+            raise RecordError(path, problem, "a time in the recording", "check that it is the right file")
     marks = [(round(annotation.onset * fs_hz), annotation.text.strip()) for annotation in annotations]
     symbols = [text if text in BEAT_SYMBOLS | OTHER_SYMBOLS else '"' for _, text in marks]
     notes = ["" if symbol == text else text for symbol, (_, text) in zip(symbols, marks, strict=True)]

@@ -68,7 +68,7 @@ def text_of(raw: bytes) -> str:
         return raw.decode("latin-1").strip(" \0")
 
 
-def number_of(text: str, path: Path, field: str, low: float, *, whole: bool = False) -> float:
+def number_of(text: str, path: Path, field: str, low: float, *, integer: bool = False) -> float:
     """Return the number in a field of the header.
 
     Args:
@@ -76,7 +76,7 @@ def number_of(text: str, path: Path, field: str, low: float, *, whole: bool = Fa
         path: the file, for the error.
         field: what it is called.
         low: the least that it may be.
-        whole: it is a whole number.
+        integer: it is a whole number.
 
     Raises:
         RecordError: it is no number, or below ``low``; a decimal comma is named as such.
@@ -85,13 +85,13 @@ def number_of(text: str, path: Path, field: str, low: float, *, whole: bool = Fa
         value = float(text) if re.fullmatch(r"[0-9eE.+-]+", text) else math.nan
     except ValueError:
         value = math.nan
-    if low <= value < math.inf and (not whole or value == int(value)):
+    if low <= value < math.inf and (not integer or value == int(value)):
         return value
     if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text):
         point = text.replace(",", ".")
-        found = f"{field} {text!r} has a decimal comma"
-        raise RecordError(path, found, "a decimal point", f"write {point} into the header in its place")
-    raise RecordError(path, f"{field} {text!r}", "a whole number" if whole else "a valid number", RESTORE)
+        problem = f"{field} {text!r} has a decimal comma"
+        raise RecordError(path, problem, "a decimal point", f"write {point} into the header in its place")
+    raise RecordError(path, f"{field} {text!r}", "a whole number" if integer else "a valid number", RESTORE)
 
 
 def layout_of(path: Path, *, repair: bool = False) -> Layout:
@@ -112,8 +112,8 @@ def layout_of(path: Path, *, repair: bool = False) -> Layout:
         if len(main) < 256 or main[:8] not in (EDF_VERSION, BDF_VERSION):
             expected = "a header that begins with 0, or BIOSEMI"
             raise RecordError(path, "is not EDF or BDF", expected, "check that it is the right file")
-        channels = int(number_of(text_of(main[252:256]), path, "number of signals", 1, whole=True))
-        header_bytes = int(number_of(text_of(main[184:192]), path, "size of the header", 256, whole=True))
+        channels = int(number_of(text_of(main[252:256]), path, "number of signals", 1, integer=True))
+        header_bytes = int(number_of(text_of(main[184:192]), path, "size of the header", 256, integer=True))
         if header_bytes != 256 * (channels + 1):
             raise RecordError(
                 path, f"a header of {header_bytes} bytes", f"{256 * (channels + 1)} for {channels} signals", RESTORE
@@ -128,7 +128,7 @@ def layout_of(path: Path, *, repair: bool = False) -> Layout:
 
     labels = fields(0, 16)
     samples = tuple(
-        int(number_of(text, path, f"samples a data record of {label}", 1, whole=True))
+        int(number_of(text, path, f"samples a data record of {label}", 1, integer=True))
         for label, text in zip(labels, fields(216, 8), strict=True)
     )
     sample_bytes = 3 if main[:8] == BDF_VERSION else 2
@@ -149,33 +149,35 @@ def layout_of(path: Path, *, repair: bool = False) -> Layout:
 
 def _records(path: Path, stated: str, size: int, record_bytes: int, repair: bool) -> tuple[int, tuple[str, ...]]:
     """Return how many data records are read, and what was repaired; raises RecordError where sizes disagree."""
-    whole, left = divmod(size, record_bytes)
+    records_present, remainder = divmod(size, record_bytes)
     unclosed = stated == "-1"
     if unclosed and not repair:
         action = f"finish it with the recorder's own software, {_REPAIR}"
         raise RecordError(path, "was never closed (-1 data records)", "their number", action)
-    records = whole if unclosed else int(number_of(stated, path, "number of data records", 0, whole=True))
-    if not records or not (whole or (repair is False and not unclosed)):
+    records = records_present if unclosed else int(number_of(stated, path, "number of data records", 0, integer=True))
+    if not records or not (records_present or (repair is False and not unclosed)):
         raise RecordError(path, "holds no samples", action="choose another file, or leave this one out")
     if unclosed:
-        note = f"repaired: the file was never closed; its {count_of(whole, 'whole data record')} were read"
-    elif whole < records:
+        note = f"repaired: the file was never closed; its {count_of(records_present, 'whole data record')} were read"
+    elif records_present < records:
         if not repair:
-            found = f"is cut short at {whole} of {count_of(records, 'data record')}"
-            raise RecordError(path, found, action=f"{FETCH}, {_REPAIR}")
-        missing = f"the last {records - whole:,} are missing"
-        note = f"repaired: {whole:,} of {count_of(records, 'data record')} were read; {missing}"
-    elif (whole, left) == (records, 0):
+            problem = f"is cut short at {records_present} of {count_of(records, 'data record')}"
+            raise RecordError(path, problem, action=f"{FETCH}, {_REPAIR}")
+        missing = f"the last {records - records_present:,} are missing"
+        note = f"repaired: {records_present:,} of {count_of(records, 'data record')} were read; {missing}"
+    elif (records_present, remainder) == (records, 0):
         return records, ()
     elif not repair:
-        found = f"holds {count_of(whole, 'data record')} and {left} bytes"
-        raise RecordError(path, found, f"{records} as its header says", f"{RESTORE}, {_REPAIR}")
+        problem = f"holds {count_of(records_present, 'data record')} and {remainder} bytes"
+        raise RecordError(path, problem, f"{records} as its header says", f"{RESTORE}, {_REPAIR}")
     else:
         over = size - records * record_bytes
         return records, (
             f"repaired: {over:,} bytes after the {records:,} data records that the header states were not read",
         )
-    return min(records, whole), (note + (f"; {left:,} bytes of an incomplete one were left out" if left else ""),)
+    return min(records, records_present), (
+        note + (f"; {remainder:,} bytes of an incomplete one were left out" if remainder else ""),
+    )
 
 
 def onsets_s(path: Path, layout: Layout) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.record.checks import MILLIVOLT, check_fs, check_samples, check_size
 from ecgfed.record.kinds import name_without_suffix
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
 
@@ -62,26 +62,26 @@ class Group:
         return self.fs_hz, self.samples, self.start
 
 
-class Wanted(NamedTuple):
+class LeadSelection(NamedTuple):
     """What is read of a file: the lead that is asked for, and whether the other ECGs, and what is none."""
 
     leads: tuple[str, ...]
     every_lead: bool = False
-    others: bool = False
+    include_non_ecg: bool = False
 
 
-def whole_hz(fs_hz: float) -> float:
+def rounded_fs(fs_hz: float) -> float:
     """Return a sampling frequency, the whole number that it is but for rounding."""
     return float(round(fs_hz)) if math.isclose(fs_hz, round(fs_hz), rel_tol=1e-6) else fs_hz
 
 
-def recording_of(path: Path, groups: Sequence[Group], wanted: Wanted, comments: tuple[str, ...]) -> Recording:
+def recording_of(path: Path, groups: Sequence[Group], selection: LeadSelection, comments: tuple[str, ...]) -> Recording:
     """Return the recording of a file's groups; of two leads of one name the longer part's.
 
     Args:
         path: the file.
         groups: in its order.
-        wanted: which leads.
+        selection: which leads.
         comments: what it says of patient and recording.
 
     Raises:
@@ -93,19 +93,19 @@ def recording_of(path: Path, groups: Sequence[Group], wanted: Wanted, comments: 
         raise RecordError(path, f"holds {count} channels", f"1 to {MAX_CHANNELS}", "check that it is the right file")
     rows, again = _rows(groups)
     names = [channel.name for _, channel in rows]
-    at = choose_lead(names, path, wanted.leads, [channel.unit for _, channel in rows])
+    at = choose_lead(names, path, selection.leads, [channel.unit for _, channel in rows])
     group, lead = rows[at][0], names[at]
     check_fs(group.fs_hz, path, f"{group.fs_hz:g}", "check the file")
     check_samples(group.samples, path)
-    kept, left_out = [], []
-    for row, ((own, channel), ecg) in enumerate(zip(rows, are_ecg(names), strict=True)):
-        reason = _reason(own, group, channel, ecg or wanted.others)
-        if row == at or (wanted.every_lead and not reason):
-            kept.append(channel)
-        elif wanted.every_lead:
-            left_out.append(f"{channel.name}: {reason}")
-    signals = np.stack([_millivolt(channel, group.samples, path) for channel in kept])
-    read = tuple(channel.name for channel in kept)
+    channels, skipped = [], []
+    for row, ((channel_group, channel), ecg) in enumerate(zip(rows, are_ecg(names), strict=True)):
+        reason = _reason(channel_group, group, channel, ecg or selection.include_non_ecg)
+        if row == at or (selection.every_lead and not reason):
+            channels.append(channel)
+        elif selection.every_lead:
+            skipped.append(f"{channel.name}: {reason}")
+    signals = np.stack([_millivolt(channel, group.samples, path) for channel in channels])
+    read = tuple(channel.name for channel in channels)
     check_size(signals, read, path)
     return Recording(
         name_without_suffix(path),
@@ -116,8 +116,8 @@ def recording_of(path: Path, groups: Sequence[Group], wanted: Wanted, comments: 
         signals,
         comments,
         files=(path,),
-        left_out=(*left_out, *(again if wanted.every_lead else ())),
-        stands_for=other_name(wanted.leads, lead),
+        skipped=(*skipped, *(again if selection.every_lead else ())),
+        requested_as=requested_alias(selection.leads, lead),
     )
 
 
@@ -125,28 +125,28 @@ def _rows(groups: Sequence[Group]) -> tuple[list[tuple[Group, Channel]], tuple[s
     """Return the channels in the file's order, each name once, and what is said of those that are there again."""
     order = sorted(range(len(groups)), key=lambda number: -groups[number].samples / groups[number].fs_hz)
     taken: set[str] = set()
-    found: dict[int, list[tuple[Group, Channel]]] = {}
+    by_group: dict[int, list[tuple[Group, Channel]]] = {}
     again = []
     for number in order:
         group = groups[number]
         names = distinct([channel.name for channel in group.channels])
         channels = [replace(channel, name=name) for channel, name in zip(group.channels, names, strict=True)]
-        found[number] = [(group, channel) for channel in channels if channel.name not in taken]
+        by_group[number] = [(group, channel) for channel in channels if channel.name not in taken]
         again += [f"{channel.name}: there again, {_length(group)}" for channel in channels if channel.name in taken]
         taken.update(names)
-    return [row for number in sorted(found) for row in found[number]], tuple(again)
+    return [row for number in sorted(by_group) for row in by_group[number]], tuple(again)
 
 
 def _length(group: Group) -> str:
     return f"{group.samples / group.fs_hz:g} s"
 
 
-def _reason(own: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
+def _reason(group: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
     """Say why a channel is not read beside the chosen lead, or ``""``."""
-    if own.fs_hz != chosen.fs_hz:
-        return f"{own.fs_hz:g} Hz"
-    if own.clock != chosen.clock:
-        return f"another part of {_length(own)}"
+    if group.fs_hz != chosen.fs_hz:
+        return f"{group.fs_hz:g} Hz"
+    if group.clock != chosen.clock:
+        return f"another part of {_length(group)}"
     if channel.unit not in MILLIVOLT:
         return "no voltage"
     return "" if welcome else "no ECG"
@@ -154,21 +154,21 @@ def _reason(own: Group, chosen: Group, channel: Channel, welcome: bool) -> str:
 
 def _millivolt(channel: Channel, samples: int, path: Path) -> NDArray[np.float64]:
     if channel.unit not in MILLIVOLT:
-        found = f"lead {channel.name} is in {channel.unit!r:.40}"
-        raise RecordError(path, found, "one of mV, uV, µV, V, nV", "choose another with --lead")
+        problem = f"lead {channel.name} is in {channel.unit!r:.40}"
+        raise RecordError(path, problem, "one of mV, uV, µV, V, nV", "choose another with --lead")
     with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused for it
         values = channel.read()
     if values.shape != (samples,):
-        found = f"lead {channel.name} holds {count_of(len(values), 'sample')}"
-        raise RecordError(path, found, f"{samples}, as the others hold", "fetch or export it again")
+        problem = f"lead {channel.name} holds {count_of(len(values), 'sample')}"
+        raise RecordError(path, problem, f"{samples}, as the others hold", "fetch or export it again")
     values *= MILLIVOLT[channel.unit]
     return values
 
 
-def said(fields: dict[str, str]) -> tuple[str, ...]:
+def comment_lines(fields: dict[str, str]) -> tuple[str, ...]:
     """Return comment lines of the fields of a header that say something: ``patient name: Doe``."""
-    told = {name: " ".join(text.split()) for name, text in fields.items()}
-    return tuple(f"{name}: {text}" for name, text in told.items() if text)
+    texts = {name: " ".join(text.split()) for name, text in fields.items()}
+    return tuple(f"{name}: {text}" for name, text in texts.items() if text)
 
 
 def age(born: date | None, began: date | None) -> str:

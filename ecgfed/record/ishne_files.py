@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
 from ecgfed.record.checks import MAX_SAMPLES
-from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said
+from ecgfed.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of
 from ecgfed.record.kinds import ISHNE_MAGIC
 from ecgfed.record.recording import Recording
 from ecgfed.text import count_of
@@ -67,9 +67,9 @@ def _header(path: Path) -> _Header:
                 )
             text_bytes, samples, text_at, start = struct.unpack_from("<4i", fixed, 10)
             if not 0 <= text_bytes <= min(_MAX_TEXT, size - _FIXED) or start != _FIXED + text_bytes:
-                found = f"says that its text has {text_bytes} bytes and its samples begin at byte {start}"
+                problem = f"says that its text has {text_bytes} bytes and its samples begin at byte {start}"
                 raise RecordError(
-                    path, found, "a text within the file, and the samples right behind it", "fetch or copy it again"
+                    path, problem, "a text within the file, and the samples right behind it", "fetch or copy it again"
                 )
             if text_bytes and text_at != _FIXED:
                 raise RecordError(path, f"its text lies at byte {text_at}", f"byte {_FIXED}", "fetch or copy it again")
@@ -94,10 +94,12 @@ def _header(path: Path) -> _Header:
 
 def _check_crc(fixed: bytes, text: bytes, path: Path) -> None:
     """Compare the CRC-CCITT over the header with the one it holds; raises RecordError."""
-    held = int.from_bytes(fixed[8:10], "little")
+    stated_crc = int.from_bytes(fixed[8:10], "little")
     counted = binascii.crc_hqx(fixed[10:] + text, 0xFFFF)
-    if held and held not in (counted, _swapped(counted)):
-        raise RecordError(path, f"checksum {held:#06x} of the header", f"{counted:#06x}", "fetch or copy it again")
+    if stated_crc and stated_crc not in (counted, _swapped(counted)):
+        raise RecordError(
+            path, f"checksum {stated_crc:#06x} of the header", f"{counted:#06x}", "fetch or copy it again"
+        )
 
 
 def _swapped(number: int) -> int:
@@ -106,9 +108,9 @@ def _swapped(number: int) -> int:
 
 def _names(codes: tuple[int, ...], path: Path) -> tuple[str, ...]:
     if _ABSENT in codes:
-        place = codes.index(_ABSENT) + 1
-        found = f"lead {place} of {len(codes)} is marked as absent"
-        raise RecordError(path, found, "leads that were recorded", "choose another file, or leave this one out")
+        position = codes.index(_ABSENT) + 1
+        problem = f"lead {position} of {len(codes)} is marked as absent"
+        raise RecordError(path, problem, "leads that were recorded", "choose another file, or leave this one out")
     known = [_LEADS[code] if 0 <= code < len(_LEADS) else "" for code in codes]
     return tuple(name or f"channel {number}" for number, name in enumerate(known, 1))
 
@@ -124,11 +126,13 @@ def _resolutions(steps_nv: tuple[int, ...], path: Path) -> tuple[int, ...]:
 
 def _samples(claimed: int, size: int, leads: int, path: Path) -> int:
     """Return the samples of each lead, as the file's size and its header agree on them; raises RecordError."""
-    frames, left = divmod(size, 2 * leads)
-    if left == 0 and frames <= MAX_SAMPLES and claimed in (frames, frames * leads):
+    frames, remainder = divmod(size, 2 * leads)
+    if remainder == 0 and frames <= MAX_SAMPLES and claimed in (frames, frames * leads):
         return frames
-    found = f"holds {count_of(frames, 'sample')} of {count_of(leads, 'lead')}" + (f" and {left} bytes" if left else "")
-    raise RecordError(path, found, f"{claimed} as its header says", "fetch or copy it again")
+    problem = f"holds {count_of(frames, 'sample')} of {count_of(leads, 'lead')}" + (
+        f" and {remainder} bytes" if remainder else ""
+    )
+    raise RecordError(path, problem, f"{claimed} as its header says", "fetch or copy it again")
 
 
 def _comments(fixed: bytes, text: bytes) -> tuple[str, ...]:
@@ -136,7 +140,7 @@ def _comments(fixed: bytes, text: bytes) -> tuple[str, ...]:
     born, began, hours = (_shorts(fixed, at, 3) for at in (132, 138, 150))
     birthday, first = day(*born[::-1]), day(*began[::-1])
     pacemaker = _shorts(fixed, 230)[0]
-    return said(
+    return comment_lines(
         {
             "patient name": f"{_text(fixed[28:68])} {_text(fixed[68:108])}",
             "patient id": _text(fixed[108:128]),
@@ -154,7 +158,7 @@ def _comments(fixed: bytes, text: bytes) -> tuple[str, ...]:
     )
 
 
-def read_ishne(path: Path, wanted: Wanted) -> Recording:
+def read_ishne(path: Path, selection: LeadSelection) -> Recording:
     """Read a Holter recording; -32768, which marks a fault of a lead, as NaN.
 
     Raises:
@@ -176,7 +180,7 @@ def read_ishne(path: Path, wanted: Wanted) -> Recording:
         return steps * float(header.resolutions_nv[lead])
 
     channels = tuple(Channel(name, "nV", lambda lead=lead: signal(lead)) for lead, name in enumerate(header.names))  # type: ignore[misc]
-    return recording_of(path, [Group(header.fs_hz, header.samples, 0, channels)], wanted, header.comments)
+    return recording_of(path, [Group(header.fs_hz, header.samples, 0, channels)], selection, header.comments)
 
 
 def ishne_comments(path: Path) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ def new_id(number: int) -> str:
 
 def id_number(name: str) -> int:
     """Return the number of an id, 0 for any other name."""
-    found = _ID.fullmatch(name)
-    return int(found[1]) if found and len(found[1]) < 10 else 0
+    match = _ID.fullmatch(name)
+    return int(match[1]) if match and len(match[1]) < 10 else 0
 
 
 def check_key(key: Path, out: Path) -> None:

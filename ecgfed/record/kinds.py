@@ -59,7 +59,7 @@ def kind_of_suffix(path: Path) -> str | None:
     return next((kind for kind, suffixes in FORMATS.items() if suffix in suffixes), None)
 
 
-def may_hold_one(path: Path) -> bool:
+def may_be_recording(path: Path) -> bool:
     """Say whether a file that was come upon in a folder may be a recording by its name."""
     suffix = path.suffix.casefold()
     return not suffix or suffix[1:].isdigit() or suffix in _ALSO or kind_of_suffix(path) is not None

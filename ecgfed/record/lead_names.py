@@ -26,10 +26,10 @@ def _table() -> dict[str, KnownLead]:
     """Return what each name means, in the form of ``folded``."""
     names: dict[str, KnownLead] = {}
     for number, roman in enumerate(("I", "II", "III"), 1):
-        for said in (roman, f"D{roman}", f"D{number}"):
-            names[said.casefold()] = KnownLead(roman)
-        for said in (f"ML{roman}", f"ML{number}"):
-            names[said.casefold()] = KnownLead(roman, "ML")
+        for alias in (roman, f"D{roman}", f"D{number}"):
+            names[alias.casefold()] = KnownLead(roman)
+        for alias in (f"ML{roman}", f"ML{number}"):
+            names[alias.casefold()] = KnownLead(roman, "ML")
     for number in range(1, 10):
         names[f"v{number}"] = KnownLead(f"V{number}")
         names[f"v{number}r"] = KnownLead(f"V{number}R")
@@ -41,8 +41,24 @@ def _table() -> dict[str, KnownLead]:
     for axis in "xyz":
         names[axis] = names[f"v{axis}"] = KnownLead(axis.upper())
     # EASI, inverted, and those whose place a name does not tell
-    own = ("aVR", "aVL", "aVF", "-aVR", "ES", "AS", "AI", "V", "MCL", "NASA", "D4", "D5", "ML4", "ML5", "ML6")
-    return names | {one.casefold(): KnownLead(one) for one in own}
+    unlimited_names = (
+        "aVR",
+        "aVL",
+        "aVF",
+        "-aVR",
+        "ES",
+        "AS",
+        "AI",
+        "V",
+        "MCL",
+        "NASA",
+        "D4",
+        "D5",
+        "ML4",
+        "ML5",
+        "ML6",
+    )
+    return names | {name.casefold(): KnownLead(name) for name in unlimited_names}
 
 
 _LEADS = _table()
@@ -86,12 +102,12 @@ def folded(name: str) -> str:
 
 def known_lead(text: str) -> KnownLead | None:
     """Return the lead that a folded name means, with or without ``ECG`` and ``lead`` before it, or None."""
-    if (found := _LEADS.get(text)) is not None:
-        return found
+    if (lead := _LEADS.get(text)) is not None:
+        return lead
     bare = _KIND.sub("", text, count=1)
     modified = _MODIFIED.match(bare)
-    found = _LEADS.get(bare[modified.end() :] if modified else bare)
-    return KnownLead(found.lead, found.electrodes or "mod") if found and modified else found
+    lead = _LEADS.get(bare[modified.end() :] if modified else bare)
+    return KnownLead(lead.lead, lead.electrodes or "mod") if lead and modified else lead
 
 
 def electrode_of_eeg(name: str) -> bool:
@@ -100,7 +116,7 @@ def electrode_of_eeg(name: str) -> bool:
     return text.startswith("eeg") or (_EEG.fullmatch(text) is not None and known_lead(text) is None)
 
 
-def says_ecg(name: str) -> bool:
+def is_named_ecg(name: str) -> bool:
     """Say whether a name holds the word ECG or EKG."""
     return _SAYS_ECG.search(folded(name)) is not None
 
@@ -124,7 +140,7 @@ def is_another_signal(name: str, *, brain: bool = False) -> bool:
     return _OTHER.search(words) is not None or electrode_of_eeg(name)
 
 
-def names_nobody(name: str) -> bool:
+def is_impersonal(name: str) -> bool:
     """Say whether a name is a lead's, a numbered channel's or another signal's usual one: no text, and no person's."""
     text = folded(name)
     plain = re.sub(r"\([0-9]{1,4}\)$", "", text)
@@ -138,11 +154,15 @@ def _scp_leads() -> dict[int, str]:
     """
     first = ["", "I", "II", *(f"V{number}" for number in range(1, 8)), *(f"V{number}R" for number in range(2, 8))]
     first += ["X", "Y", "Z", "CC5", "CM5", "LA", "RA", "LL", *(f"f{electrode}" for electrode in "IECAMFH")]
-    later = ["III", "aVR", "aVL", "aVF", "-aVR", "V8", "V9", "V8R", "V9R", "D", "A", "J", "Defib", "Extern"]
-    later += [f"A{number}" for number in range(1, 5)]
+    codes_from_61 = ["III", "aVR", "aVL", "aVF", "-aVR", "V8", "V9", "V8R", "V9R", "D", "A", "J", "Defib", "Extern"]
+    codes_from_61 += [f"A{number}" for number in range(1, 5)]
     # between them the calibrations of the first ones, behind them those of the later ones
     calibrations = {number + 30: f"{name}-cal" for number, name in enumerate(first) if number}
-    return {number: name for number, name in enumerate(first) if number} | calibrations | dict(enumerate(later, 61))
+    return (
+        {number: name for number, name in enumerate(first) if number}
+        | calibrations
+        | dict(enumerate(codes_from_61, 61))
+    )
 
 
 SCP_LEADS = _scp_leads()

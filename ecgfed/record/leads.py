@@ -6,16 +6,17 @@ that PhysioNet's databases use, and where this is doubtful: docs/formats.md; the
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ecgfed.errors import OptionError, RecordError
-from ecgfed.record.lead_names import electrode_of_eeg, folded, is_another_signal, known_lead, says_ecg
+from ecgfed.record.lead_names import electrode_of_eeg, folded, is_another_signal, is_named_ecg, known_lead
 
 
-class Alike(IntEnum):
+class NameMatch(IntEnum):
     """How far one name of a lead answers for another one."""
 
     #: Another lead, or a name that is not known.
@@ -37,21 +38,27 @@ class LeadGroup(tuple[str, ...]):
 
 
 class NoLeadError(RecordError):
-    """None of the leads that are asked for is in a recording: for who would then take another one."""
+    """None of the leads that are asked for is in a recording: for who would then take another one.
+
+    Attributes:
+        ecg: the names of its channels that are an ECG.
+    """
+
+    ecg: tuple[str, ...] = ()
 
 
-class Found(NamedTuple):
+class LeadMatch(NamedTuple):
     """Leads that answer for what was asked.
 
     Attributes:
         at: their positions; more than one where nothing tells them apart.
-        asked: the name that was asked for.
-        alike: how well they answer.
+        requested: the name that was asked for.
+        name_match: how well they answer.
     """
 
     at: tuple[int, ...]
-    asked: str
-    alike: Alike
+    requested: str
+    name_match: NameMatch
 
 
 _PLACE = re.compile(r"#\s*([0-9]{1,4})")
@@ -77,35 +84,35 @@ def lead_list(leads: str | Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def by_place(lead: str) -> int | None:
+def position_in(lead: str) -> int | None:
     """Return the position that ``#1`` asks for, counted from 1, or None for a name."""
     match = _PLACE.fullmatch(lead.strip())
     return int(match[1]) if match else None
 
 
-def alike(asked: str, present: str) -> Alike:
+def name_match(requested: str, present: str) -> NameMatch:
     """Say how far a lead that is there answers for one that is asked for.
 
     The number of one of two leads of a name may be left out, ``ECG`` for ``ECG (2)``; another number is another lead.
     """
-    if asked == present:
-        return Alike.EXACT
-    numbers = {int(match[1]) for name in (asked, present) if (match := _NUMBERED.search(name))}
+    if requested == present:
+        return NameMatch.EXACT
+    numbers = {int(match[1]) for name in (requested, present) if (match := _NUMBERED.search(name))}
     if len(numbers) > 1:
-        return Alike.OTHER
-    one, other = (folded(_NUMBERED.sub("", name)) for name in (asked, present))
-    if one == other and one:
-        return Alike.NAME
-    first, second = known_lead(one), known_lead(other)
+        return NameMatch.OTHER
+    requested_name, present_name = (folded(_NUMBERED.sub("", name)) for name in (requested, present))
+    if requested_name == present_name and requested_name:
+        return NameMatch.NAME
+    first, second = known_lead(requested_name), known_lead(present_name)
     if first is None or second is None or first.lead != second.lead:
-        return Alike.OTHER
-    return Alike.LEAD if first.electrodes == second.electrodes else Alike.MODIFIED
+        return NameMatch.OTHER
+    return NameMatch.LEAD if first.electrodes == second.electrodes else NameMatch.MODIFIED
 
 
-def most_alike(asked: Sequence[str], present: str) -> tuple[str, Alike]:
+def best_match(requested: Sequence[str], present: str) -> tuple[str, NameMatch]:
     """Return which of several names a lead answers for best, the first among equals, and how well."""
-    found = [(alike(name, present), -number, name) for number, name in enumerate(asked)]
-    best = max(found, default=(Alike.OTHER, 0, ""))
+    candidates = [(name_match(name, present), -number, name) for number, name in enumerate(requested)]
+    best = max(candidates, default=(NameMatch.OTHER, 0, ""))
     return best[2], best[0]
 
 
@@ -117,7 +124,7 @@ def usual_name(name: str) -> str:
     return f"{known.electrodes}{known.lead}"
 
 
-def find_lead(present: Sequence[str], leads: Sequence[str]) -> Found | None:
+def find_lead(present: Sequence[str], leads: Sequence[str]) -> LeadMatch | None:
     """Find the leads that answer best for what is asked, or None.
 
     The very name wins over the same one in another case, that over another spelling, that over a modified lead; among
@@ -127,14 +134,14 @@ def find_lead(present: Sequence[str], leads: Sequence[str]) -> Found | None:
         present: the names of a recording's leads, in order.
         leads: names in order of preference, or places, ``#2``.
     """
-    for least in (Alike.EXACT, Alike.NAME, Alike.LEAD, Alike.MODIFIED):
+    for level in (NameMatch.EXACT, NameMatch.NAME, NameMatch.LEAD, NameMatch.MODIFIED):
         for lead in leads:
-            place = by_place(lead)
-            if place is not None and least == Alike.EXACT and 1 <= place <= len(present):
-                return Found((place - 1,), lead, Alike.EXACT)
-            at = tuple(number for number, name in enumerate(present) if alike(lead, name) == least)
+            position = position_in(lead)
+            if position is not None and level == NameMatch.EXACT and 1 <= position <= len(present):
+                return LeadMatch((position - 1,), lead, NameMatch.EXACT)
+            at = tuple(number for number, name in enumerate(present) if name_match(lead, name) == level)
             if at:
-                return Found(at, lead, least)
+                return LeadMatch(at, lead, level)
     return None
 
 
@@ -153,20 +160,26 @@ def choose_lead(present: Sequence[str], where: object, leads: Sequence[str], uni
     """
     listed = ", ".join(present)
     if leads:
-        found = find_lead(present, leads)
-        if found is None:
-            raise NoLeadError(
-                where, f"has no lead {' or '.join(leads)}; it has {listed}", action="name one with --lead"
-            )
-        if len(found.at) > 1:
-            said = f"has {len(found.at)} leads {found.asked}: {listed}"
-            raise RecordError(where, said, "one", f"choose by its place: --lead '#{found.at[0] + 1}'")
-        return found.at[0]
+        match = find_lead(present, leads)
+        if match is None:
+            raise _no_lead(present, where, leads, units)
+        if len(match.at) > 1:
+            problem = f"has {len(match.at)} leads {match.requested}: {listed}"
+            raise RecordError(where, problem, "one", f"choose by its place: --lead '#{match.at[0] + 1}'")
+        return match.at[0]
     named = are_ecg(present)
     if not any(named):
         raise RecordError(where, f"has no channel that is an ECG; it has {listed}", action="name one with --lead")
     voltages = are_ecg(present, units)  # without any, the reader says what is wrong with the first one's unit
     return (voltages if any(voltages) else named).index(True)
+
+
+def _no_lead(present: Sequence[str], where: object, leads: Sequence[str], units: Sequence[str]) -> NoLeadError:
+    ecg = tuple(name for name, is_ecg in zip(present, are_ecg(present, units), strict=True) if is_ecg)
+    action = f"name one with --lead, say --lead {shlex.quote(ecg[0])}" if ecg else "name one with --lead"
+    error = NoLeadError(where, f"has no lead {' or '.join(leads)}; it has {', '.join(present)}", action=action)
+    error.ecg = ecg
+    return error
 
 
 def are_ecg(names: Sequence[str], units: Sequence[str] = ()) -> list[bool]:
@@ -182,13 +195,13 @@ def are_ecg(names: Sequence[str], units: Sequence[str] = ()) -> list[bool]:
         units: theirs, or none.
     """
     known = [*units, *[""] * (len(names) - len(units))]
-    brain = any(electrode_of_eeg(name) or says_ecg(name) for name in names)
+    brain = any(electrode_of_eeg(name) or is_named_ecg(name) for name in names)
     possible = [
         not is_another_signal(name, brain=brain) and (not unit.strip() or _is_voltage(unit))
         for name, unit in zip(names, known, strict=True)
     ]
     labelled = [
-        ecg and (says_ecg(name) or known_lead(folded(name)) is not None)
+        ecg and (is_named_ecg(name) or known_lead(folded(name)) is not None)
         for name, ecg in zip(names, possible, strict=True)
     ]
     return labelled if any(labelled) else possible
@@ -200,19 +213,19 @@ def _is_voltage(unit: str) -> bool:
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of which no two are the same: the second ECG is ``ECG (2)``, and the first then ``ECG (1)``."""
-    count, taken, made = Counter(names), set(names), []
-    seen: dict[str, int] = {}
+    count, taken, unique = Counter(names), set(names), []
+    uses: dict[str, int] = {}
     for name in names:
         new = name
         while count[name] > 1 and new in taken:
-            seen[name] = seen.get(name, 0) + 1
-            new = f"{name} ({seen[name]})"
+            uses[name] = uses.get(name, 0) + 1
+            new = f"{name} ({uses[name]})"
         taken.add(new)
-        made.append(new)
-    return tuple(made)
+        unique.append(new)
+    return tuple(unique)
 
 
-def other_name(asked: Sequence[str], chosen: str) -> str:
+def requested_alias(requested: Sequence[str], chosen: str) -> str:
     """Return the name that a lead answers for under another one, ``II`` where MLII was taken for it; else ``""``."""
-    name, how = most_alike(asked, chosen)
-    return name if how in (Alike.LEAD, Alike.MODIFIED) else ""
+    name, how = best_match(requested, chosen)
+    return name if how in (NameMatch.LEAD, NameMatch.MODIFIED) else ""

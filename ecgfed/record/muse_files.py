@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
-from ecgfed.record.groups import MAX_CHANNELS, Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import (
+    MAX_CHANNELS,
+    Channel,
+    Group,
+    LeadSelection,
+    age,
+    comment_lines,
+    day,
+    recording_of,
+    rounded_fs,
+)
 from ecgfed.record.lead_names import folded, known_lead
 from ecgfed.record.recording import Recording
 from ecgfed.record.xml_tree import Element, parse
@@ -35,10 +45,10 @@ _AGE_YEARS = {"YEARS": 1.0, "MONTHS": 1 / 12, "WEEKS": 7 / 365.25, "DAYS": 1 / 3
 _PERSON, _TEST = "PatientDemographics", "TestDemographics"
 #: Leads that I and II (first and second argument) give (Einthoven 1912; Goldberger 1942).
 _DERIVED: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]] = {
-    "III": lambda one, two: two - one,
-    "aVR": lambda one, two: -(one + two) / 2,
-    "aVL": lambda one, two: one - two / 2,
-    "aVF": lambda one, two: two - one / 2,
+    "III": lambda lead_i, lead_ii: lead_ii - lead_i,
+    "aVR": lambda lead_i, lead_ii: -(lead_i + lead_ii) / 2,
+    "aVL": lambda lead_i, lead_ii: lead_i - lead_ii / 2,
+    "aVF": lambda lead_i, lead_ii: lead_ii - lead_i / 2,
 }
 
 
@@ -47,12 +57,12 @@ def _document(path: Path) -> Element:
     data = read_bounded(path, MAX_BYTES, RecordError)
     try:
         root = parse(data, frozenset({"WaveFormData"}), names_type=True)
-    except ValueError as problem:
-        found = f"cannot be read as XML ({problem})"
-        raise RecordError(path, found, "a RestingECG of MUSE", "check that it is the right file") from None
+    except ValueError as error:
+        problem = f"cannot be read as XML ({error})"
+        raise RecordError(path, problem, "a RestingECG of MUSE", "check that it is the right file") from None
     if root.name != "RestingECG":
-        found = f"is XML whose root is {root.name!r:.60}"
-        raise RecordError(path, found, "RestingECG, as MUSE exports it", "check that it is the right file")
+        problem = f"is XML whose root is {root.name!r:.60}"
+        raise RecordError(path, problem, "RestingECG, as MUSE exports it", "check that it is the right file")
     return root
 
 
@@ -67,11 +77,11 @@ def _number(element: Element, name: str, path: Path, default: str = "") -> float
 
 def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
     """Return the leads of the rhythm waveforms, in groups that begin together, and what to note of them."""
-    rhythm = [one for one in root.all("Waveform") if one.first("WaveformType").strip().casefold() == "rhythm"]
+    rhythm = [lead_i for lead_i in root.all("Waveform") if lead_i.first("WaveformType").strip().casefold() == "rhythm"]
     if not rhythm:
-        kinds = ", ".join(one.first("WaveformType").strip() or "none" for one in root.all("Waveform")) or "none"
-        found = f"has no waveform of type Rhythm (it has {kinds:.80})"
-        raise RecordError(path, found, "one at least", "export it with its rhythm waveform")
+        kinds = ", ".join(lead_i.first("WaveformType").strip() or "none" for lead_i in root.all("Waveform")) or "none"
+        problem = f"has no waveform of type Rhythm (it has {kinds:.80})"
+        raise RecordError(path, problem, "one at least", "export it with its rhythm waveform")
     groups, notes = [], []
     for waveform in rhythm:
         exponent = _number(waveform, "SampleExponent", path, "0")
@@ -83,12 +93,12 @@ def _groups(root: Element, path: Path) -> tuple[list[Group], list[str]]:
             raise RecordError(path, f"a waveform of {count_of(len(leads), 'lead')}", f"1 to {MAX_CHANNELS}", _AGAIN)
         together: dict[tuple[float, int], list[Channel]] = {}
         for lead in leads:
-            channel, samples, amiss = _channel(lead, path)
-            notes += amiss
+            channel, samples, lead_notes = _channel(lead, path)
+            notes += lead_notes
             start = _number(lead, "LeadTimeOffset", path, "0") + _number(lead, "LeadOffsetFirstSample", path, "0")
             together.setdefault((start, samples), []).append(channel)
         for (start, samples), channels in together.items():
-            groups.append(Group(whole_hz(fs_hz), samples, start, (*channels, *_derived(channels))))
+            groups.append(Group(rounded_fs(fs_hz), samples, start, (*channels, *_derived(channels))))
     return groups, notes
 
 
@@ -103,9 +113,9 @@ def _channel(lead: Element, path: Path) -> tuple[Channel, int, list[str]]:
     except (binascii.Error, ValueError) as problem:
         raise RecordError(path, f"lead {name} holds no base64 ({problem})", "its samples", _AGAIN) from None
     samples = len(data) // 2
-    for what, held in (("LeadByteCountTotal", len(data)), ("LeadSampleCountTotal", samples)):
-        stated = _number(lead, what, path, str(held))
-        if stated != held or len(data) % 2:
+    for what, expected_count in (("LeadByteCountTotal", len(data)), ("LeadSampleCountTotal", samples)):
+        stated = _number(lead, what, path, str(expected_count))
+        if stated != expected_count or len(data) % 2:
             raise RecordError(path, f"lead {name} holds {len(data)} bytes", f"{what} {stated:.0f}", _AGAIN)
     notes = []
     checksum = lead.first("LeadDataCRC32").strip()
@@ -123,15 +133,15 @@ def _channel(lead: Element, path: Path) -> tuple[Channel, int, list[str]]:
 def _derived(channels: list[Channel]) -> list[Channel]:
     """Return the limb leads that are not stored beside I and II."""
     known = ((known_lead(folded(channel.name)), channel) for channel in channels)
-    held = {lead.lead: channel for lead, channel in known if lead and not lead.electrodes}
-    if not {"I", "II"} <= set(held) or held["I"].unit != held["II"].unit:
+    by_lead = {lead.lead: channel for lead, channel in known if lead and not lead.electrodes}
+    if not {"I", "II"} <= set(by_lead) or by_lead["I"].unit != by_lead["II"].unit:
         return []
-    one, two = held["I"], held["II"]
+    lead_i, lead_ii = by_lead["I"], by_lead["II"]
 
     def derived(name: str) -> Channel:
-        return replace(one, name=name, read=lambda: _DERIVED[name](one.read(), two.read()))
+        return replace(lead_i, name=name, read=lambda: _DERIVED[name](lead_i.read(), lead_ii.read()))
 
-    return [derived(name) for name in _DERIVED if name not in held]
+    return [derived(name) for name in _DERIVED if name not in by_lead]
 
 
 def _day(text: str) -> date | None:
@@ -146,7 +156,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     stated, unit = root.first(f"{_PERSON}/PatientAge").strip(), root.first(f"{_PERSON}/AgeUnits").strip().upper()
     years = str(int(int(stated) * _AGE_YEARS[unit or "YEARS"])) if stated.isdigit() and len(stated) < 6 and (
         unit or "YEARS") in _AGE_YEARS else age(_day(born), _day(began))  # fmt: skip
-    return said(
+    return comment_lines(
         {
             "patient name": f"{root.first(f'{_PERSON}/PatientFirstName')} {root.first(f'{_PERSON}/PatientLastName')}",
             "patient id": root.first(f"{_PERSON}/PatientID"),
@@ -162,7 +172,7 @@ def _comments(root: Element) -> tuple[str, ...]:
     )
 
 
-def read_muse(path: Path, wanted: Wanted) -> Recording:
+def read_muse(path: Path, selection: LeadSelection) -> Recording:
     """Read a resting ECG that MUSE exported; limb leads that it does not store are derived, and that is noted.
 
     Raises:
@@ -171,7 +181,7 @@ def read_muse(path: Path, wanted: Wanted) -> Recording:
     """
     root = _document(path)
     groups, notes = _groups(root, path)
-    recording = recording_of(path, groups, wanted, _comments(root))
+    recording = recording_of(path, groups, selection, _comments(root))
     stored = {" ".join(lead.first("LeadID").split()) for lead in root.all("Waveform/LeadData")}
     derived = [name for name in recording.leads if name in _DERIVED and name not in stored]
     if derived:

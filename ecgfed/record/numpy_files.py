@@ -25,7 +25,7 @@ from ecgfed.record.checks import (
     parse_units,
 )
 from ecgfed.record.kinds import name_without_suffix
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording, spans
 from ecgfed.text import count_of
 
@@ -40,7 +40,7 @@ _NAMED = ("signal", "fs", "units", "leads")
 _EXPECTED = "(samples,), (samples, leads) or (leads, samples)"
 
 
-class _Held(NamedTuple):
+class _Contents(NamedTuple):
     """What a file holds: (leads, samples) numbers, and what it says of them."""
 
     signals: NDArray[Any]
@@ -126,10 +126,10 @@ def is_npz(path: Path) -> bool:
         return stream.read(2) == b"PK"
 
 
-def _read_npy(path: Path) -> _Held:
+def _read_npy(path: Path) -> _Contents:
     with open_regular(path) as stream:
         array = _read_array(stream, path.stat().st_size, str(path), MAX_NUMBERS)
-    return _Held(_leads_by_samples(array, path))
+    return _Contents(_leads_by_samples(array, path))
 
 
 def _scalar(array: NDArray[Any], where: str) -> Any:
@@ -138,73 +138,73 @@ def _scalar(array: NDArray[Any], where: str) -> Any:
     return array.reshape(())[()]
 
 
-def _read_npz(path: Path) -> _Held:
+def _read_npz(path: Path) -> _Contents:
     """Read ``signal`` with ``leads``, or an array for each lead under its name; ``fs`` and ``units`` where they are."""
     try:
         size = path.stat().st_size
-        left = FREE_NUMBERS + NUMBERS_A_BYTE * size  # a file of 1 MB can claim a gigabyte: no signal shrinks so far
+        budget = FREE_NUMBERS + NUMBERS_A_BYTE * size  # a file of 1 MB can claim a gigabyte: no signal shrinks so far
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            held: dict[str, NDArray[Any]] = {}
+            arrays: dict[str, NDArray[Any]] = {}
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
-                if len(held) == 2 * MAX_LEADS:
-                    found = f"holds {len(archive.infolist())} arrays"
-                    raise RecordError(path, found, f"at most {2 * MAX_LEADS}", "check that it is the right file")
-                if name in held:  # readers differ in which of them counts
-                    found = f"holds two arrays called {name!r:.60}"
-                    raise RecordError(path, found, "one of each name", "write it again")
+                if len(arrays) == 2 * MAX_LEADS:
+                    problem = f"holds {len(archive.infolist())} arrays"
+                    raise RecordError(path, problem, f"at most {2 * MAX_LEADS}", "check that it is the right file")
+                if name in arrays:  # readers differ in which of them counts
+                    problem = f"holds two arrays called {name!r:.60}"
+                    raise RecordError(path, problem, "one of each name", "write it again")
                 with archive.open(entry) as stream:
-                    held[name] = _read_array(stream, entry.file_size, f"{path}: {name}", left)  # type: ignore[arg-type]
-                left -= max(held[name].size, held[name].nbytes // 8)
+                    arrays[name] = _read_array(stream, entry.file_size, f"{path}: {name}", budget)  # type: ignore[arg-type]
+                budget -= max(arrays[name].size, arrays[name].nbytes // 8)
     except RecordError:
         raise
-    except Exception as problem:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others
-        found = f"cannot be read as .npz ({problem!s:.160})"
-        raise RecordError(path, found, "arrays saved by numpy.savez", "copy or write it again") from problem
-    fs = _scalar(held["fs"], f"{path}: fs") if "fs" in held else None
-    if fs is not None and held["fs"].dtype.kind not in "fiu":
+    except Exception as error:  # zipfile raises BadZipFile, NotImplementedError, zlib.error, EOFError and others
+        problem = f"cannot be read as .npz ({error!s:.160})"
+        raise RecordError(path, problem, "arrays saved by numpy.savez", "copy or write it again") from error
+    fs = _scalar(arrays["fs"], f"{path}: fs") if "fs" in arrays else None
+    if fs is not None and arrays["fs"].dtype.kind not in "fiu":
         raise RecordError(f"{path}: fs", f"is {str(fs)!r}", "a number in Hz")
-    units = str(_scalar(held["units"], f"{path}: units")) if "units" in held else None
-    leads = tuple(str(name) for name in held["leads"].ravel()) if "leads" in held else ()
-    if "signal" in held:
-        signals = _leads_by_samples(held["signal"], f"{path}: signal")
+    units = str(_scalar(arrays["units"], f"{path}: units")) if "units" in arrays else None
+    leads = tuple(str(name) for name in arrays["leads"].ravel()) if "leads" in arrays else ()
+    if "signal" in arrays:
+        signals = _leads_by_samples(arrays["signal"], f"{path}: signal")
     else:
-        rows = {name: array for name, array in held.items() if name not in _NAMED}
+        rows = {name: array for name, array in arrays.items() if name not in _NAMED}
         shapes = {array.shape for array in rows.values()}
         if len(shapes) != 1 or len(next(iter(shapes))) != 1 or leads:
-            found = ", ".join(f"{name} {array.shape}" for name, array in held.items()) or "nothing"
+            problem = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
             expected = "signal and leads, or one array (samples,) for each lead, and beside them fs and units alone"
-            raise RecordError(path, f"holds {found}", expected)
+            raise RecordError(path, f"holds {problem}", expected)
         leads = tuple(rows)
         signals = np.stack([_leads_by_samples(array, f"{path}: {name}")[0] for name, array in rows.items()])
-    return _Held(signals, leads, None if fs is None else float(fs), units)
+    return _Contents(signals, leads, None if fs is None else float(fs), units)
 
 
-def _scale(held: _Held, how: ReadOptions, path: Path) -> Scale:
-    if held.units is not None:
-        own = parse_units(held.units, f"{path}: units")
-        if how.units is not None and parse_units(how.units, "--units") != own:
-            raise RecordError(path, f"is in {held.units}", f"{how.units} as --units says", "leave --units out")
-        return own
+def _scale(contents: _Contents, how: ReadOptions, path: Path) -> Scale:
+    if contents.units is not None:
+        scale = parse_units(contents.units, f"{path}: units")
+        if how.units is not None and parse_units(how.units, "--units") != scale:
+            raise RecordError(path, f"is in {contents.units}", f"{how.units} as --units says", "leave --units out")
+        return scale
     if how.units is None:
-        kind = "whole numbers" if held.signals.dtype.kind in "iu" else "numbers"
+        kind = "whole numbers" if contents.signals.dtype.kind in "iu" else "numbers"
         raise RecordError(
             path, f"holds {kind} without units", "mV, uV, V or steps as in 200(1024)/mV", "say them with --units"
         )
     return parse_units(how.units, "--units")
 
 
-def _fs(held: _Held, how: ReadOptions, path: Path) -> float:
-    fs_hz = how.fs_hz if held.fs_hz is None else held.fs_hz
+def _fs(contents: _Contents, how: ReadOptions, path: Path) -> float:
+    fs_hz = how.fs_hz if contents.fs_hz is None else contents.fs_hz
     if fs_hz is None:
         raise RecordError(path, "does not say its sampling frequency", action="say it with --fs")
-    check_fs(fs_hz, path, f"{fs_hz:g}", "correct --fs" if held.fs_hz is None else "correct fs in it")
+    check_fs(fs_hz, path, f"{fs_hz:g}", "correct --fs" if contents.fs_hz is None else "correct fs in it")
     if how.fs_hz is not None and how.fs_hz != fs_hz:
         raise RecordError(path, f"says fs {fs_hz:g} Hz", f"{how.fs_hz:g} as --fs says", "leave --fs out")
     return fs_hz
 
 
-class _AskedFor(NamedTuple):
+class _Selection(NamedTuple):
     """Which leads of a file are wanted, and how their numbers become millivolt."""
 
     names: dict[int, str]
@@ -212,48 +212,54 @@ class _AskedFor(NamedTuple):
     scale: Scale
     chosen: int
     rows: list[int]
-    left_out: tuple[str, ...]
-    stands_for: str
+    skipped: tuple[str, ...]
+    requested_as: str
 
 
-def _asked_for(
-    held: _Held, path: Path, leads: tuple[str, ...], *, every_lead: bool, others: bool, how: ReadOptions
-) -> _AskedFor:
+def _select(
+    contents: _Contents,
+    path: Path,
+    leads: tuple[str, ...],
+    *,
+    every_lead: bool,
+    include_non_ecg: bool,
+    how: ReadOptions,
+) -> _Selection:
     """Choose leads by their names; raises RecordError where nothing says names, units or sampling frequency."""
-    names = how.columns or held.leads
+    names = how.columns or contents.leads
     if not names:
         raise RecordError(
             path,
-            f"does not name its {count_of(len(held.signals), 'lead')}",
+            f"does not name its {count_of(len(contents.signals), 'lead')}",
             action="name them in order with --columns MLII,V1",
         )
-    if len(names) != len(held.signals):
-        said = "as --columns names" if how.columns else "as it names"
+    if len(names) != len(contents.signals):
+        source = "as --columns names" if how.columns else "as it names"
         action = "correct --columns" if how.columns else "name them in order with --columns MLII,V1"
-        raise RecordError(path, f"holds {count_of(len(held.signals), 'lead')}", f"{len(names)}, {said}", action)
-    fs_hz, scale = _fs(held, how, path), _scale(held, how, path)
+        raise RecordError(path, f"holds {count_of(len(contents.signals), 'lead')}", f"{len(names)}, {source}", action)
+    fs_hz, scale = _fs(contents, how, path), _scale(contents, how, path)
     named = [row for row, name in enumerate(names) if name]
     if not named:
         raise RecordError(path, "has no lead with a name", action="name one with --columns MLII,V1")
     present = distinct([names[row] for row in named])
     called = dict(zip(named, present, strict=True))
     chosen = named[choose_lead(present, path, leads)]
-    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or others or row == chosen]
-    return _AskedFor(
+    ecg = [row for row, heart in zip(named, are_ecg(present), strict=True) if heart or include_non_ecg or row == chosen]
+    return _Selection(
         called,
         fs_hz,
         scale,
         chosen,
         ecg if every_lead else [chosen],
-        left_out=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
-        stands_for=other_name(leads, called[chosen]),
+        skipped=tuple(f"{called[row]}: no ECG" for row in named if every_lead and row not in ecg),
+        requested_as=requested_alias(leads, called[chosen]),
     )
 
 
 def open_npy(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
 ) -> LongRecording | None:
-    """Open a ``.npy`` file of at least ``least`` samples a lead, to be read by blocks.
+    """Open a ``.npy`` file of at least ``min_samples`` samples a lead, to be read by blocks.
 
     Returns:
         None where it has to be read whole: a short one, or values so far apart that ``check_size`` has to look at all.
@@ -264,29 +270,29 @@ def open_npy(
     with open_regular(path) as stream:
         shape, fortran, dtype = array_header(stream, path.stat().st_size, str(path), MAX_NUMBERS)
         offset = stream.tell()
-    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < least:
+    if len(shape) not in (1, 2) or dtype.kind == "U" or max(shape) < min_samples:
         return None
     # nothing is read of it: it stands for the array's shape and type
-    held = _Held(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
-    asked = _asked_for(held, path, leads, every_lead=every_lead, others=False, how=how)
+    contents = _Contents(_leads_by_samples(np.broadcast_to(np.empty((), dtype), shape), path))
+    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=False, how=how)
     by_sample = len(shape) == 2 and (shape[0] > shape[1]) != fortran
-    width, samples = (held.signals.shape[0] if by_sample else 1), held.signals.shape[1]
-    block = _Numbers(path, offset, dtype, samples, width, tuple(asked.rows), asked.scale)
-    kept = tuple(asked.names[row] for row in asked.rows)
-    if not _plausible(block, len(kept)):
+    width, samples = (contents.signals.shape[0] if by_sample else 1), contents.signals.shape[1]
+    block = _Numbers(path, offset, dtype, samples, width, tuple(selection.rows), selection.scale)
+    names = tuple(selection.names[row] for row in selection.rows)
+    if not _plausible(block, len(names)):
         return None
     return LongRecording(
         name_without_suffix(path),
         path,
-        asked.names[asked.chosen],
-        kept,
-        asked.fs_hz,
+        selection.names[selection.chosen],
+        names,
+        selection.fs_hz,
         samples,
         block,
         (),
         files=(path,),
-        left_out=asked.left_out,
-        stands_for=asked.stands_for,
+        skipped=selection.skipped,
+        requested_as=selection.requested_as,
     )
 
 
@@ -315,38 +321,38 @@ class _Numbers:
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``."""
         if self.width > 1:
-            numbers = self._stretch(start * self.width, (stop - start) * self.width).reshape(-1, self.width).T
-            found = numbers[[self.rows[row] for row in rows]]
+            numbers = self._segment(start * self.width, (stop - start) * self.width).reshape(-1, self.width).T
+            raw = numbers[[self.rows[row] for row in rows]]
         else:
-            found = np.stack([self._stretch(self.rows[row] * self.samples + start, stop - start) for row in rows])
+            raw = np.stack([self._segment(self.rows[row] * self.samples + start, stop - start) for row in rows])
         with np.errstate(over="ignore", invalid="ignore"):
-            signals: NDArray[np.float64] = (found.astype(np.float64) - self.scale.zero) * self.scale.mv
+            signals: NDArray[np.float64] = (raw.astype(np.float64) - self.scale.zero) * self.scale.mv
         return signals
 
-    def _stretch(self, first: int, count: int) -> NDArray[Any]:
-        found = np.fromfile(self.path, self.dtype, count, offset=self.offset + first * self.dtype.itemsize)
-        if len(found) != count:
+    def _segment(self, first: int, count: int) -> NDArray[Any]:
+        numbers = np.fromfile(self.path, self.dtype, count, offset=self.offset + first * self.dtype.itemsize)
+        if len(numbers) != count:
             raise RecordError(self.path, "has become shorter", "the file as it was opened", "copy it again")
-        return found
+        return numbers
 
 
 def _plausible(block: _Numbers, leads: int) -> bool:
     """Say whether ``check_size`` would find nothing amiss with any lead, as far as a look at each block tells."""
-    low, high, whole = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
+    low, high, integers = np.full(leads, np.inf), np.full(leads, -np.inf), np.ones(leads, np.bool_)
     for start, stop in spans(block.samples, _CHECKED):
         signals = block(start, stop, range(leads))
         if np.isinf(signals).any():
             return False
-        held = ~np.isnan(signals)
-        low = np.minimum(low, np.min(signals, axis=1, where=held, initial=np.inf))
-        high = np.maximum(high, np.max(signals, axis=1, where=held, initial=-np.inf))
-        whole &= ((signals == np.rint(signals)) | ~held).all(axis=1)
+        is_sample = ~np.isnan(signals)
+        low = np.minimum(low, np.min(signals, axis=1, where=is_sample, initial=np.inf))
+        high = np.maximum(high, np.max(signals, axis=1, where=is_sample, initial=-np.inf))
+        integers &= ((signals == np.rint(signals)) | ~is_sample).all(axis=1)
     reach = np.where(high >= low, high - low, 0.0)
-    return bool((reach <= MAX_SPREAD_MV).all() and not (whole & (reach >= STEPS_MV)).any())
+    return bool((reach <= MAX_SPREAD_MV).all() and not (integers & (reach >= STEPS_MV)).any())
 
 
 def read_numpy(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, others: bool = False, how: ReadOptions
+    path: Path, leads: tuple[str, ...], *, every_lead: bool = False, include_non_ecg: bool = False, how: ReadOptions
 ) -> Recording:
     """Read a recording from ``.npy`` or ``.npz``.
 
@@ -355,7 +361,7 @@ def read_numpy(
             ``signal`` so and ``leads``, or one array (samples,) under each lead's name, and perhaps ``fs``, ``units``.
         leads: lead names in order of preference.
         every_lead: read all of them that are an ECG's.
-        others: with every lead: also what is no ECG.
+        include_non_ecg: with every lead: also what is no ECG.
         how: names (``--columns``), fs and units, where the file does not say them.
 
     Raises:
@@ -364,22 +370,22 @@ def read_numpy(
     """
     if not path.is_file():
         raise RecordError(path, "does not exist", "a NumPy array", "check the path")
-    held = _read_npz(path) if is_npz(path) else _read_npy(path)
-    asked = _asked_for(held, path, leads, every_lead=every_lead, others=others, how=how)
-    scale = asked.scale
+    contents = _read_npz(path) if is_npz(path) else _read_npy(path)
+    selection = _select(contents, path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
+    scale = selection.scale
     with np.errstate(over="ignore", invalid="ignore"):
-        signals = (held.signals[asked.rows].astype(np.float64) - scale.zero) * scale.mv
-    kept = tuple(asked.names[row] for row in asked.rows)
-    check_size(signals, kept, path)
+        signals = (contents.signals[selection.rows].astype(np.float64) - scale.zero) * scale.mv
+    names = tuple(selection.names[row] for row in selection.rows)
+    check_size(signals, names, path)
     return Recording(
         name_without_suffix(path),
         path,
-        asked.names[asked.chosen],
-        kept,
-        asked.fs_hz,
+        selection.names[selection.chosen],
+        names,
+        selection.fs_hz,
         signals,
         (),
         files=(path,),
-        left_out=asked.left_out,
-        stands_for=asked.stands_for,
+        skipped=selection.skipped,
+        requested_as=selection.requested_as,
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from ecgfed.deprecation import renamed_parameters
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.gate import name_fault
 from ecgfed.record.aecg_files import aecg_comments, read_aecg
@@ -13,7 +14,7 @@ from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.csv_files import read_csv
 from ecgfed.record.dicom_files import dicom_comments, read_dicom
 from ecgfed.record.edf_files import edf_comments, has_edf_annotations, read_edf, read_edf_annotation
-from ecgfed.record.groups import Wanted
+from ecgfed.record.groups import LeadSelection
 from ecgfed.record.ishne_files import ishne_comments, read_ishne
 from ecgfed.record.kinds import FORMATS as FORMATS
 from ecgfed.record.kinds import is_of_kind, kind_of_content, kind_of_suffix, name_without_suffix
@@ -76,12 +77,13 @@ def named_errors(path: Path) -> Iterator[None]:
         raise RecordError(path, "does not fit into memory", action="cut it into parts") from problem
 
 
+@renamed_parameters("0.3", "0.5", others="include_non_ecg")
 def read_recording(
     path: Path | str,
     leads: str | Sequence[str] | None = None,
     *,
     every_lead: bool = False,
-    others: bool = False,
+    include_non_ecg: bool = False,
     how: ReadOptions | None = None,
 ) -> Recording:
     """Read a recording in millivolt, gaps as NaN.
@@ -91,10 +93,10 @@ def read_recording(
             ``.npz``; of hospitals ``.dcm``, ``.dicom`` (DICOM), ``.xml`` (HL7 aECG, GE MUSE), ``.scp`` (SCP-ECG),
             ``.ecg`` (ISHNE). Content comes before the suffix: EDF called ``.rec`` and DICOM without one are read.
         leads: lead names in order of preference, or a place, ``#2``; the first one present is chosen, under its own
-            name before another one of the same lead (``Recording.stands_for``). For none the first ECG: what is named
+            name before another one of the same lead (``Recording.requested_as``). For none the first ECG: what is named
             as something else, or is no voltage, is none.
         every_lead: read the other ECGs too, as far as they are voltages at the same sampling frequency.
-        others: with every lead: also what is named as something else, a respiration in millivolt.
+        include_non_ecg: with every lead: also what is named as something else, a respiration in millivolt.
         how: what a CSV or NumPy file leaves open; ``repair`` to read what is there of a file that was cut short.
 
     Raises:
@@ -107,14 +109,14 @@ def read_recording(
     path, kind, leads, how = Path(path), format_of(path), lead_list(leads), read_options(how)
     with named_errors(path):
         if kind == "wfdb":
-            return read_wfdb(path, leads, every_lead=every_lead, others=others, how=how)
+            return read_wfdb(path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
         if kind == "edf":
-            return read_edf(path, leads, every_lead=every_lead, others=others, how=how)
+            return read_edf(path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
         if kind == "csv":
-            return read_csv(path, leads, every_lead=every_lead, others=others, how=how)
+            return read_csv(path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
         if kind == "numpy":
-            return read_numpy(path, leads, every_lead=every_lead, others=others, how=how)
-        return _HOSPITAL[kind](path, Wanted(leads, every_lead, others))
+            return read_numpy(path, leads, every_lead=every_lead, include_non_ecg=include_non_ecg, how=how)
+        return _HOSPITAL[kind](path, LeadSelection(leads, every_lead, include_non_ecg))
 
 
 def read_every_lead(path: Path | str, preferred: tuple[str, ...], *, how: ReadOptions | None = None) -> Recording:
@@ -184,13 +186,13 @@ def annotation_file(path: Path | str, annotator: str = "atr") -> Path:
     possible = [usual, base.with_name(f"{base.name}.{annotator}.csv")]
     if path != base and format_of(path) != "wfdb":
         possible.append(path.with_name(f"{path.name}.{annotator}"))
-    found = [file for file in possible if file.is_file() and file != path]
-    if len(found) > 1:
-        names = " and ".join(file.name for file in found)
+    files = [file for file in possible if file.is_file() and file != path]
+    if len(files) > 1:
+        names = " and ".join(file.name for file in files)
         raise RecordError(usual, f"{names} are both there", "one annotation", "move the other away")
-    if not found and inside and path.is_file() and _is_edf_plus(path):
+    if not files and inside and path.is_file() and _is_edf_plus(path):
         return path
-    return found[0] if found else usual
+    return files[0] if files else usual
 
 
 def has_annotation(recording: AnyRecording, annotator: str = "atr") -> bool:

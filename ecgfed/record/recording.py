@@ -8,6 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ecgfed.deprecation import deprecated
 from ecgfed.errors import OptionError
 from ecgfed.text import count_of, shortened
 
@@ -46,8 +47,27 @@ def read_options(how: ReadOptions | None) -> ReadOptions:
     return how
 
 
+class _OldNames:
+    """Names that were renamed in 0.3."""
+
+    skipped: tuple[str, ...]
+    requested_as: str
+
+    @property
+    @deprecated("0.3", "0.5", "skipped")
+    def left_out(self) -> tuple[str, ...]:
+        """Channels that were not read."""
+        return self.skipped
+
+    @property
+    @deprecated("0.3", "0.5", "requested_as")
+    def stands_for(self) -> str:
+        """The name by which the lead was requested."""
+        return self.requested_as
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Recording:
+class Recording(_OldNames):
     """The leads of one recording.
 
     Attributes:
@@ -59,8 +79,8 @@ class Recording:
         signals_mv: (leads, samples) float64 in millivolt; NaN where the recorder had no valid sample.
         comments: the header's comment lines, without the ``#``.
         files: the files it was read from.
-        left_out: channels that were not read beside the chosen lead, each with the reason.
-        stands_for: the name that the chosen lead was asked for by, where its own is another one: II, for MLII.
+        skipped: channels that were not read, each with the reason.
+        requested_as: the name by which the chosen lead was requested, if its own differs: II for MLII.
         beat_leads: the leads in which a detector may look for beats; () is every ECG.
         notes: what a reader has to know of how the file was read: a lead without calibration, a truncated file, leads
             that were derived; one sentence each, without a full stop.
@@ -74,8 +94,8 @@ class Recording:
     signals_mv: NDArray[np.float64]
     comments: tuple[str, ...]
     files: tuple[Path, ...] = ()
-    left_out: tuple[str, ...] = ()
-    stands_for: str = ""
+    skipped: tuple[str, ...] = ()
+    requested_as: str = ""
     notes: tuple[str, ...] = ()
     beat_leads: tuple[str, ...] = ()
 
@@ -119,7 +139,7 @@ class ReadBlock(Protocol):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class LongRecording:
+class LongRecording(_OldNames):
     """A recording that stays on the disk: its samples are read a block at a time, when they are asked for.
 
     Attributes:
@@ -132,8 +152,8 @@ class LongRecording:
         block: reads a block; several threads may call it at once.
         comments: see there.
         files: see there.
-        left_out: see there.
-        stands_for: see there.
+        skipped: see there.
+        requested_as: see there.
         beat_leads: see there.
         notes: see there.
     """
@@ -147,8 +167,8 @@ class LongRecording:
     block: ReadBlock
     comments: tuple[str, ...]
     files: tuple[Path, ...] = ()
-    left_out: tuple[str, ...] = ()
-    stands_for: str = ""
+    skipped: tuple[str, ...] = ()
+    requested_as: str = ""
     notes: tuple[str, ...] = ()
     beat_leads: tuple[str, ...] = ()
 
@@ -203,7 +223,7 @@ class _Some:
 AnyRecording = Recording | LongRecording
 
 
-def is_made_up(recording: AnyRecording) -> bool:
+def is_synthetic(recording: AnyRecording) -> bool:
     """Whether a recording says of itself that it is of no person."""
     return any(comment.strip().startswith(MADE_UP) for comment in recording.comments)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.gate import read_bounded
 from ecgfed.record.checks import MAX_SAMPLES
-from ecgfed.record.groups import Channel, Group, Wanted, age, day, recording_of, said, whole_hz
+from ecgfed.record.groups import Channel, Group, LeadSelection, age, comment_lines, day, recording_of, rounded_fs
 from ecgfed.record.lead_names import SCP_LEADS
 from ecgfed.record.recording import Recording
 from ecgfed.record.scp_huffman import Code, decode, table_of
@@ -52,37 +52,37 @@ def _sections(path: Path) -> dict[int, bytes]:
         raise RecordError(
             path, "is not SCP-ECG", "a record that begins with section 0", "check that it is the right file"
         )
-    held, size = struct.unpack_from("<HI", data)
+    stated_crc, size = struct.unpack_from("<HI", data)
     if size != len(data):
         raise RecordError(path, f"has {len(data)} bytes", f"{size} as it says itself", "fetch or copy it again")
-    if held != binascii.crc_hqx(data[2:], 0xFFFF):
+    if stated_crc != binascii.crc_hqx(data[2:], 0xFFFF):
         raise RecordError(path, "its checksum disagrees", "the CRC that it holds", "fetch or copy it again")
     pointers = _section(data, 0, 6, struct.unpack_from("<I", data, 10)[0], path)
-    found = {}
+    sections = {}
     for at in range(0, len(pointers) - 9, 10):
         number, length, index = struct.unpack_from("<HII", pointers, at)
         if number and length and number < 1024:
-            if number in found:
+            if number in sections:
                 raise RecordError(path, f"section {number} is there twice", "one", "fetch or export it again")
-            found[number] = _section(data, number, index - 1, length, path)
-    return found
+            sections[number] = _section(data, number, index - 1, length, path)
+    return sections
 
 
 def _section(data: bytes, number: int, start: int, length: int, path: Path) -> bytes:
     """Return the body of one section; those of a maker (12 and above) are passed by unread."""
     if start < 6 or length < _HEADER or start + length > len(data):
-        found = f"section {number} of {length} bytes at byte {start + 1}"
-        raise RecordError(path, found, f"sections within {len(data)} bytes", "fetch or copy it again")
+        problem = f"section {number} of {length} bytes at byte {start + 1}"
+        raise RecordError(path, problem, f"sections within {len(data)} bytes", "fetch or copy it again")
     if number > 11:
         return b""
-    whole = data[start : start + length]
-    held, own, size = struct.unpack_from("<HHI", whole)
-    if (own, size) != (number, length):
-        found = f"section {own} of {size} bytes"
-        raise RecordError(path, found, f"section {number} of {length}, as section 0 says", "fetch or export it again")
-    if held != binascii.crc_hqx(whole[2:], 0xFFFF):
+    section = data[start : start + length]
+    stated_crc, stated_number, size = struct.unpack_from("<HHI", section)
+    if (stated_number, size) != (number, length):
+        problem = f"section {stated_number} of {size} bytes"
+        raise RecordError(path, problem, f"section {number} of {length}, as section 0 says", "fetch or export it again")
+    if stated_crc != binascii.crc_hqx(section[2:], 0xFFFF):
         raise RecordError(path, f"the checksum of section {number} disagrees", "its CRC", "fetch or copy it again")
-    return whole[_HEADER:]
+    return section[_HEADER:]
 
 
 def _leads(body: bytes, path: Path) -> list[_Lead]:
@@ -117,8 +117,8 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
     leads, codes = _leads(sections[3], path), _codes(sections.get(2), path)
     rhythm = _coded(sections[6], 6, leads, codes, path)
     if sections[6][5]:
-        found = "its signal was sampled more coarsely between the beats (bimodal compression)"
-        raise RecordError(path, found, "a signal as it was recorded", "export it without bimodal compression")
+        problem = "its signal was sampled more coarsely between the beats (bimodal compression)"
+        raise RecordError(path, problem, "a signal as it was recorded", "export it without bimodal compression")
     subtracted = sections[3][1] & 1
     beats: Sequence[_Beat | None] = [None] * len(leads)
     if subtracted:
@@ -127,7 +127,7 @@ def _groups(sections: dict[int, bytes], path: Path) -> list[Group]:
     for number, (lead, beat) in enumerate(zip(leads, beats, strict=True)):
         part = _Part(rhythm, number, lead, beat)
         together.setdefault((lead.start, lead.samples), []).append(Channel(lead.name, "nV", part.read))
-    fs_hz = whole_hz(1e6 / rhythm.step_us)
+    fs_hz = rounded_fs(1e6 / rhythm.step_us)
     return [Group(fs_hz, samples, start, tuple(channels)) for (start, samples), channels in together.items()]
 
 
@@ -146,17 +146,15 @@ class _Coded(NamedTuple):
         data = self.parts[number]
         if self.codes is None:
             if len(data) not in (2 * samples, 2 * samples + 1):
-                found = f"lead {name} of {len(data)} bytes"
+                problem = f"lead {name} of {len(data)} bytes"
                 expected = f"{2 * samples} for {count_of(samples, 'sample')}"
-                raise RecordError(self.path, found, expected, "fetch or copy it again")
+                raise RecordError(self.path, problem, expected, "fetch or copy it again")
             values = np.frombuffer(data, "<i2", samples).astype(np.int64)
         else:
             try:
                 values = decode(data, samples, self.codes)
-            except ValueError as problem:
-                raise RecordError(
-                    self.path, f"lead {name}: {problem}", "its signal", "fetch or copy it again"
-                ) from None
+            except ValueError as error:
+                raise RecordError(self.path, f"lead {name}: {error}", "its signal", "fetch or copy it again") from None
         return summed(values, self.differences)
 
 
@@ -164,16 +162,16 @@ def _coded(body: bytes, section: int, leads: list[_Lead], codes: tuple[Code, ...
     """Read section 5 or 6: steps, and the bytes of each lead; raises RecordError."""
     data_at = 6 + 2 * len(leads)
     if len(body) < data_at:
-        found = f"section {section} of {len(body)} bytes for {count_of(len(leads), 'lead')}"
-        raise RecordError(path, found, "the size of each", "fetch or export it again")
+        problem = f"section {section} of {len(body)} bytes for {count_of(len(leads), 'lead')}"
+        raise RecordError(path, problem, "the size of each", "fetch or export it again")
     step_nv, step_us, differences = struct.unpack_from("<HHB", body)
     if not step_nv or not step_us or differences > 2:
-        found = f"a step of {step_nv} nV, {step_us} us a sample, differences of order {differences}"
-        raise RecordError(path, found, "a step and a time above 0, and order 0 to 2", "fetch or export it again")
+        problem = f"a step of {step_nv} nV, {step_us} us a sample, differences of order {differences}"
+        raise RecordError(path, problem, "a step and a time above 0, and order 0 to 2", "fetch or export it again")
     sizes = struct.unpack_from(f"<{len(leads)}H", body, 6)
     if data_at + sum(sizes) > len(body):
-        found = f"section {section} claims {sum(sizes)} bytes of signals"
-        raise RecordError(path, found, f"at most {len(body) - data_at}", "fetch or copy it again")
+        problem = f"section {section} claims {sum(sizes)} bytes of signals"
+        raise RecordError(path, problem, f"at most {len(body) - data_at}", "fetch or copy it again")
     ends = np.cumsum([data_at, *sizes]).tolist()
     parts = tuple(body[start:stop] for start, stop in pairwise(ends))
     return _Coded(step_nv, step_us, differences, parts, codes, path)
@@ -206,21 +204,21 @@ def _reference(
     """
     missing = next((number for number in (4, 5) if number not in sections), None)
     if missing:
-        found = f"its reference beat was subtracted, and section {missing} is not there"
-        raise RecordError(path, found, "sections 4 and 5", "export it without compression of beats")
+        problem = f"its reference beat was subtracted, and section {missing} is not there"
+        raise RecordError(path, problem, "sections 4 and 5", "export it without compression of beats")
     locations, coded = sections[4], _coded(sections[5], 5, leads, codes, path)
     if len(locations) < 6:
         raise RecordError(path, f"section 4 of {len(locations)} bytes", "at least 6", "fetch or copy it again")
     length_ms, fiducial, count = struct.unpack_from("<HHH", locations)
     if coded.step_us != rhythm.step_us:
-        found = f"its reference beat has {coded.step_us} us a sample"
-        raise RecordError(path, found, f"{rhythm.step_us}, as its rhythm", "export it without compression of beats")
+        problem = f"its reference beat has {coded.step_us} us a sample"
+        raise RecordError(path, problem, f"{rhythm.step_us}, as its rhythm", "export it without compression of beats")
     samples = length_ms * 1000 // coded.step_us
     if len(locations) < 6 + 14 * count or not 1 <= fiducial <= samples:
-        found = (
+        problem = (
             f"section 4 of {len(locations)} bytes for {count_of(count, 'beat')}, fiducial point {fiducial} of {samples}"
         )
-        raise RecordError(path, found, "14 bytes for each beat, and a point within it", "fetch or copy it again")
+        raise RecordError(path, problem, "14 bytes for each beat, and a point within it", "fetch or copy it again")
     zones = []
     for at in range(6, 6 + 14 * count, 14):
         kind, first, point, last = struct.unpack_from("<HIII", locations, at)
@@ -228,8 +226,8 @@ def _reference(
             continue
         zone = _Zone(first, point, last)
         if not (first <= last and first - point + fiducial >= 1 and last - point + fiducial <= samples):
-            found = f"a reference beat of {samples} samples subtracted from sample {first} to {last}, around {point}"
-            raise RecordError(path, found, "samples of the reference beat", "fetch or export it again")
+            problem = f"a reference beat of {samples} samples subtracted from sample {first} to {last}, around {point}"
+            raise RecordError(path, problem, "samples of the reference beat", "fetch or export it again")
         zones.append(zone)
     beats = []
     for number, lead in enumerate(leads):
@@ -278,8 +276,8 @@ def summed(values: NDArray[np.int64], differences: int) -> NDArray[np.int64]:
     if differences == 2 and len(values) > 1:
         steps = np.concatenate([values[1:2] - values[:1], values[2:]])
         values = np.concatenate([values[:1], np.cumsum(steps)])
-    whole: NDArray[np.int64] = np.cumsum(values) if differences else values
-    return whole.astype(np.int16).astype(np.int64)
+    samples: NDArray[np.int64] = np.cumsum(values) if differences else values
+    return samples.astype(np.int16).astype(np.int64)
 
 
 def _comments(body: bytes) -> tuple[str, ...]:
@@ -303,7 +301,7 @@ def _comments(body: bytes) -> tuple[str, ...]:
         "start date": began.isoformat() if began else "",
         "start time": "{:02d}:{:02d}:{:02d}".format(*hours[:3]) if len(hours) >= 3 else "",
     }
-    return said(fields)
+    return comment_lines(fields)
 
 
 def _day(raw: bytes) -> date | None:
@@ -314,13 +312,13 @@ def _text(raw: bytes) -> str:
     """Return a text up to its end mark; of a device, which is a record of numbers and texts, what can be printed."""
     text = raw.replace(b"\0", b" ")
     try:
-        whole = text.decode("utf-8")
+        decoded = text.decode("utf-8")
     except UnicodeDecodeError:
-        whole = text.decode("latin-1")
-    return "".join(mark for mark in whole if mark.isprintable())
+        decoded = text.decode("latin-1")
+    return "".join(mark for mark in decoded if mark.isprintable())
 
 
-def read_scp(path: Path, wanted: Wanted) -> Recording:
+def read_scp(path: Path, selection: LeadSelection) -> Recording:
     """Read the rhythm data of an SCP-ECG record.
 
     Raises:
@@ -328,7 +326,7 @@ def read_scp(path: Path, wanted: Wanted) -> Recording:
             reference beat that cannot be added back, codes that change the table, a missing lead.
     """
     sections = _sections(path)
-    return recording_of(path, _groups(sections, path), wanted, _comments(sections.get(1, b"")))
+    return recording_of(path, _groups(sections, path), selection, _comments(sections.get(1, b"")))
 
 
 def scp_comments(path: Path) -> tuple[str, ...]:

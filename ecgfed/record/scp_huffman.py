@@ -26,8 +26,8 @@ def standard_table() -> tuple[Code, ...]:
     """Return the standard's own table: the more ones, the larger; eight ones and more lead to 8 and to 16 bits."""
     codes = [Code(1, 1, 0, 0)]
     for size in range(1, 9):
-        ones = (1 << size) - 1
-        codes += [Code(size + 2, size + 2, size, ones << 2), Code(size + 2, size + 2, -size, ones << 2 | 1)]
+        prefix = (1 << size) - 1
+        codes += [Code(size + 2, size + 2, size, prefix << 2), Code(size + 2, size + 2, -size, prefix << 2 | 1)]
     return (*codes, Code(10, 18, 0, 0b1111111110), Code(10, 26, 0, 0b1111111111))
 
 
@@ -47,11 +47,11 @@ def table_of(body: bytes) -> tuple[Code, ...]:
         raise ValueError(f"a Huffman table of {count} codes in {len(body)} bytes")
     codes = []
     for at in range(4, 4 + 9 * count, 9):
-        prefix_bits, bits, keeps = body[at : at + 3]
+        prefix_bits, bits, keep_table = body[at : at + 3]
         value = int.from_bytes(body[at + 3 : at + 5], "little", signed=True)
         turned = int.from_bytes(body[at + 5 : at + 9], "little")
-        if not (1 <= prefix_bits <= _LONGEST and prefix_bits <= bits <= prefix_bits + 16 and keeps == 1):
-            raise ValueError(f"a Huffman code of {prefix_bits} of {bits} bits, mode {keeps}")
+        if not (1 <= prefix_bits <= _LONGEST and prefix_bits <= bits <= prefix_bits + 16 and keep_table == 1):
+            raise ValueError(f"a Huffman code of {prefix_bits} of {bits} bits, mode {keep_table}")
         codes.append(Code(prefix_bits, bits, value, int(f"{turned % (1 << prefix_bits):0{prefix_bits}b}"[::-1], 2)))
     _by_window(codes)
     return tuple(codes)
@@ -59,14 +59,14 @@ def table_of(body: bytes) -> tuple[Code, ...]:
 
 def _by_window(codes: tuple[Code, ...] | list[Code]) -> list[Code | None]:
     """Return the code that each 16 bits begin with; raises ValueError where two do."""
-    found: list[Code | None] = [None] * (1 << _LONGEST)
+    codes_of_window: list[Code | None] = [None] * (1 << _LONGEST)
     for code in codes:
         first = code.prefix << (_LONGEST - code.prefix_bits)
         span = slice(first, first + (1 << (_LONGEST - code.prefix_bits)))
-        if any(found[span]):
+        if any(codes_of_window[span]):
             raise ValueError("Huffman codes of which one begins with another")
-        found[span] = [code] * (span.stop - span.start)
-    return found
+        codes_of_window[span] = [code] * (span.stop - span.start)
+    return codes_of_window
 
 
 def decode(data: bytes, samples: int, codes: tuple[Code, ...]) -> NDArray[np.int64]:
@@ -92,11 +92,11 @@ def decode(data: bytes, samples: int, codes: tuple[Code, ...]) -> NDArray[np.int
         code = known[words[at >> 3] >> (16 - (at & 7)) & 0xFFFF]
         if code is None:
             raise ValueError(f"no Huffman code at bit {at}, sample {number + 1}")
-        value, left = code.value, code.bits - code.prefix_bits
-        if left:
+        value, extra_bits = code.value, code.bits - code.prefix_bits
+        if extra_bits:
             start = at + code.prefix_bits
-            raw = words[start >> 3] >> (32 - left - (start & 7)) & ((1 << left) - 1) if start < end else 0
-            value += raw - (1 << left) * (raw >> (left - 1))
+            raw = words[start >> 3] >> (32 - extra_bits - (start & 7)) & ((1 << extra_bits) - 1) if start < end else 0
+            value += raw - (1 << extra_bits) * (raw >> (extra_bits - 1))
         at += code.bits
         if at > end:
             raise ValueError(f"the data end at sample {number + 1} of {samples}")

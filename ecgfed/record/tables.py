@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.gate import open_regular
-from ecgfed.record.watch_table import MAX_FACTS, facts_above
+from ecgfed.record.watch_table import MAX_FACTS, metadata_above
 from ecgfed.text import count_of
 
 #: What stands for a value that was not recorded.
@@ -193,8 +193,8 @@ def _without_quotes(path: Path, rows: list[str], lines: list[int]) -> tuple[list
     plain = []
     for number, row in zip(lines, rows, strict=True):
         if row.count('"') % 2:
-            found = f"line {number} has a quote that is not closed"
-            raise RecordError(path, found, "both quotes of a cell on one line", "correct that line")
+            problem = f"line {number} has a quote that is not closed"
+            raise RecordError(path, problem, "both quotes of a cell on one line", "correct that line")
         cells = row.split(separator)
         if '"' in row:
             cells = next(csv.reader([row], delimiter=separator, skipinitialspace=True))
@@ -207,8 +207,8 @@ def _without_quotes(path: Path, rows: list[str], lines: list[int]) -> tuple[list
         if "," in cell and as_number(cell, ",") is not None
     ]
     if commas and all(_THOUSANDS.fullmatch(cell.strip()) for cell in commas):
-        found = f"cells such as {commas[0]!r:.40}, whose comma may be decimal or divide thousands"
-        raise RecordError(path, found, "numbers without commas, or with decimal ones", "write them without commas")
+        problem = f"cells such as {commas[0]!r:.40}, whose comma may be decimal or divide thousands"
+        raise RecordError(path, problem, "numbers without commas, or with decimal ones", "write them without commas")
     return plain, _UNIT_SEPARATOR
 
 
@@ -241,15 +241,17 @@ def read_table(path: Path) -> Table:
     if not rows:
         raise RecordError(path, "is empty", "a table of numbers", "choose another file, or leave this one out")
     rows, separator = _without_quotes(path, rows, lines)
-    facts = facts_above([row.split(separator) for row in rows[: MAX_FACTS + 1]]) if separator else None
-    if facts:
-        rows, lines, comments = rows[facts.rows :], lines[facts.rows :], [*comments, *facts.comments]
+    metadata = metadata_above([row.split(separator) for row in rows[: MAX_FACTS + 1]]) if separator else None
+    if metadata:
+        rows, lines, comments = rows[metadata.rows :], lines[metadata.rows :], [*comments, *metadata.comments]
         blanks_inside = [number for number in blanks_inside if number > lines[0]]
     width = _width(path, rows, lines, separator)
     if width == 1 and blanks_inside:
         raise RecordError(path, f"line {blanks_inside[0]} is blank", "a number, or NaN for a gap", "delete or fill it")
-    head: list[tuple[str, ...]] = [(f"{facts.lead} ({facts.unit})" if facts.unit else facts.lead,)] if facts else []
-    while rows and len(head) < 2 and not facts:
+    head: list[tuple[str, ...]] = (
+        [(f"{metadata.lead} ({metadata.unit})" if metadata.unit else metadata.lead,)] if metadata else []
+    )
+    while rows and len(head) < 2 and not metadata:
         cells = [cell.strip() for cell in rows[0].split(separator)]
         if not _is_names(cells):
             break
@@ -263,8 +265,8 @@ def read_table(path: Path) -> Table:
             "choose another file, or leave this one out",
         )
     header, units = [*head, (), ()][:2]
-    said, fs_hz = tuple(filter(None, comments)), facts.fs_hz if facts else None
-    return Table(path, header, units, rows, lines, separator, _decimal(rows, separator), width, said, fs_hz)
+    lines_above, fs_hz = tuple(filter(None, comments)), metadata.fs_hz if metadata else None
+    return Table(path, header, units, rows, lines, separator, _decimal(rows, separator), width, lines_above, fs_hz)
 
 
 def _width(path: Path, rows: list[str], lines: list[int], separator: str | None) -> int:

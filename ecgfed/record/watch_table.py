@@ -16,7 +16,7 @@ _RATE = re.compile(r"([0-9]{2,5}(?:[.,][0-9]{1,6})?)\s*(?:hz|hertz|h\u00e9rtz|he
 MAX_FACTS = 40
 
 
-class Facts(NamedTuple):
+class TableMetadata(NamedTuple):
     """What stands above the samples.
 
     Attributes:
@@ -34,7 +34,7 @@ class Facts(NamedTuple):
     rows: int
 
 
-def facts_above(rows: Sequence[Sequence[str]]) -> Facts | None:
+def metadata_above(rows: Sequence[Sequence[str]]) -> TableMetadata | None:
     """Return the facts above a column of numbers, None where the rows are no such table.
 
     Args:
@@ -44,7 +44,7 @@ def facts_above(rows: Sequence[Sequence[str]]) -> Facts | None:
     comments: list[str] = []
     for number, cells in enumerate(rows[: MAX_FACTS + 1]):
         if len(cells) == 1:  # the samples begin
-            return Facts(fs_hz, unit, lead or "ECG", tuple(comments), number) if fs_hz else None
+            return TableMetadata(fs_hz, unit, lead or "ECG", tuple(comments), number) if fs_hz else None
         name, value = cells[0].strip(), ",".join(cells[1:]).strip()
         comments.append(f"{name}: {value}")
         if rate := _RATE.fullmatch(value):

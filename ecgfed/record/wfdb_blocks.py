@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.record.leads import choose_lead, other_name
+from ecgfed.record.leads import choose_lead, requested_alias
 from ecgfed.record.recording import LongRecording, ReadOptions, spans
 from ecgfed.record.wfdb_decode import SignalFile
 from ecgfed.record.wfdb_files import channels_to_read, signal_names
@@ -32,16 +32,16 @@ _CHECKED = 1 << 18
 
 
 def open_wfdb(
-    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, least: int
+    path: Path, leads: tuple[str, ...], *, every_lead: bool, how: ReadOptions, min_samples: int
 ) -> LongRecording | None:
-    """Open a WFDB record of at least ``least`` samples, its lengths and checksums verified.
+    """Open a WFDB record of at least ``min_samples`` samples, its lengths and checksums verified.
 
     Args:
         path: as ``wfdb_files.read_recording`` takes it.
         leads: see there.
         every_lead: see there.
         how: see there.
-        least: a shorter record is left to the whole reader.
+        min_samples: a shorter record is left to the whole reader.
 
     Returns:
         None where the whole reader has to do it: a short record, another format, or anything unusual.
@@ -55,11 +55,11 @@ def open_wfdb(
         return None
     names = signal_names(header)
     chosen = choose_lead(names, base, leads, units_of(header, base))
-    channels, left_out = channels_to_read(header, base, chosen, every_lead=every_lead)
+    channels, skipped = channels_to_read(header, base, chosen, every_lead=every_lead)
     frame = frame_of(header, chosen)
     fs_hz = lead_fs(header, base, frame)
     notes = settle(header, base, channels, how)
-    block = _channels(header, base, channels) if header.sig_len * frame >= least else None
+    block = _channels(header, base, channels) if header.sig_len * frame >= min_samples else None
     if block is None:
         return None
     _check_sums(header, base, channels, block)
@@ -73,8 +73,8 @@ def open_wfdb(
         block,
         tuple(header.comments or ()),
         (header_path(base), *signal_files(header, base, channels)),
-        left_out,
-        other_name(leads, names[chosen]),
+        skipped,
+        requested_alias(leads, names[chosen]),
         notes,
     )
 
@@ -99,8 +99,8 @@ class _Channels:
 
     def digital(self, start: int, stop: int, rows: Sequence[int]) -> list[NDArray[Any]]:
         """Return frames ``start`` to ``stop`` of some channels as they are stored; raises RecordError."""
-        held = {number: self.files[number].frames(start, stop) for number in {self.file[row] for row in rows}}
-        return [held[self.file[row]][:, self.columns[row]].ravel() for row in rows]
+        frames = {number: self.files[number].frames(start, stop) for number in {self.file[row] for row in rows}}
+        return [frames[self.file[row]][:, self.columns[row]].ravel() for row in rows]
 
     def __call__(self, start: int, stop: int, rows: Sequence[int]) -> NDArray[np.float64]:
         """Read a block, as ``ReadBlock``; samples are a lead's own, several in each frame."""
@@ -126,15 +126,15 @@ class _Channels:
 
 def _channels(header: Any, base: Path, channels: list[int]) -> _Channels | None:
     """Say where some channels lie; None where one of them cannot be read from anywhere but the beginning."""
-    places = [signal_file(header, base, channel) for channel in channels]
-    if any(place is None or place[0].fmt == "8" for place in places):
+    signal_files = [signal_file(header, base, channel) for channel in channels]
+    if any(located is None or located[0].fmt == "8" for located in signal_files):
         return None
-    held = [place for place in places if place is not None]
-    files = tuple(dict.fromkeys(file for file, _ in held))
+    present = [located for located in signal_files if located is not None]
+    files = tuple(dict.fromkeys(file for file, _ in present))
     return _Channels(
         files,
-        tuple(files.index(file) for file, _ in held),
-        tuple(columns for _, columns in held),
+        tuple(files.index(file) for file, _ in present),
+        tuple(columns for _, columns in present),
         tuple(Steps.of(header, base, channel) for channel in channels),
         int(header.sig_len),
     )
@@ -145,6 +145,6 @@ def _check_sums(header: Any, base: Path, channels: list[int], block: _Channels) 
     stated = [row for row, channel in enumerate(channels) if header.checksum[channel] is not None]
     totals = np.zeros(len(stated), np.int64)
     for start, stop in spans(block.frames, _CHECKED) if stated else ():
-        totals += [int(one.sum(dtype=np.int64)) for one in block.digital(start, stop, stated)]
+        totals += [int(samples.sum(dtype=np.int64)) for samples in block.digital(start, stop, stated)]
     for row, total in zip(stated, totals.tolist(), strict=True):
         check_stated_sum(header, base, channels[row], total)

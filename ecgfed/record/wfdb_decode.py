@@ -27,8 +27,10 @@ def samples_in(fmt: str, size: int) -> int:
     if fmt in _TYPES:
         return size // np.dtype(_TYPES[fmt]).itemsize
     count, width = _PACKED[fmt]
-    whole, left = divmod(size, width)
-    return whole * count + (left // 2 if count > 1 else 0)  # the first sample of a group lies in its first two bytes
+    groups, remainder = divmod(size, width)
+    return groups * count + (
+        remainder // 2 if count > 1 else 0
+    )  # the first sample of a group lies in its first two bytes
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class SignalFile:
     width: int
 
     @property
-    def frames_held(self) -> int:
+    def frame_count(self) -> int:
         """Whole frames in the file."""
         return samples_in(self.fmt, max(self.path.stat().st_size - self.offset, 0)) // self.width
 

@@ -16,7 +16,7 @@ from ecgfed.extras import require
 from ecgfed.gate import check_expansion, read_bounded
 from ecgfed.record.annotations import make_annotation
 from ecgfed.record.checks import check_samples
-from ecgfed.record.leads import are_ecg, choose_lead, distinct, other_name
+from ecgfed.record.leads import are_ecg, choose_lead, distinct, requested_alias
 from ecgfed.record.recording import Annotation, ReadOptions, Recording
 from ecgfed.record.wfdb_header import (
     frame_of,
@@ -45,7 +45,7 @@ class _Leads(NamedTuple):
         signals_mv: (leads, samples) millivolt.
         files: the files they lie in.
         frame: their samples in a frame.
-        left_out: channels left out and why.
+        skipped: channels left out and why.
         notes: as of a ``Recording``.
     """
 
@@ -53,7 +53,7 @@ class _Leads(NamedTuple):
     signals_mv: NDArray[np.float64]
     files: tuple[Path, ...]
     frame: int = 1
-    left_out: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -61,7 +61,7 @@ class _Extra(NamedTuple):
     """What is read beside the chosen lead: the other ECGs, and voltages that are none; what the files leave open."""
 
     every_lead: bool
-    others: bool
+    include_non_ecg: bool
     how: ReadOptions
 
 
@@ -80,14 +80,16 @@ def _read_channels(header: Any, base: Path, channels: list[int], how: ReadOption
     return _Leads([names[c] for c in channels], np.stack(signals), files, frame_of(header, channels[0]), notes=notes)
 
 
-def _read_one(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
+def _read_single_segment(header: Any, base: Path, chosen: int, extra: _Extra) -> _Leads:
     lead_fs(header, base, frame_of(header, chosen))  # refused before anything is read
-    channels, left_out = channels_to_read(header, base, chosen, every_lead=extra.every_lead, others=extra.others)
-    return _read_channels(header, base, channels, extra.how)._replace(left_out=left_out)
+    channels, skipped = channels_to_read(
+        header, base, chosen, every_lead=extra.every_lead, include_non_ecg=extra.include_non_ecg
+    )
+    return _read_channels(header, base, channels, extra.how)._replace(skipped=skipped)
 
 
 def channels_to_read(
-    header: Any, base: Path, chosen: int, *, every_lead: bool, others: bool = False
+    header: Any, base: Path, chosen: int, *, every_lead: bool, include_non_ecg: bool = False
 ) -> tuple[list[int], tuple[str, ...]]:
     """Return the channels of a record of one segment that are read, and what is left out beside the chosen lead.
 
@@ -108,14 +110,14 @@ def channels_to_read(
             return "no voltage"
         if frame_of(header, channel) != frame:  # a recording has one sampling frequency
             return f"{header.fs * frame_of(header, channel):g} Hz"
-        return "" if ecg[channel] or others else "no ECG"
+        return "" if ecg[channel] or include_non_ecg else "no ECG"
 
     reasons = {channel: reason(channel) for channel in range(header.n_sig)}
-    left_out = tuple(f"{names[c]}: {why}" for c, why in reasons.items() if why)
-    return [c for c, why in reasons.items() if not why], left_out
+    skipped = tuple(f"{names[c]}: {why}" for c, why in reasons.items() if why)
+    return [c for c, why in reasons.items() if not why], skipped
 
 
-class _Wanted(NamedTuple):
+class _Selection(NamedTuple):
     """The leads that are read of a record's segments, the chosen one, and their samples in a frame."""
 
     leads: list[str]
@@ -123,32 +125,32 @@ class _Wanted(NamedTuple):
     frame: int
 
 
-def _segment(header: Any, base: Path, number: int, wanted: _Wanted, how: ReadOptions) -> _Leads:
+def _segment(header: Any, base: Path, number: int, selection: _Selection, how: ReadOptions) -> _Leads:
     """Read the wanted leads of one segment, as far as it has them."""
     name, samples = header.seg_name[number], header.seg_len[number]
     path = base.parent / name
-    own = read_header(path)
-    if is_multi_segment(own):
+    segment = read_header(path)
+    if is_multi_segment(segment):
         raise RecordError(
             header_path(path), "has segments itself", "a record of one segment", "restore the header from its source"
         )
-    if own.fs != header.fs or own.sig_len not in (None, 0, samples):
+    if segment.fs != header.fs or segment.sig_len not in (None, 0, samples):
         raise RecordError(
             header_path(path),
-            f"{count_of(own.sig_len or 0, 'sample')} at {own.fs:g} Hz",
+            f"{count_of(segment.sig_len or 0, 'sample')} at {segment.fs:g} Hz",
             f"{samples} at {header.fs:g} Hz, as {base.name}.hea says",
             "restore the header from its source",
         )
-    present, volts = signal_names(own), voltages(own, path)
-    there = [present.index(lead) for lead in wanted.leads if lead in present]
-    channels = [at for at in there if at in volts or present[at] == wanted.chosen]
+    present, volts = signal_names(segment), voltages(segment, path)
+    present_rows = [present.index(lead) for lead in selection.leads if lead in present]
+    channels = [at for at in present_rows if at in volts or present[at] == selection.chosen]
     for at in channels:
-        if frame_of(own, at) != wanted.frame:
-            found = f"lead {present[at]} has {count_of(frame_of(own, at), 'sample')} in a frame"
-            expected = f"{wanted.frame}, as in the first segment"
-            raise RecordError(header_path(path), found, expected, "restore the header from its source")
-    if header.seg_len[0] and len(there) < len(wanted.leads):  # a fixed layout: every segment has every lead
-        missing = next(lead for lead in wanted.leads if lead not in present)
+        if frame_of(segment, at) != selection.frame:
+            problem = f"lead {present[at]} has {count_of(frame_of(segment, at), 'sample')} in a frame"
+            expected = f"{selection.frame}, as in the first segment"
+            raise RecordError(header_path(path), problem, expected, "restore the header from its source")
+    if header.seg_len[0] and len(present_rows) < len(selection.leads):  # a fixed layout: every segment has every lead
+        missing = next(lead for lead in selection.leads if lead not in present)
         raise RecordError(
             header_path(path),
             f"has no lead {missing}",
@@ -156,9 +158,9 @@ def _segment(header: Any, base: Path, number: int, wanted: _Wanted, how: ReadOpt
             "restore the header from its source",
         )
     if not channels:
-        return _Leads([], np.empty((0, samples * wanted.frame)), (header_path(path),), wanted.frame)
-    own.sig_len = own.sig_len or samples
-    return _read_channels(own, path, channels, how)
+        return _Leads([], np.empty((0, samples * selection.frame)), (header_path(path),), selection.frame)
+    segment.sig_len = segment.sig_len or samples
+    return _read_channels(segment, path, channels, how)
 
 
 def _bytes_beside(base: Path, segments: list[str]) -> int:
@@ -188,36 +190,44 @@ def _read_segments(header: Any, base: Path, chosen: int, extra: _Extra) -> _Lead
     frame = frames[chosen]
     lead_fs(header, base, frame)
     check_samples(total * frame, header_path(base))
-    wanted = [names[chosen]]
-    left_out: tuple[str, ...] = ()
+    requested = [names[chosen]]
+    skipped: tuple[str, ...] = ()
     if extra.every_lead:
         ecg = are_ecg(names)
-        rows = [at for at in range(len(names)) if at == chosen or ((ecg[at] or extra.others) and frames[at] == frame)]
-        wanted = [names[at] for at in rows]
-        left_out = tuple(
+        rows = [
+            at
+            for at in range(len(names))
+            if at == chosen or ((ecg[at] or extra.include_non_ecg) and frames[at] == frame)
+        ]
+        requested = [names[at] for at in rows]
+        skipped = tuple(
             f"{names[at]}: {'no ECG' if frames[at] == frame else f'{header.fs * frames[at]:g} Hz'}"
             for at in range(len(names))
             if at not in rows
         )
-    check_expansion(len(wanted) * total * frame, _bytes_beside(base, header.seg_name), header_path(base), RecordError)
-    signals_mv = np.full((len(wanted), total * frame), np.nan)
-    files, start, found = [header_path(base)], 0, set()
+    check_expansion(
+        len(requested) * total * frame, _bytes_beside(base, header.seg_name), header_path(base), RecordError
+    )
+    signals_mv = np.full((len(requested), total * frame), np.nan)
+    files, start, leads_present = [header_path(base)], 0, set()
     notes: list[str] = []
     for number, (name, length) in enumerate(zip(header.seg_name, header.seg_len, strict=True)):
         if name != "~" and length:
-            read = _segment(header, base, number, _Wanted(wanted, names[chosen], frame), extra.how)
-            found.update(read.names)
+            read = _segment(header, base, number, _Selection(requested, names[chosen], frame), extra.how)
+            leads_present.update(read.names)
             notes += read.notes
             for lead, signal in zip(read.names, read.signals_mv, strict=True):
-                signals_mv[wanted.index(lead), start : start + len(signal)] = signal  # shorter where it was repaired
+                signals_mv[requested.index(lead), start : start + len(signal)] = signal  # shorter where it was repaired
             files += read.files
         start += length * frame
-    if names[chosen] not in found:
+    if names[chosen] not in leads_present:
         raise RecordError(base, f"no segment has lead {names[chosen]}", action="name another with --lead")
-    keep = [row for row, lead in enumerate(wanted) if lead in found]
-    left_out = (*(f"{lead}: in no segment" for lead in wanted if lead not in found), *left_out)
-    held = tuple(dict.fromkeys(files))
-    return _Leads([wanted[row] for row in keep], signals_mv[keep], held, frame, left_out, tuple(dict.fromkeys(notes)))
+    keep = [row for row, lead in enumerate(requested) if lead in leads_present]
+    skipped = (*(f"{lead}: in no segment" for lead in requested if lead not in leads_present), *skipped)
+    unique_files = tuple(dict.fromkeys(files))
+    return _Leads(
+        [requested[row] for row in keep], signals_mv[keep], unique_files, frame, skipped, tuple(dict.fromkeys(notes))
+    )
 
 
 def read_recording(
@@ -225,7 +235,7 @@ def read_recording(
     leads: tuple[str, ...],
     *,
     every_lead: bool = False,
-    others: bool = False,
+    include_non_ecg: bool = False,
     how: ReadOptions | None = None,
 ) -> Recording:
     """Read a WFDB record in millivolt, its skew removed, each lead at its own sampling frequency.
@@ -237,7 +247,7 @@ def read_recording(
         record: path of the record, with or without ``.hea``; one of many segments becomes one, gaps as NaN.
         leads: lead names in order of preference; the record's first ECG for none.
         every_lead: read the others too, as far as they are an ECG's and their units voltages, in the header's order.
-        others: with every lead: also what is no ECG.
+        include_non_ecg: with every lead: also what is no ECG.
         how: ``repair`` and, for a signal without a gain, ``units``.
 
     Raises:
@@ -248,8 +258,8 @@ def read_recording(
     header = read_header(base)
     names = signal_names(header)
     chosen = choose_lead(names, base, leads, units_of(header, base))
-    extra = _Extra(every_lead, others, how or ReadOptions())
-    read = (_read_segments if is_multi_segment(header) else _read_one)(header, base, chosen, extra)
+    extra = _Extra(every_lead, include_non_ecg, how or ReadOptions())
+    read = (_read_segments if is_multi_segment(header) else _read_single_segment)(header, base, chosen, extra)
     return Recording(
         name=base.name,
         path=base,
@@ -259,8 +269,8 @@ def read_recording(
         signals_mv=read.signals_mv,
         comments=tuple(header.comments or ()),
         files=read.files,
-        left_out=read.left_out,
-        stands_for=other_name(leads, names[chosen]),
+        skipped=read.skipped,
+        requested_as=requested_alias(leads, names[chosen]),
         notes=read.notes,
     )
 

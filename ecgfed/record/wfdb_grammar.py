@@ -115,8 +115,8 @@ def content(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _refuse(path: Path, line: int, what: str, value: str, expected: str) -> RecordError:
-    found = f"line {line}: {what} {shortened(value, 60)!r}"
-    return RecordError(path, found, expected, "restore the header from its source")
+    problem = f"line {line}: {what} {shortened(value, 60)!r}"
+    return RecordError(path, problem, expected, "restore the header from its source")
 
 
 def read_lines(path: Path) -> HeaderLines:
@@ -155,14 +155,14 @@ def read_lines(path: Path) -> HeaderLines:
     return HeaderLines(path, record["name"], None, signals, fs_hz, written, samples, of_signals)
 
 
-def _check_count(path: Path, found: int, said: int, what: str) -> None:
-    if not said:
+def _check_count(path: Path, count: int, stated: int, what: str) -> None:
+    if not stated:
         raise RecordError(path, "holds no signal", "at least one lead", "choose another file, or leave this one out")
-    if found != said:
+    if count != stated:
         raise RecordError(
             path,
-            f"has {count_of(found, f'{what} line')}",
-            f"{said} as its record line says",
+            f"has {count_of(count, f'{what} line')}",
+            f"{stated} as its record line says",
             "restore the header from its source",
         )
 

@@ -41,8 +41,8 @@ def beside(folder: Path, name: str) -> Path:
     path = folder / name
     if path.exists():
         return path
-    others = (path.with_suffix(path.suffix.upper()), path.with_suffix(path.suffix.lower()))
-    return next((other for other in others if other != path and other.exists()), path)
+    candidates = (path.with_suffix(path.suffix.upper()), path.with_suffix(path.suffix.lower()))
+    return next((candidate for candidate in candidates if candidate != path and candidate.exists()), path)
 
 
 def header_fields(path: Path) -> list[list[str]]:
@@ -110,29 +110,29 @@ def lead_fs(header: Any, base: Path, frame: int) -> float:
     return fs_hz
 
 
-def _check_rates(said: HeaderLines) -> None:
+def _check_rates(header: HeaderLines) -> None:
     """Refuse a header none of whose signals has a sampling frequency that an ECG is recorded at; raises RecordError."""
-    frames = {line.samples_per_frame for line in said.lines} or {1}
-    rates = [said.fs_hz * frame for frame in frames]
-    if said.segments is not None and 0 < said.fs_hz <= MAX_FS_HZ:
+    frames = {line.samples_per_frame for line in header.lines} or {1}
+    rates = [header.fs_hz * frame for frame in frames]
+    if header.segments is not None and 0 < header.fs_hz <= MAX_FS_HZ:
         return  # only the segments' headers say how many samples a frame has
     if not any(MIN_FS_HZ <= rate <= MAX_FS_HZ for rate in rates):
-        check_fs(max(rates), said.path, said.fs_written, "correct the header")
+        check_fs(max(rates), header.path, header.fs_written, "correct the header")
 
 
 def _parse(path: Path) -> Any:
     """Return what wfdb reads of a header, or would of a plain one; raises RecordError where it cannot."""
     if not path.is_file():
         raise _no_header(path)
-    said = read_lines(path)
-    _check_rates(said)
+    parsed = read_lines(path)
+    _check_rates(parsed)
     require("wfdb", "reading a WFDB record")
-    if plain := plain_header(said):
+    if plain := plain_header(parsed):
         return plain
     import wfdb
 
     try:
-        return _as_said(wfdb.rdheader(str(path.with_suffix(""))), said)
+        return _as_parsed(wfdb.rdheader(str(path.with_suffix(""))), parsed)
     except RecordError:
         raise
     except Exception as problem:  # wfdb raises IndexError, ValueError and its own kinds for a bad header
@@ -151,8 +151,8 @@ def _no_header(path: Path) -> RecordError:
         return RecordError(named, "is a folder", "one recording", "name a recording in it")
     if named.is_file():
         if (header := header_path(named.with_suffix(""))).is_file():
-            found = f"is a file of the WFDB record {header.stem}"
-            return RecordError(named, found, "the record", f"name {named.with_suffix('')}")
+            problem = f"is a file of the WFDB record {header.stem}"
+            return RecordError(named, problem, "the record", f"name {named.with_suffix('')}")
         kinds = ".hea, .edf, .bdf, .csv, .npy, .dcm, .xml, .scp or .ecg"
         return RecordError(
             named, "is no kind of recording that is read", f"a WFDB record or {kinds}", "convert it to one of them"
@@ -160,15 +160,18 @@ def _no_header(path: Path) -> RecordError:
     return RecordError(path, "does not exist", "a WFDB header beside the signal file", "check the path")
 
 
-def _as_said(header: Any, said: HeaderLines) -> Any:
+def _as_parsed(header: Any, parsed: HeaderLines) -> Any:
     """Return wfdb's header with numbers as the grammar reads them; raises RecordError where wfdb read other samples."""
     read: dict[str, Any] = {"n_sig": header.n_sig, "sig_len": header.sig_len}
-    meant: dict[str, Any] = {"n_sig": said.signals, "sig_len": said.samples}
-    if said.segments is not None:
+    meant: dict[str, Any] = {"n_sig": parsed.signals, "sig_len": parsed.samples}
+    if parsed.segments is not None:
         read |= {"seg_name": list(header.seg_name or []), "seg_len": list(header.seg_len or [])}
-        meant |= {"seg_name": [name for name, _ in said.segments], "seg_len": [length for _, length in said.segments]}
+        meant |= {
+            "seg_name": [name for name, _ in parsed.segments],
+            "seg_len": [length for _, length in parsed.segments],
+        }
     else:
-        lines = said.lines
+        lines = parsed.lines
         read |= {"file_name": header.file_name, "fmt": [int(fmt) for fmt in header.fmt]}
         meant |= {"file_name": [line.file for line in lines], "fmt": [line.fmt for line in lines]}
         for name, values in (
@@ -187,12 +190,12 @@ def _as_said(header: Any, said: HeaderLines) -> Any:
     for name, value in meant.items():
         if read[name] != value:
             raise RecordError(
-                said.path,
+                parsed.path,
                 f"says {name} {value!r:.80}, which the wfdb package reads as {read[name]!r:.80}",
                 "a header that can be read in one way",
                 "write the names in ASCII, numbers without exponents",
             )
-    header.fs = int(said.fs_hz) if said.fs_hz == int(said.fs_hz) else said.fs_hz
+    header.fs = int(parsed.fs_hz) if parsed.fs_hz == int(parsed.fs_hz) else parsed.fs_hz
     return header
 
 
@@ -202,16 +205,16 @@ def _segment_leads(header: Any, path: Path) -> tuple[list[str], list[int]]:
     The first segment names them, which in a variable layout holds no samples of its own (header(5)).
     """
     names = header.seg_name or []
-    held = [name for name in names if name != "~"]
-    if not held:
+    segments = [name for name in names if name != "~"]
+    if not segments:
         raise RecordError(path, "holds gaps only", "at least one segment", "choose another file, or leave this one out")
-    if path.stem in held:
+    if path.stem in segments:
         raise RecordError(path, "names itself as a segment", "other records", "restore the header from its source")
-    first = _parse(beside(path.parent, f"{held[0]}.hea"))
+    first = _parse(beside(path.parent, f"{segments[0]}.hea"))
     if getattr(first, "n_seg", None):
         raise RecordError(
             path,
-            f"segment {held[0]} has segments itself",
+            f"segment {segments[0]} has segments itself",
             "records of one segment",
             "restore the header from its source",
         )

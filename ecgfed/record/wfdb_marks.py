@@ -104,49 +104,49 @@ def plain_marks(raw: bytes) -> PlainMarks | None:
     So no wfdb package is imported for most files. One is plain where its marks are of annot(5)'s own codes, each
     qualified at most once by each word, no text begins with ``##``, and the end mark is the file's end.
     """
-    found, at, time = PlainMarks([], [], [], []), 0, 0
+    marks, at, time = PlainMarks([], [], [], []), 0, 0
     qualified: set[int] = set()
     while word := int.from_bytes(raw[at : at + 2], "little"):
         code, number = word >> 10, word & 0x3FF
         at += 2
         if code in SYMBOLS:
             time += number
-            found.sample.append(time)
-            found.symbol.append(SYMBOLS[code])
-            found.note.append("")
-            found.subtype.append(0)
+            marks.sample.append(time)
+            marks.symbol.append(SYMBOLS[code])
+            marks.note.append("")
+            marks.subtype.append(0)
             qualified = set()
         elif code == _SKIP and at + 4 <= len(raw):  # high half first
             high, low = raw[at : at + 2], raw[at + 2 : at + 4]
             time += int.from_bytes(high, "little", signed=True) * 65536 + int.from_bytes(low, "little")
             at += 4
             qualified = {_NUM, _SUBTYPE, _CHANNEL, _AUX}  # after a wait comes a mark
-        elif _NUM <= code <= _AUX and found.sample and code not in qualified:
+        elif _NUM <= code <= _AUX and marks.sample and code not in qualified:
             qualified.add(code)
             if code == _SUBTYPE:
-                found.subtype[-1] = (number + 128) % 256 - 128  # the low byte counts
+                marks.subtype[-1] = (number + 128) % 256 - 128  # the low byte counts
             elif code == _AUX:
                 text = raw[at : at + number]
                 if number > 255 or len(text) < number or text.startswith(b"##"):
                     return None
-                found.note[-1] = text.decode("latin-1").rstrip("\0")
+                marks.note[-1] = text.decode("latin-1").rstrip("\0")
                 at += number + number % 2
         else:
             return None
-    return found if at + 2 == len(raw) else None  # wfdb reads on after an end mark
+    return marks if at + 2 == len(raw) else None  # wfdb reads on after an end mark
 
 
 def check_notes(walked: Walked, path: Path) -> float | None:
     """Return the samples a second that a file says it counts, or None; raises RecordError where that is no number."""
     if walked.unknown:
-        found = f"begins with the note {shortened(walked.unknown, 40)!r}"
-        raise RecordError(path, found, "notes of the WFDB library after '## '", "write the note without '##'")
+        problem = f"begins with the note {shortened(walked.unknown, 40)!r}"
+        raise RecordError(path, problem, "notes of the WFDB library after '## '", "write the note without '##'")
     if walked.resolution is None:
         return None
     resolution = float(walked.resolution) if _NUMBER.fullmatch(walked.resolution) else 0.0
     if not _MIN_RESOLUTION <= resolution <= _MAX_RESOLUTION:
-        found, expected = shortened(walked.resolution, 40), f"{_MIN_RESOLUTION:g} to {_MAX_RESOLUTION:g} a second"
-        raise RecordError(path, f"has the time resolution {found!r}", expected, "fetch or write it again")
+        problem, expected = shortened(walked.resolution, 40), f"{_MIN_RESOLUTION:g} to {_MAX_RESOLUTION:g} a second"
+        raise RecordError(path, f"has the time resolution {problem!r}", expected, "fetch or write it again")
     return resolution
 
 

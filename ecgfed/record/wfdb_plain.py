@@ -40,28 +40,28 @@ class PlainHeader:
     n_seg: None = None
 
 
-def plain_header(said: HeaderLines) -> PlainHeader | None:
+def plain_header(header: HeaderLines) -> PlainHeader | None:
     """Return a header as wfdb would read it, None where that may be another than the grammar reads."""
-    text = header_text(said.path)
+    text = header_text(header.path)
     lines = [line for _, line in content(text)]
     plain = text.isascii() and _RECORD.fullmatch(lines[0]) and all(map(_SIGNAL.fullmatch, lines[1:]))
-    if not plain or said.segments is not None or said.samples is None:
+    if not plain or header.segments is not None or header.samples is None:
         return None
-    signals = said.lines
+    signals = header.lines
     return PlainHeader(
-        said.signals,
-        said.samples,
-        int(said.fs_hz) if said.fs_hz == int(said.fs_hz) else said.fs_hz,
-        [one.file for one in signals],
-        [str(one.fmt) for one in signals],
+        header.signals,
+        header.samples,
+        int(header.fs_hz) if header.fs_hz == int(header.fs_hz) else header.fs_hz,
+        [signal.file for signal in signals],
+        [str(signal.fmt) for signal in signals],
         [1] * len(signals),
         [None] * len(signals),
         [None] * len(signals),
-        [one.gain for one in signals],
-        [one.calibrated for one in signals],
-        [one.baseline for one in signals],
-        [one.initial for one in signals],
-        [one.checksum for one in signals],
-        [one.description for one in signals],
+        [signal.gain for signal in signals],
+        [signal.calibrated for signal in signals],
+        [signal.baseline for signal in signals],
+        [signal.initial for signal in signals],
+        [signal.checksum for signal in signals],
+        [signal.description for signal in signals],
         [line.strip().strip(" \t#") for line in text.splitlines() if line.strip().startswith("#")],
     )

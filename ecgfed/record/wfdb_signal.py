@@ -61,16 +61,16 @@ def signal_file(header: Any, base: Path, channel: int) -> tuple[SignalFile, slic
     together = [i for i, name in enumerate(header.file_name) if name == header.file_name[channel]]
     forms = {(str(header.fmt[i]), int(header.byte_offset[i] or 0)) for i in together}
     if len(forms) > 1:
-        found = (
+        problem = (
             f"{header_path(base).name} gives {path.name} the formats {' and '.join(sorted(fmt for fmt, _ in forms))}"
         )
-        raise RecordError(base, found, "one format and offset a file", "correct the header")
+        raise RecordError(base, problem, "one format and offset a file", "correct the header")
     fmt, offset = forms.pop()
     if fmt in _FLAC:
         return None
     if fmt not in FORMATS:
-        found = f"lead {header.sig_name[channel]} has format {fmt}"
-        raise RecordError(header_path(base), found, "a format that holds samples", "name another lead with --lead")
+        problem = f"lead {header.sig_name[channel]} has format {fmt}"
+        raise RecordError(header_path(base), problem, "a format that holds samples", "name another lead with --lead")
     width = sum(frame_of(header, i) for i in together)
     start = sum(frame_of(header, i) for i in together if i < channel)
     return SignalFile(path, fmt, offset, width), slice(start, start + frame_of(header, channel))
@@ -93,18 +93,18 @@ def settle(header: Any, base: Path, channels: Sequence[int], how: ReadOptions) -
     stated, frame = header.sig_len or None, max(frame_of(header, c) for c in channels)
     check_samples((stated or 1) * frame, header_path(base))
     files = {signal_path(header, base, c): signal_file(header, base, c) for c in channels}
-    held = {path: file[0].frames_held for path, file in files.items() if file is not None}
+    frames_of_file = {path: file[0].frame_count for path, file in files.items() if file is not None}
     notes: list[str] = []
     if stated is None:
         header.checksum = [None] * header.n_sig
-        header.sig_len = min(held.values(), default=0)
-        if not held:
-            found = "does not say how many samples a compressed signal file holds"
-            raise RecordError(header_path(base), found, "their number", "write it into the record line")
-        if len(set(held.values())) > 1:
-            ends = ", ".join(f"{path.name} {count_of(frames, 'sample')}" for path, frames in held.items())
+        header.sig_len = min(frames_of_file.values(), default=0)
+        if not frames_of_file:
+            problem = "does not say how many samples a compressed signal file holds"
+            raise RecordError(header_path(base), problem, "their number", "write it into the record line")
+        if len(set(frames_of_file.values())) > 1:
+            ends = ", ".join(f"{path.name} {count_of(frames, 'sample')}" for path, frames in frames_of_file.items())
             notes.append(f"the header states no length and the signal files differ ({ends}): the shortest counts")
-    for path, frames in held.items() if stated else ():
+    for path, frames in frames_of_file.items() if stated else ():
         notes += _against(path, frames, header, base, how)
     check_samples(header.sig_len * frame, base)
     for path in (path for path, file in files.items() if file is None):
@@ -230,13 +230,13 @@ def read_digital(header: Any, base: Path, channels: list[int]) -> list[Any]:
         channels: of one number of samples in a frame each.
     """
     files = [signal_file(header, base, channel) for channel in channels]
-    held = {file[0]: file[0].frames(0, header.sig_len) for file in files if file is not None}
+    frames = {file[0]: file[0].frames(0, header.sig_len) for file in files if file is not None}
     signals = []
     for channel, file in zip(channels, files, strict=True):
         if file is None:
             digital = _read_flac(header, base, channel)
         else:
-            digital = held[file[0]][:, file[1]].ravel()
+            digital = frames[file[0]][:, file[1]].ravel()
             if file[0].fmt == "8":  # first differences, which begin from the header's initial value
                 digital = np.cumsum(digital, dtype=np.int64) + (header.init_value[channel] or 0)
         check_stated_sum(header, base, channel, int(digital.sum(dtype=np.int64)))
@@ -252,13 +252,11 @@ def _read_flac(header: Any, base: Path, channel: int) -> Any:
     try:
         # The samples as they are stored, because the header's checksum is the sum of those.
         read = wfdb.rdrecord(str(base), channels=[channel], physical=False, smooth_frames=False, ignore_skew=True)
-    except Exception as problem:  # wfdb raises ValueError, IndexError and others for broken files
-        found = (
-            f"cannot be read as FLAC of format {header.fmt[channel]} ({str(problem) or type(problem).__name__:.160})"
-        )
-        raise RecordError(path, found, "a compressed signal file", "fetch or copy it again") from problem
+    except Exception as error:  # wfdb raises ValueError, IndexError and others for broken files
+        problem = f"cannot be read as FLAC of format {header.fmt[channel]} ({str(error) or type(error).__name__:.160})"
+        raise RecordError(path, problem, "a compressed signal file", "fetch or copy it again") from error
     digital = read.e_d_signal[0]
     if len(digital) != header.sig_len * frame_of(header, channel):
-        found, frames = f"holds {count_of(len(digital), 'sample')}", header.sig_len * frame_of(header, channel)
-        raise RecordError(path, found, f"{frames} as {base.name}.hea says", "fetch or copy it again")
+        problem, frames = f"holds {count_of(len(digital), 'sample')}", header.sig_len * frame_of(header, channel)
+        raise RecordError(path, problem, f"{frames} as {base.name}.hea says", "fetch or copy it again")
     return digital

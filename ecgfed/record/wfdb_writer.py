@@ -57,8 +57,8 @@ class WrittenLead:
 
 def record_name(name: str) -> str:
     """Return a name as WFDB allows one: letters, digits, hyphens and underscores (header(5)); no device of Windows."""
-    made = re.sub(r"[^A-Za-z0-9_-]", "_", name) or "record"
-    return f"{made}_" if is_device(made) else made
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", name) or "record"
+    return f"{safe}_" if is_device(safe) else safe
 
 
 def choose_gain(signal_mv: NDArray[np.float64]) -> tuple[float, int]:
@@ -70,16 +70,16 @@ def choose_gain(signal_mv: NDArray[np.float64]) -> tuple[float, int]:
     Args:
         signal_mv: (samples,) millivolt, NaN for gaps.
     """
-    held = signal_mv[~np.isnan(signal_mv)]
-    low, high = (float(held.min()), float(held.max())) if len(held) else (0.0, 0.0)
+    values = signal_mv[~np.isnan(signal_mv)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     middle = (low + high) / 2 if low > 0 or high < 0 else 0.0
     reach = max(high - middle, middle - low)
-    most = min(_FULL_SCALE / reach if reach else math.inf, _MAX_GAIN)
-    power = 10.0 ** math.floor(math.log10(most))
-    gain = max(step * power for step in (1, 2, 5) if step * power <= most * (1 + 1e-12))
+    highest = min(_FULL_SCALE / reach if reach else math.inf, _MAX_GAIN)
+    power = 10.0 ** math.floor(math.log10(highest))
+    gain = max(step * power for step in (1, 2, 5) if step * power <= highest * (1 + 1e-12))
     # A middle that is itself rounded may push the outermost sample over: one size smaller then.
     zero = -round(middle * gain)
-    if len(held) and max(abs(round(low * gain) + zero), abs(round(high * gain) + zero)) > _FULL_SCALE:
+    if len(values) and max(abs(round(low * gain) + zero), abs(round(high * gain) + zero)) > _FULL_SCALE:
         gain /= 10
         zero = -round(middle * gain)
     return gain, zero
@@ -90,7 +90,7 @@ def _lead_names(leads: tuple[str, ...]) -> list[str]:
     names: list[str] = []
     for lead in leads:
         name = " ".join(_ascii(lead).split()) or "lead"
-        count = sum(name == other or other.startswith(f"{name} (") for other in names)
+        count = sum(name == existing or existing.startswith(f"{name} (") for existing in names)
         names.append(f"{name} ({count + 1})" if count else name)
     return names
 
@@ -128,7 +128,7 @@ def _write(recording: Recording, name: str, folder: Path) -> list[WrittenLead]:
         write_dir=str(folder),
     )
     try:
-        back = read_recording(folder / name, (names[0],), every_lead=True, others=True)
+        back = read_recording(folder / name, (names[0],), every_lead=True, include_non_ecg=True)
     except RecordError as problem:  # a full disk cuts wfdb's files short without a word
         raise OSError(str(problem)) from problem
     written = []
@@ -184,11 +184,11 @@ def _annotation_read_back(annotation: Annotation, recording: Recording, file: Pa
     except RecordError:
         same = False
     if not same:  # the WFDB library takes such notes at sample 0 for its own
-        found, expected = (
+        problem, expected = (
             "its annotation does not read back as it was written",
             "no note at sample 0 that begins with ##",
         )
-        raise RecordError(recording.path, found, expected, "take the note out")
+        raise RecordError(recording.path, problem, expected, "take the note out")
     return written
 
 

@@ -39,17 +39,17 @@ class Element:
 
     def all(self, path: str) -> list["Element"]:
         """Return the elements at a path of names, ``component/series``."""
-        found = [self]
+        elements = [self]
         for name in path.split("/"):
-            found = [child for one in found for child in one.children if child.name == name]
-        return found
+            elements = [child for element in elements for child in element.children if child.name == name]
+        return elements
 
     def first(self, path: str, attribute: str = "") -> str:
         """Return an attribute, or the text, of the first element at a path; ``""`` where there is none."""
-        found = next(iter(self.all(path)), None)
-        if found is None:
+        element = next(iter(self.all(path)), None)
+        if element is None:
             return ""
-        return found.attributes.get(attribute, "") if attribute else found.text
+        return element.attributes.get(attribute, "") if attribute else element.text
 
 
 class _Builder:
@@ -63,9 +63,9 @@ class _Builder:
             raise ValueError(f"deeper than {MAX_DEPTH} levels or more than {MAX_ELEMENTS:,} elements")
         space, _, local = name.rpartition(" ")
         plain = {key.rpartition(" ")[2]: value for key, value in attributes.items()}
-        made = Element(local, space, plain)
-        self.open[-1].children.append(made)
-        self.open.append(made)
+        element = Element(local, space, plain)
+        self.open[-1].children.append(element)
+        self.open.append(element)
         self.room.append(MAX_TEXT)
 
     def end(self, _name: str) -> None:
@@ -80,7 +80,7 @@ class _Builder:
         if text:
             last.parts.append(text)
 
-    def refuse(self, *_about: Any) -> None:
+    def refuse(self, *_arguments: Any) -> None:
         raise ValueError("a document type, or entities of its own")
 
     def only_named(self, _name: str, _system: str | None, _public: str | None, declares: bool) -> None:

@@ -46,33 +46,33 @@ class Panel:
 
 def element(name: str, text: str | None = None, **attributes: object) -> str:
     """Return an SVG element; ``_`` in a name is ``-``, and ``class_`` is ``class``."""
-    told = "".join(f' {key.rstrip("_").replace("_", "-")}="{_attribute(one)}"' for key, one in attributes.items())
-    return f"<{name}{told}/>" if text is None else f"<{name}{told}>{escaped(text)}</{name}>"
+    attrs = "".join(f' {key.rstrip("_").replace("_", "-")}="{_attribute(value)}"' for key, value in attributes.items())
+    return f"<{name}{attrs}/>" if text is None else f"<{name}{attrs}>{escaped(text)}</{name}>"
 
 
 def _attribute(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else escaped(value)
 
 
-def svg(width: int, height: int, said: str, parts: Sequence[str], kind: str = "chart") -> Markup:
-    """Return a drawing that is one picture to a screen reader, with the words ``said``."""
+def svg(width: int, height: int, description: str, parts: Sequence[str], kind: str = "chart") -> Markup:
+    """Return a drawing that is one picture to a screen reader, with the words ``description``."""
     return Markup(
-        f'<svg class="{escaped(kind)}" viewBox="0 0 {width} {height}" role="img" aria-label="{escaped(said)}">'
+        f'<svg class="{escaped(kind)}" viewBox="0 0 {width} {height}" role="img" aria-label="{escaped(description)}">'
         f"{''.join(parts)}</svg>"
     )
 
 
-def brief(name: str, most: int = _LETTERS) -> str:
+def brief(name: str, max_letters: int = _LETTERS) -> str:
     """Return a name as long as a chart has room for: its beginning, and more of its end, in which ids differ."""
-    begin = (most - 1) // 3
-    return name if len(name) <= most else f"{name[:begin]}…{name[begin + 1 - most :]}"
+    begin = (max_letters - 1) // 3
+    return name if len(name) <= max_letters else f"{name[:begin]}…{name[begin + 1 - max_letters :]}"
 
 
-def steps(low: float, high: float, most: int = 6) -> list[float]:
+def steps(low: float, high: float, max_steps: int = 6) -> list[float]:
     """Return round numbers from ``low`` to ``high``, at most about so many, 0 among them where it lies between."""
     if not high - low > 1e-12 * max(abs(low), abs(high), 1e-100):
         return [low]
-    raw = (high - low) / most
+    raw = (high - low) / max_steps
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -82,9 +82,9 @@ def steps(low: float, high: float, most: int = 6) -> list[float]:
 def _decades(low: float, high: float) -> list[float]:
     """Return powers of ten from ``low`` to ``high``, with twos and fives between where they are few."""
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [10.0**power for power in tens if low <= 10.0**power <= high]
-    if len(found) >= 4:
-        return found[:: max(1, math.ceil(len(found) / 6))]
+    decades = [10.0**power for power in tens if low <= 10.0**power <= high]
+    if len(decades) >= 4:
+        return decades[:: max(1, math.ceil(len(decades) / 6))]
     return [factor * 10.0**power for power in tens for factor in (1, 2, 5) if low <= factor * 10.0**power <= high]
 
 
@@ -104,7 +104,7 @@ _LEGEND = 17
 
 def line_chart(panel: Panel) -> Markup:
     """Return lines over an axis, above them their names, each with its dash; ``""`` where there is no point."""
-    curves = [(one.name, thinned([(x, y) for x, y in one.points if not panel.log or y > 0])) for one in panel.curves]
+    curves = [(line.name, thinned([(x, y) for x, y in line.points if not panel.log or y > 0])) for line in panel.curves]
     curves = [(name, points) for name, points in curves if points]
     if not curves:
         return Markup("")

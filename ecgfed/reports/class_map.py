@@ -52,9 +52,9 @@ def class_map(counts: NDArray[np.int64], classes: Sequence[str]) -> ClassMap | N
     points = (mixes - middle) @ axes.T
     corners = (np.eye(len(middle)) - middle) @ axes.T
     weight = (np.abs(axes) * np.sqrt(power)[:, None]).max(0) * (middle > 0)
-    shown = [i for i in np.argsort(-weight, kind="stable")[:_CORNERS].tolist() if weight[i] > 0.05 * weight.max()]
+    displayed = [i for i in np.argsort(-weight, kind="stable")[:_CORNERS].tolist() if weight[i] > 0.05 * weight.max()]
     return ClassMap(
         tuple((float(x), float(y)) for x, y in points),
-        {classes[i]: (float(corners[i, 0]), float(corners[i, 1])) for i in shown},
+        {classes[i]: (float(corners[i, 0]), float(corners[i, 1])) for i in displayed},
         (float(power[0]), float(power[1])),
     )

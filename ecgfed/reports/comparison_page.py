@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ecgfed.reports.charts import Panel, line_chart
-from ecgfed.reports.markup import Cell, facts, paragraph, section, table
+from ecgfed.reports.markup import Cell, details, paragraph, section, table
 from ecgfed.reports.patient_charts import Bar, bar_chart
 from ecgfed.reports.run_page import NOT_EVALUATED, SCRIPTS, STYLES, drawing, notes_section
 from ecgfed.reports.run_tables import curves_table, folded, score
@@ -18,14 +18,14 @@ class Pairs:
 
     Attributes:
         first: what the first run is called.
-        other: what the other one is called.
-        whose: whose model answers: ``own model``, ``everybody's``.
+        second: what the other one is called.
+        answer: whose model answers: ``own model``, ``everybody's``.
         scores: patient, with the first, with the other.
     """
 
     first: str
-    other: str
-    whose: str
+    second: str
+    answer: str
     scores: tuple[tuple[str, float, float], ...]
 
 
@@ -39,7 +39,7 @@ class ComparisonParts:
         notes: (code, sentence), what to keep in mind.
         split: of which evaluation.
         main: a row for each thing compared: its name, and what each run has.
-        own: settings that not all have, a line a run.
+        settings_lines: settings that not all have, a line a run.
         class_head: headings of the table of classes.
         classes: its rows; empty where no run was evaluated.
         pairs: patients' differences to the first run.
@@ -51,7 +51,7 @@ class ComparisonParts:
     notes: tuple[tuple[str, str], ...]
     split: str
     main: Sequence[Sequence[Cell]]
-    own: tuple[str, ...]
+    settings_lines: tuple[str, ...]
     class_head: Sequence[str]
     classes: Sequence[Sequence[Cell]]
     pairs: tuple[Pairs, ...]
@@ -64,7 +64,7 @@ def comparison_page(parts: ComparisonParts) -> str:
         [
             '<a class="skip" href="#scores">To the scores</a>',
             f"<header>\n<h1>{escaped(count_of(len(parts.runs), 'run'))} compared</h1>\n"
-            f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{facts(parts.runs)}\n</header>',
+            f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.runs)}\n</header>',
             "<main>",
             notes_section(parts.notes),
             _scores(parts),
@@ -84,62 +84,62 @@ def _scores(parts: ComparisonParts) -> str:
         "T_r: the same on everybody's; T_l: harmonic mean of T_p and T_r. Macro-F1 over the classes in truth or "
         "prediction. Worst tenth: mean macro-F1 of the tenth of patients served worst, at least one."
     )
-    shown = table(f"Settings that differ, and macro-F1 on {parts.split}", head, parts.main, kind="numbers")
-    return section("scores", "Scores side by side", shown, paragraph(text), *map(paragraph, parts.own))
+    content = table(f"Settings that differ, and macro-F1 on {parts.split}", head, parts.main, kind="numbers")
+    return section("scores", "Scores side by side", content, paragraph(text), *map(paragraph, parts.settings_lines))
 
 
 def _patients(parts: ComparisonParts) -> str:
     if not parts.pairs:
         text = f"Patients are {NOT_EVALUATED} with the first run and another one on {parts.split}."
         return section("patients", "Patients, paired", paragraph(text))
-    return section("patients", "Patients, paired", *(_pair(one, i) for i, one in enumerate(parts.pairs)))
+    return section("patients", "Patients, paired", *(_pair(pairs, i) for i, pairs in enumerate(parts.pairs)))
 
 
-def _pair(one: Pairs, number: int) -> str:
-    ordered = sorted(one.scores, key=lambda row: row[1] - row[2])
+def _pair(pairs: Pairs, number: int) -> str:
+    ordered = sorted(pairs.scores, key=lambda row: row[1] - row[2])
     change = [after - before for _, before, after in ordered]
     better, worse = (sum(sign * value > 0 for value in change) for sign in (1, -1))
-    title = f"{one.other} against {one.first}, {one.whose}"
+    title = f"{pairs.second} against {pairs.first}, {pairs.answer}"
     mean = sum(change) / len(change)
     text = (
-        f"Of {count_of(len(change), 'patient')}, {one.other} serves {better:,} better, {worse:,} worse and "
+        f"Of {count_of(len(change), 'patient')}, {pairs.second} serves {better:,} better, {worse:,} worse and "
         f"{len(change) - better - worse:,} the same; the mean difference is {mean:+.3f}."
     )
     drawn = bar_chart(
         [Bar(*row) for row in ordered],
         f"Differences of {count_of(len(change), 'patient')}, {title}, sorted; the table below says the same",
-        f"Macro-F1 with {one.other} less that with {one.first}",
-        f"macro-F1 with {one.first}",
-        f"macro-F1 with {one.other}",
+        f"Macro-F1 with {pairs.second} less that with {pairs.first}",
+        f"macro-F1 with {pairs.first}",
+        f"macro-F1 with {pairs.second}",
     )
     rows: list[Sequence[Cell]] = [
         (patient, score(before), score(after), score(after - before, "+.3f") if after != before else "0.000")
         for patient, before, after in ordered
     ]
-    head = ("Patient", one.first, one.other, "Difference")
-    shown = table(f"Patients by difference: {title}", head, rows, kind="numbers")
+    head = ("Patient", pairs.first, pairs.second, "Difference")
+    content = table(f"Patients by difference: {title}", head, rows, kind="numbers")
     return (
         f'<h3 id="pair-{number}">{escaped(title)}</h3>{paragraph(text)}{drawing(drawn)}'
-        f"{folded(shown, len(rows), 'All patients')}"
+        f"{folded(content, len(rows), 'All patients')}"
     )
 
 
 def _classes(parts: ComparisonParts) -> str:
     if not parts.classes:
         return section("classes", "Classes", paragraph(f"Classes are {NOT_EVALUATED} on {parts.split}."))
-    shown = table("F1 of each class, one model for everybody", parts.class_head, parts.classes, kind="numbers")
-    return section("classes", "Classes", shown)
+    content = table("F1 of each class, one model for everybody", parts.class_head, parts.classes, kind="numbers")
+    return section("classes", "Classes", content)
 
 
 def _curves(parts: ComparisonParts) -> str:
     drawn = [(panel, chart) for panel in parts.panels if (chart := line_chart(panel))]
     if not drawn:
         return section("curves", "Learning curves", paragraph("No history holds a finished round."))
-    shown = "".join(
+    content = "".join(
         f'<figure class="panel"><figcaption>{escaped(panel.title)}</figcaption>{chart}</figure>'
         for panel, chart in drawn
     )
     text = "Of a folder of seeds, the mean over its runs in the rounds that all of them have."
     return section(
-        "curves", "Learning curves", f'<div class="panels">{shown}</div>', paragraph(text), curves_table(parts.panels)
+        "curves", "Learning curves", f'<div class="panels">{content}</div>', paragraph(text), curves_table(parts.panels)
     )

@@ -13,47 +13,47 @@ from ecgfed.text import count_of
 
 def ectopy_headline(events: Events, kind: Kind) -> str | None:
     """Return the counts of one kind of ectopic beats in a line; None where they were not assessed."""
-    found = events.ectopic[kind]
-    if found is not None:
-        return _counts(found)
+    ectopy = events.ectopic[kind]
+    if ectopy is not None:
+        return _counts(ectopy)
     if kind in events.to_review:
         return f"Withheld. {events.withheld[kind]}{_candidates(events.to_review[kind])}"
     return f"Withheld. {events.withheld[kind]}" if kind in events.withheld else None
 
 
-def _counts(found: Ectopy) -> str:
-    if not found.total:
+def _counts(ectopy: Ectopy) -> str:
+    if not ectopy.total:
         return "none detected"
-    low = f", {found.uncertain:,} of low confidence" if found.uncertain else ""
-    parts = [f"{found.total:,} ({per_cent(found.percent)}){low}"]
-    if found.runs:
-        name = "VT" if found.kind is Kind.VENTRICULAR else "SVT"
-        parts += [certain_first(found.runs, "run"), certain_first(found.tachycardias, name, name)]
-    if found.couplets:
-        parts.append(certain_first(found.couplets, "couplet"))
+    low = f", {ectopy.uncertain:,} of low confidence" if ectopy.uncertain else ""
+    parts = [f"{ectopy.total:,} ({per_cent(ectopy.percent)}){low}"]
+    if ectopy.runs:
+        name = "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT"
+        parts += [certain_first(ectopy.runs, "run"), certain_first(ectopy.tachycardias, name, name)]
+    if ectopy.couplets:
+        parts.append(certain_first(ectopy.couplets, "couplet"))
     return "; ".join(parts)
 
 
-def certain_first(series: Iterable[Series], one: str, many: str = "") -> str:
+def certain_first(series: Iterable[Series], singular: str, plural: str = "") -> str:
     """Return how many series are certain and how many more have to be reviewed: ``5 runs, 195 more to review``."""
     every = list(series)
     review = sum(item.review for item in every)
     certain = len(every) - review
     if not every:
-        return f"no {one}"
+        return f"no {singular}"
     if not certain:
-        return f"no certain {one}, {review:,} to review"
-    return count_of(certain, one, many) + (f", {review:,} more to review" if review else "")
+        return f"no certain {singular}, {review:,} to review"
+    return count_of(certain, singular, plural) + (f", {review:,} more to review" if review else "")
 
 
-def _candidates(found: Ectopy) -> str:
+def _candidates(ectopy: Ectopy) -> str:
     """Return what series a withheld kind has, for the review."""
     parts = []
-    if found.runs:
-        beats = max(run.beats for run in found.runs)
-        parts.append(f"{count_of(len(found.runs), 'possible run')} (longest {count_of(beats, 'beat')})")
-    if found.couplets:
-        parts.append(count_of(len(found.couplets), "possible couplet"))
+    if ectopy.runs:
+        beats = max(run.beats for run in ectopy.runs)
+        parts.append(f"{count_of(len(ectopy.runs), 'possible run')} (longest {count_of(beats, 'beat')})")
+    if ectopy.couplets:
+        parts.append(count_of(len(ectopy.couplets), "possible couplet"))
     return f" Among them {' and '.join(parts)}." if parts else ""
 
 

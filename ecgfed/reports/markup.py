@@ -36,9 +36,9 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], *, 
         rows: as many cells each.
         kind: a class for the style sheet; ``numbers`` aligns all but the first column to the right.
     """
-    columns = "".join(f'<th scope="col">{markup(one)}</th>' for one in head)
+    columns = "".join(f'<th scope="col">{markup(cell)}</th>' for cell in head)
     body = "".join(
-        f'<tr><th scope="row">{markup(first)}</th>{"".join(f"<td>{markup(one)}</td>" for one in rest)}</tr>'
+        f'<tr><th scope="row">{markup(first)}</th>{"".join(f"<td>{markup(cell)}</td>" for cell in rest)}</tr>'
         for first, *rest in rows
     )
     return (
@@ -47,7 +47,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], *, 
     )
 
 
-def facts(pairs: Iterable[tuple[str, Cell]]) -> str:
+def details(pairs: Iterable[tuple[str, Cell]]) -> str:
     """Return names and values as a list."""
     return (
         '<dl class="facts">'
@@ -73,8 +73,8 @@ def paragraph(text: str, *, kind: str = "") -> str:
 def clock(seconds: float, digits: int = 1) -> str:
     """Write a time in a recording: ``5:07.3``, from an hour on ``1:05:07.3``."""
     unit = 10**digits
-    whole = round(seconds * unit)
-    minutes, rest = divmod(whole, 60 * unit)
+    units = round(seconds * unit)
+    minutes, rest = divmod(units, 60 * unit)
     hours, minutes = divmod(minutes, 60)
     last = f"{rest // unit:02d}" + (f".{rest % unit:0{digits}d}" if digits else "")
     return f"{hours}:{minutes:02d}:{last}" if hours else f"{minutes}:{last}"
@@ -82,8 +82,8 @@ def clock(seconds: float, digits: int = 1) -> str:
 
 def moment(seconds: float, *, digits: int = 1) -> Markup:
     """Return a time as a link that shows it on the timeline."""
-    shown = clock(seconds, digits)
-    return Markup(f'<a href="#timeline" data-at="{seconds:.3f}">{shown}</a>')
+    text = clock(seconds, digits)
+    return Markup(f'<a href="#timeline" data-at="{seconds:.3f}">{text}</a>')
 
 
 def joined(*parts: Cell) -> Markup:

@@ -37,7 +37,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class _Places:
+class _LabelBoxes:
     """Where things of a chart of bars stand: x of a column's start and its width, y of a change and of a score."""
 
     each: float
@@ -54,18 +54,18 @@ class _Places:
         return _TOP + _GAIN + _BETWEEN + (1 - min(1.0, max(0.0, value))) * _SCORES
 
 
-def bar_chart(bars: Sequence[Bar], said: str, change: str, before: str, after: str) -> Markup:
+def bar_chart(bars: Sequence[Bar], label: str, change: str, before: str, after: str) -> Markup:
     """Return a bar up or down from 0 for each patient, and below it both scores.
 
     Args:
         bars: one or more, in order.
-        said: to a screen reader; a table says the rest.
+        label: to a screen reader; a table says the rest.
         change: name of the bars' axis.
         before: name of the first score, an open ring.
         after: name of the second one, a full point.
     """
-    found = [bar.change for bar in bars]
-    at = _Places((_WIDE - _LEFT) / len(bars), 1.08 * min(-0.03, *found), 1.08 * max(0.03, *found))
+    changes = [bar.change for bar in bars]
+    at = _LabelBoxes((_WIDE - _LEFT) / len(bars), 1.08 * min(-0.03, *changes), 1.08 * max(0.03, *changes))
     named = len(bars) <= NAMED
     foot = 14 + 7 * max(len(brief(bar.name)) for bar in bars) if named else 10
     height = _TOP + _GAIN + _BETWEEN + _SCORES + foot
@@ -90,7 +90,7 @@ def bar_chart(bars: Sequence[Bar], said: str, change: str, before: str, after: s
             x, y = at.x(i, 0.5) + 4, bottom + 8
             turned = f"rotate(-90 {x:.1f} {y:.1f})"
             parts.append(element("text", brief(bar.name), x=x, y=y, transform=turned, class_="chart-side"))
-    return svg(_WIDE, int(height), said, parts, "chart chart-wide")
+    return svg(_WIDE, int(height), label, parts, "chart chart-wide")
 
 
 def _axis(values: Sequence[float], to_y: Callable[[float], float], form: str) -> list[str]:
@@ -103,7 +103,7 @@ def _axis(values: Sequence[float], to_y: Callable[[float], float], form: str) ->
     return parts
 
 
-def _column(bar: Bar, number: int, at: _Places) -> list[str]:
+def _column(bar: Bar, number: int, at: _LabelBoxes) -> list[str]:
     top, bottom = sorted((at.change(bar.change), at.change(0.0)))
     thin = " chart-thin" if at.each < _THIN else ""
     look = "chart-more" if bar.change >= 0 else f"chart-less{thin}"
@@ -122,25 +122,27 @@ _FEW = 80
 _MAP_WIDE, _MAP_HIGH, _EDGE = 760, 520, 46
 
 
-def map_chart(found: ClassMap, names: Sequence[str], beats: Sequence[int], marked: Sequence[bool], said: str) -> Markup:
+def map_chart(
+    layout: ClassMap, names: Sequence[str], beats: Sequence[int], marked: Sequence[bool], label: str
+) -> Markup:
     """Return clients as circles, as large as they have beats, and where a client of one class alone would lie.
 
     A name that would cover another one is left out; the table has them all.
     """
-    xs = [x for x, _ in [*found.points, *found.corners.values()]]
-    ys = [y for _, y in [*found.points, *found.corners.values()]]
+    xs = [x for x, _ in [*layout.points, *layout.corners.values()]]
+    ys = [y for _, y in [*layout.points, *layout.corners.values()]]
     scale = min(
         (_MAP_WIDE - 2 * _EDGE) / ((max(xs) - min(xs)) or 1.0), (_MAP_HIGH - 2 * _EDGE) / ((max(ys) - min(ys)) or 1.0)
     )
 
-    def place(point: tuple[float, float]) -> tuple[float, float]:
+    def pixel(point: tuple[float, float]) -> tuple[float, float]:
         return _EDGE + (point[0] - min(xs)) * scale, _EDGE + (max(ys) - point[1]) * scale
 
     wide, height = (round(2 * _EDGE + (max(of) - min(of)) * scale) for of in (xs, ys))
-    most = max(max(beats), 1)
-    spots = [place(point) for point in found.points]
+    max_beats = max(max(beats), 1)
+    spots = [pixel(point) for point in layout.points]
     crowd = max(0.4, min(1.0, (_FEW / len(beats)) ** 0.5))
-    sizes = [crowd * (2 + 4.5 * (count / most) ** 0.5) for count in beats]
+    sizes = [crowd * (2 + 4.5 * (count / max_beats) ** 0.5) for count in beats]
     parts: list[str] = []
     taken: list[_Box] = []
     for (x, y), radius, ring in zip(spots, sizes, marked, strict=True):
@@ -149,14 +151,14 @@ def map_chart(found: ClassMap, names: Sequence[str], beats: Sequence[int], marke
             side = 2 * radius + 6
             parts.append(element("rect", x=x - side / 2, y=y - side / 2, width=side, height=side, class_="chart-worst"))
         taken.append((x - radius, y - radius, x + radius, y + radius))
-    for name, corner in found.corners.items():
-        x, y = place(corner)
+    for name, corner in layout.corners.items():
+        x, y = pixel(corner)
         parts.append(element("path", d=f"M{x - 4:.1f} {y:.1f}h8m-4 -4v8", class_="chart-zero"))
         _name_at(parts, taken, wide, f"only {brief(name)}", (x, y), (6.0, 18.0, 32.0), "chart-corner")
     for i in sorted(range(len(names)), key=lambda i: (not marked[i], -beats[i])):
         away = sizes[i] + (3 if marked[i] else 0)
         _name_at(parts, taken, wide, brief(names[i]), spots[i], (away,), "chart-label")
-    return svg(wide, height, said, parts, "chart chart-map")
+    return svg(wide, height, label, parts, "chart chart-map")
 
 
 _Box = tuple[float, float, float, float]
@@ -175,14 +177,14 @@ def _name_at(
     (x, y), wide = spot, 6.4 * len(text)
     for away in aways:
         middle = x - wide / 2
-        right, left, above, below = (x + away + 2, y + 4), (x - away - 2 - wide, y + 4), y - away - 3, y + away + 12
-        for start, base in (right, left, (middle, above), (middle, below)):
+        right, before, above, below = (x + away + 2, y + 4), (x - away - 2 - wide, y + 4), y - away - 3, y + away + 12
+        for start, base in (right, before, (middle, above), (middle, below)):
             box = start, base - 9, start + wide, base + 2
-            if start >= 0 and box[2] <= edge and not any(_meet(box, other) for other in taken):
+            if start >= 0 and box[2] <= edge and not any(_meet(box, box_taken) for box_taken in taken):
                 parts.append(element("text", text, x=start, y=base, class_=look))
                 taken.append(box)
                 return
 
 
-def _meet(one: _Box, other: _Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _meet(first: _Box, second: _Box) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

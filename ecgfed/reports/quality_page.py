@@ -94,21 +94,21 @@ def worst_start(bad: BadStretches, fs_hz: float) -> float:
     """
     width = min(len(bad), round(STRIP_S * fs_hz))
     starts = len(bad) - width + 1
-    most, best = 0, 0
+    highest, best = 0, 0
     for count in (0, 1):  # how many places hold most, then the one in their middle
-        seen = 0
+        start_count = 0
         for first in range(0, starts, _AT_ONCE):
             last = min(first + _AT_ONCE, starts)
             before = np.concatenate([[0], np.cumsum(bad[first : last + width - 1])])
-            held = before[width:] - before[:-width]
-            if not count and int(held.max()) > most:
-                most, best = int(held.max()), 0
-            places = np.flatnonzero(held == most) if most else np.empty(0, np.int64)
+            in_window = before[width:] - before[:-width]
+            if not count and int(in_window.max()) > highest:
+                highest, best = int(in_window.max()), 0
+            maxima = np.flatnonzero(in_window == highest) if highest else np.empty(0, np.int64)
             if not count:
-                best += len(places)
-            elif seen <= best // 2 < seen + len(places):
-                return float((first + places[best // 2 - seen]) / fs_hz)
-            seen += len(places)
+                best += len(maxima)
+            elif start_count <= best // 2 < start_count + len(maxima):
+                return float((first + maxima[best // 2 - start_count]) / fs_hz)
+            start_count += len(maxima)
     return 0.0
 
 
@@ -141,14 +141,14 @@ def draw_quality(page: QualityPage, start_s: float, *, form: str = "png", dpi: i
     _shade_strip(axes, page, start_s, low)
     axes.plot(np.arange(len(piece)) / page.fs_hz, piece, color=INK, linewidth=0.8)
     cut = f" · beyond ±{PAPER_MV:g} mV not drawn" if np.nanmax(np.abs(piece), initial=0.0) > PAPER_MV else ""
-    left = MARGIN_MM / page_mm[0]
-    figure.text(left, 1 - 0.5 * TITLE_MM / page_mm[1], safe_text(page.title), fontsize=9, va="center", parse_math=False)
-    _legend(figure, page, 1 - 0.5 * TITLE_MM / page_mm[1], 1 - left)
-    about = f"{page.chosen} from {clock(start_s)}, as recorded{cut}"
-    figure.text(left, (above_strip + 3.0) / page_mm[1], safe_text(about), fontsize=8, va="center", parse_math=False)
+    side = MARGIN_MM / page_mm[0]
+    figure.text(side, 1 - 0.5 * TITLE_MM / page_mm[1], safe_text(page.title), fontsize=9, va="center", parse_math=False)
+    _legend(figure, page, 1 - 0.5 * TITLE_MM / page_mm[1], 1 - side)
+    caption = f"{page.chosen} from {clock(start_s)}, as recorded{cut}"
+    figure.text(side, (above_strip + 3.0) / page_mm[1], safe_text(caption), fontsize=8, va="center", parse_math=False)
     scale = f"25 mm/s, 10 mm/mV · {page.footer}"
     figure.text(
-        left, 0.45 * FOOT_MM / page_mm[1], safe_text(scale), fontsize=7, va="center", color=GREY, parse_math=False
+        side, 0.45 * FOOT_MM / page_mm[1], safe_text(scale), fontsize=7, va="center", color=GREY, parse_math=False
     )
     out = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "ecgfed", "svg.fonttype": "none"}):  # the same page, the same bytes
@@ -170,10 +170,10 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
     signal = page.signals_mv[page.leads.index(lead)]
     size = max(1, int(np.ceil(len(signal) / _BINS)))
     low, high = _lowest_and_highest(signal, size)
-    there = np.isfinite(low)
+    valid = np.isfinite(low)
     at = (np.arange(len(low)) + 0.5) * size / page.fs_hz
     duration = page.duration_s
-    bottom, top = _row_range(low[there], high[there])
+    bottom, top = _row_range(low[valid], high[valid])
     axes.set(xlim=(0, duration), ylim=(bottom, top), yticks=[])
     for start, stop, reason in page.stretches[lead]:
         width = max(stop - start, duration * _LEAST_SHARE)
@@ -203,17 +203,17 @@ def _draw_overview(axes: Any, page: QualityPage, lead: str, start_s: float, *, c
 
 def _lowest_and_highest(signal: Stretches, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lowest and the highest value of every ``size`` samples, NaN where there are none."""
-    found = []
+    extremes = []
     step = max(1, _AT_ONCE // size) * size
     for start in range(0, len(signal), step):
         part = np.array(signal[start : start + step], dtype=np.float64)
         part[~np.isfinite(part)] = np.nan
         cut = np.pad(part, (0, -len(part) % size), constant_values=np.nan).reshape(-1, size)
-        there = np.isfinite(cut).any(axis=1)
+        valid = np.isfinite(cut).any(axis=1)
         edges = np.full((2, len(cut)), np.nan)
-        edges[0, there], edges[1, there] = np.nanmin(cut[there], axis=1), np.nanmax(cut[there], axis=1)
-        found.append(edges)
-    low, high = np.concatenate(found, axis=1)
+        edges[0, valid], edges[1, valid] = (np.nanmin(cut[valid], axis=1), np.nanmax(cut[valid], axis=1))
+        extremes.append(edges)
+    low, high = np.concatenate(extremes, axis=1)
     return low, high
 
 
@@ -253,8 +253,8 @@ def _legend(figure: Any, page: QualityPage, y: float, right: float) -> None:
     """Name the colours of the reasons that occur."""
     from matplotlib.patches import Patch
 
-    found = {reason for stretches in page.stretches.values() for _, _, reason in stretches}
-    patches = [Patch(color=colour, alpha=0.6, label=name) for name, colour in COLOURS.items() if name in found]
+    reasons = {reason for stretches in page.stretches.values() for _, _, reason in stretches}
+    patches = [Patch(color=colour, alpha=0.6, label=name) for name, colour in COLOURS.items() if name in reasons]
     if patches:
         figure.legend(
             handles=patches,

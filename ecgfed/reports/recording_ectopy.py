@@ -18,72 +18,72 @@ def _longest(series: tuple[Series, ...]) -> Cell:
     """Return how many episodes there are, and the longest."""
     if not series:
         return "none"
-    most = max(series, key=lambda one: (not one.review, one.beats))
+    top = max(series, key=lambda item: (not item.review, item.beats))
     return joined(
-        f"{certain_first(series, 'episode')}; {_review(most)}{_least(most)}{most.beats:,} at ", moment(most.start_s)
+        f"{certain_first(series, 'episode')}; {_review(top)}{_bound(top)}{top.beats:,} at ", moment(top.start_s)
     )
 
 
-def _first(series: tuple[Series, ...], one: str, many: str = "") -> Cell:
+def _first(series: tuple[Series, ...], singular: str, plural: str = "") -> Cell:
     """Return how many series are certain, how many more have to be reviewed, and where the first is."""
     if not series:
         return "none"
     first = min(series, key=lambda item: (item.review, item.start_s))
-    return joined(f"{certain_first(series, one, many)}; {_review(first)}first at ", moment(first.start_s))
+    return joined(f"{certain_first(series, singular, plural)}; {_review(first)}first at ", moment(first.start_s))
 
 
-def _review(one: Series) -> str:
-    return "to review: " if one.review else ""
+def _review(series: Series) -> str:
+    return "to review: " if series.review else ""
 
 
-def _least(one: Series) -> str:
+def _bound(series: Series) -> str:
     """A series that an unusable stretch cuts may be longer."""
-    return "at least " if one.cut else ""
+    return "at least " if series.cut else ""
 
 
-def _most(runs: tuple[Series, ...], value: Callable[[Series], float]) -> Cell:
+def _highest(runs: tuple[Series, ...], value: Callable[[Series], float]) -> Cell:
     """Return the certain run of the greatest value, then the one to review where it exceeds it."""
     certain = max((run for run in runs if not run.review), key=value, default=None)
     review = max((run for run in runs if run.review), key=value, default=None)
     if review is not None and certain is not None and value(review) <= value(certain):
         review = None
-    shown = [_run(run) for run in (certain, review) if run is not None]
-    return joined(*[joined("; " if at else "", cell) for at, cell in enumerate(shown)]) if shown else "no run"
+    cells = [_run(run) for run in (certain, review) if run is not None]
+    return joined(*[joined("; " if at else "", cell) for at, cell in enumerate(cells)]) if cells else "no run"
 
 
 def _run(run: Series) -> Cell:
     low = f", {run.uncertain:,} of low confidence" if run.uncertain else ""
     bridged = f", across {count_of(run.bridged, 'beat')} of another class" if run.bridged else ""
-    text = f"{_review(run)}{_least(run)}{count_of(run.beats, 'beat')}{low}{bridged}, {run.per_min:.0f}/min"
+    text = f"{_review(run)}{_bound(run)}{count_of(run.beats, 'beat')}{low}{bridged}, {run.per_min:.0f}/min"
     return joined(f"{text} ({run.name}) at ", moment(run.start_s))
 
 
-def _total(one: Ectopy, events: Events) -> Cell:
-    if not one.total:
+def _total(ectopy: Ectopy, events: Events) -> Cell:
+    if not ectopy.total:
         return "none detected"
-    about = "about " if one.kind in events.withheld else ""
-    low = f", {one.uncertain:,} of low confidence" if one.uncertain else ""
-    return f"{about}{count_of(one.total, 'beat')}{low}"
+    approximately = "about " if ectopy.kind in events.withheld else ""
+    low = f", {ectopy.uncertain:,} of low confidence" if ectopy.uncertain else ""
+    return f"{approximately}{count_of(ectopy.total, 'beat')}{low}"
 
 
-def _burden(one: Ectopy, events: Events) -> Cell:
-    if one.kind in events.withheld:
+def _burden(ectopy: Ectopy, events: Events) -> Cell:
+    if ectopy.kind in events.withheld:
         return "withheld"
-    high = one.kind is Kind.VENTRICULAR and one.percent > events.rules.high_burden_percent
-    return f"{per_cent(one.percent)}{' (high)' if high else ''}"
+    high = ectopy.kind is Kind.VENTRICULAR and ectopy.percent > events.rules.high_burden_percent
+    return f"{per_cent(ectopy.percent)}{' (high)' if high else ''}"
 
 
-def _busiest(one: Ectopy, events: Events) -> Cell:
-    most = busiest(events.hours, one.kind)
-    if most is None:
+def _busiest(ectopy: Ectopy, events: Events) -> Cell:
+    hour = busiest(events.hours, ectopy.kind)
+    if hour is None:
         return "none"
-    count = most.ventricular if one.kind is Kind.VENTRICULAR else most.supra
-    return joined(f"{count:,} from ", moment(most.start_s, digits=0))
+    count = hour.ventricular if ectopy.kind is Kind.VENTRICULAR else hour.supra
+    return joined(f"{count:,} from ", moment(hour.start_s, digits=0))
 
 
-def _tachycardia(one: Ectopy) -> Cell:
-    name = "VT" if one.kind is Kind.VENTRICULAR else "SVT"
-    return _first(one.tachycardias, name, name)
+def _tachycardia(ectopy: Ectopy) -> Cell:
+    name = "VT" if ectopy.kind is Kind.VENTRICULAR else "SVT"
+    return _first(ectopy.tachycardias, name, name)
 
 
 def _rules(events: Events, codes: dict[Kind, str]) -> dict[str, str]:
@@ -111,28 +111,32 @@ def _rules(events: Events, codes: dict[Kind, str]) -> dict[str, str]:
 def ectopy_table(parts: RecordingParts) -> str:
     """Return counts of ventricular and supraventricular ectopy; of a kind that is withheld, what is to be reviewed."""
     events = parts.events
-    both = {kind: found or events.to_review.get(kind) for kind, found in events.ectopic.items()}
+    both = {kind: certain or events.to_review.get(kind) for kind, certain in events.ectopic.items()}
     figures: dict[str, Callable[[Ectopy], Cell]] = {
-        "Beats": lambda one: _total(one, events),
-        "Burden": lambda one: _burden(one, events),
-        "Single": lambda one: one.singles,
-        "Couplets": lambda one: _first(one.couplets, "couplet"),
-        "Short series": lambda one: _first(one.short, "series", "series"),
-        "Runs": lambda one: _first(one.runs, "run"),
+        "Beats": lambda ectopy: _total(ectopy, events),
+        "Burden": lambda ectopy: _burden(ectopy, events),
+        "Single": lambda ectopy: ectopy.singles,
+        "Couplets": lambda ectopy: _first(ectopy.couplets, "couplet"),
+        "Short series": lambda ectopy: _first(ectopy.short, "series", "series"),
+        "Runs": lambda ectopy: _first(ectopy.runs, "run"),
         "Tachycardias": _tachycardia,
-        "Longest run": lambda one: _most(one.runs, lambda run: run.beats),
-        "Fastest run": lambda one: _most(one.runs, lambda run: run.per_min),
-        "Bigeminy": lambda one: _longest(one.bigeminy),
-        "Trigeminy": lambda one: _longest(one.trigeminy),
-        "Busiest hour": lambda one: _busiest(one, events),
+        "Longest run": lambda ectopy: _highest(ectopy.runs, lambda run: run.beats),
+        "Fastest run": lambda ectopy: _highest(ectopy.runs, lambda run: run.per_min),
+        "Bigeminy": lambda ectopy: _longest(ectopy.bigeminy),
+        "Trigeminy": lambda ectopy: _longest(ectopy.trigeminy),
+        "Busiest hour": lambda ectopy: _busiest(ectopy, events),
     }
-    if not any(one is not None and one.short for one in both.values()):
+    if not any(ectopy is not None and ectopy.short for ectopy in both.values()):
         del figures["Short series"]
     rule = _rules(
         events, {kind: " ".join(row.code for row in parts.classes if row.kind is kind) or "-" for kind in both}
     )
     rows = [
-        (name, *(_absent(events, kind) if one is None else cell(one) for kind, one in both.items()), rule[name])
+        (
+            name,
+            *(_absent(events, kind) if ectopy is None else cell(ectopy) for kind, ectopy in both.items()),
+            rule[name],
+        )
         for name, cell in figures.items()
     ]
     head = [

@@ -5,7 +5,18 @@ from collections.abc import Sequence
 from ecgfed.events.find import Events
 from ecgfed.events.kinds import Kind
 from ecgfed.reports.headline import ectopy_headline, pauses_text
-from ecgfed.reports.markup import NOT_ASSESSED, Cell, clock, facts, joined, moment, paragraph, per_cent, section, table
+from ecgfed.reports.markup import (
+    NOT_ASSESSED,
+    Cell,
+    clock,
+    details,
+    joined,
+    moment,
+    paragraph,
+    per_cent,
+    section,
+    table,
+)
 from ecgfed.reports.recording_ectopy import ectopy_table, review_rule
 from ecgfed.reports.recording_parts import Comparison, Drawn, RecordingParts
 from ecgfed.reports.recording_tables import (
@@ -79,7 +90,7 @@ def recording_page(parts: RecordingParts) -> str:
 def _header(parts: RecordingParts) -> str:
     return (
         f"<header>\n<h1>ECG report: record {escaped(parts.record)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{facts(parts.about)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.about)}\n</header>'
     )
 
 
@@ -108,7 +119,7 @@ def _short(parts: RecordingParts) -> str:
     """Return the findings in a few lines."""
     events = parts.events
     rates, longest = events.rates, events.pauses.longest
-    ends = [one for one in (rates.lowest, rates.highest) if one is not None]
+    ends = [rate_at for rate_at in (rates.lowest, rates.highest) if rate_at is not None]
     rate = None if rates.mean is None else f"{rates.mean:.0f}/min"
     spread = f" ({ends[0].value:.0f} to {ends[1].value:.0f})" if len(ends) == 2 else ""
     pauses: Cell = (
@@ -118,12 +129,12 @@ def _short(parts: RecordingParts) -> str:
             f"{pauses_text(events.pauses)}; longest interval {longest.value:.2f} s at ", moment(longest.start_s)
         )
     )
-    for one in events.pauses.not_confirmed:
-        pauses = joined(pauses, f"; {one.value:.2f} s at ", moment(one.start_s), " not confirmed")
-    for one in events.pauses.ends:
-        pauses = joined(pauses, f"; no beat for {one.value:.1f} s from ", moment(one.start_s))
-    (lead,) = (one for one in parts.leads if one.name == parts.lead)
-    shown = facts(
+    for rate_at in events.pauses.not_confirmed:
+        pauses = joined(pauses, f"; {rate_at.value:.2f} s at ", moment(rate_at.start_s), " not confirmed")
+    for rate_at in events.pauses.ends:
+        pauses = joined(pauses, f"; no beat for {rate_at.value:.1f} s from ", moment(rate_at.start_s))
+    (lead,) = (rate_at for rate_at in parts.leads if rate_at.name == parts.lead)
+    rows = details(
         [
             ("Beats", _beats(events)),
             ("Heart rate", None if rate is None else f"{rate}{spread}"),
@@ -133,12 +144,12 @@ def _short(parts: RecordingParts) -> str:
             ("Usable", f"{clock(lead.usable_s)} of {clock(parts.duration_s)} ({lead.percent:.2f}%) of {lead.name}"),
         ]
     )
-    said = f"Beat labels: {parts.labelled_by}"
+    description = f"Beat labels: {parts.labelled_by}"
     return section(
         "short",
         "In short",
-        shown,
-        paragraph(f"{said}{'; provisional, nobody has read them over.' if parts.provisional else '.'}"),
+        rows,
+        paragraph(f"{description}{'; provisional, nobody has read them over.' if parts.provisional else '.'}"),
     )
 
 
@@ -172,7 +183,7 @@ def _timeline(parts: RecordingParts) -> str:
         'aria-valuemax="0" aria-valuenow="0" aria-valuetext=""></div>'
     )
     chosen = (
-        f'<div class="chosen"><p class="steps">{"".join(button.format(*one) for one in buttons)}</p>'
+        f'<div class="chosen"><p class="steps">{"".join(button.format(*step) for step in buttons)}</p>'
         '<p id="timeline-said"></p><figure class="strip">'
         '<div id="timeline-strip" class="paper" role="group" aria-label="Chosen strip"></div>'
         '<figcaption id="timeline-caption"></figcaption></figure></div>'
@@ -197,19 +208,19 @@ def _counted(parts: RecordingParts) -> str:
     return paragraph(text)
 
 
-def _strip(one: Drawn, level: int = 3) -> str:
-    place = "" if one.at_s is None else joined("from ", moment(one.at_s), ", ")
+def _strip(strip: Drawn, level: int = 3) -> str:
+    position = "" if strip.at_s is None else joined("from ", moment(strip.at_s), ", ")
     return (
-        f'<figure class="strip"><figcaption><h{level}>{escaped(one.title)}</h{level}>{place}{escaped(one.about)}'
-        f'</figcaption><div class="paper" role="group" aria-label="{escaped(one.title)}" '
-        f'data-strip="{one.number}"></div></figure>'
+        f'<figure class="strip"><figcaption><h{level}>{escaped(strip.title)}</h{level}>{position}{escaped(strip.about)}'
+        f'</figcaption><div class="paper" role="group" aria-label="{escaped(strip.title)}" '
+        f'data-strip="{strip.number}"></div></figure>'
     )
 
 
 def _gallery(parts: RecordingParts) -> str:
     if not parts.gallery:
         return section("strips", "Strips", paragraph("There is no beat to draw a strip of."))
-    codes = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if one.beats)
+    codes = "; ".join(f"{row.code} {row.meaning or row.name}" for row in parts.classes if row.beats)
     how = (
         f"10 s each on ECG paper, {SCALE}, {parts.filter_name}, a pulse of 1 mV in front. Above each beat its code, "
         "between beats the interval in ms. A question mark in a dashed box: low confidence. Hatched: unusable."
@@ -224,24 +235,26 @@ def _averages(parts: RecordingParts) -> str:
     scale = f"{LARGE['mm_per_s']} mm/s and {LARGE['mm_per_unit']} mm/mV"
     text = f"From 0.3 s before the R peak to 0.5 s after it, at {scale}, {parts.filter_name}."
     text += " The band holds the middle 80% of the beats."
-    shown = "".join(map(_strip, parts.averages))
-    return section("averages", "Average beat of each class", paragraph(text), f'<div class="averages">{shown}</div>')
+    strips = "".join(map(_strip, parts.averages))
+    return section("averages", "Average beat of each class", paragraph(text), f'<div class="averages">{strips}</div>')
 
 
 def _comparison(parts: RecordingParts) -> str:
-    found = parts.comparison
-    if found is None:
+    pair = parts.comparison
+    if pair is None:
         return ""
-    share = f" ({per_cent(100 * found.apart / found.beats)})" if found.beats else ""
+    share = f" ({per_cent(100 * pair.apart / pair.beats)})" if pair.beats else ""
     text = (
-        f"Of {count_of(found.beats, 'beat')}, {found.first} and {found.second} call {found.apart:,}{share} by "
-        f"different names. This report follows {found.first}."
+        f"Of {count_of(pair.beats, 'beat')}, {pair.first} and {pair.second} call {pair.apart:,}{share} by "
+        f"different names. This report follows {pair.first}."
     )
-    return section("apart", _apart_title(found), paragraph(text), comparison_table(parts), *map(_strip, found.strips))
+    return section(
+        "apart", _disagreement_title(pair), paragraph(text), comparison_table(parts), *map(_strip, pair.strips)
+    )
 
 
-def _apart_title(found: Comparison) -> str:
-    return f"{found.first[0].upper()}{found.first[1:]} beside {found.second}"
+def _disagreement_title(pair: Comparison) -> str:
+    return f"{pair.first[0].upper()}{pair.first[1:]} beside {pair.second}"
 
 
 def _model(parts: RecordingParts) -> str:

@@ -81,7 +81,7 @@ class Comparison:
     @property
     def apart(self) -> int:
         """On how many beats they disagree."""
-        return sum(many for _, _, many in self.pairs)
+        return sum(count for _, _, count in self.pairs)
 
 
 @dataclass(frozen=True)

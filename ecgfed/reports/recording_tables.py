@@ -39,13 +39,13 @@ def quality_table(parts: RecordingParts) -> str:
 
 def stretches_table(parts: RecordingParts) -> str:
     """Return the longest bad stretches of the lead that was read."""
-    (lead,) = (one for one in parts.leads if one.name == parts.lead)
+    (lead,) = (item for item in parts.leads if item.name == parts.lead)
     if not lead.stretches:
         return ""
-    longest = sorted(lead.stretches, key=lambda one: one[0] - one[1])[:LISTED]
+    longest = sorted(lead.stretches, key=lambda item: item[0] - item[1])[:LISTED]
     rows = [(moment(start), clock(stop), f"{stop - start:.1f} s", reason) for start, stop, reason in sorted(longest)]
-    left = len(lead.stretches) - len(rows)
-    more = f", the {len(rows)} longest of {len(lead.stretches):,}" if left else ""
+    remaining = len(lead.stretches) - len(rows)
+    more = f", the {len(rows)} longest of {len(lead.stretches):,}" if remaining else ""
     return table(f"Unusable stretches of {lead.name}{more}", ("From", "To", "Length", "Reason"), rows)
 
 
@@ -59,21 +59,21 @@ def rate_table(parts: RecordingParts) -> str:
     """Return heart rates and pauses."""
     events, rules = parts.events, parts.events.rules
     rates, pauses = events.rates, events.pauses
-    row = f"mean over {count_of(rules.rate_intervals, 'interval')} in a row"
+    row = f"mean over {count_of(rules.rate_intervals, 'gap')} in a row"
     minute = f"whole minutes from the start with {rules.minute_usable_s:g} s of usable intervals or more"
     mean = None if rates.mean is None else f"{rates.mean:.0f}/min"
     longest = pauses.longest
     rr: tuple[Cell, Cell] = (None, "") if longest is None else (f"{longest.value:.2f} s", moment(longest.start_s))
-    many = None if longest is None else pauses_text(pauses)
+    count = None if longest is None else pauses_text(pauses)
     first = pauses.found[:LISTED]
-    places = [joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(first)]
+    positions = [joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(first)]
     more = f" and {len(pauses.found) - len(first):,} more" if len(pauses.found) > len(first) else ""
     rows: list[Sequence[Cell]] = [
         (
             "Mean heart rate",
             mean,
             "",
-            f"{count_of(rates.intervals, 'interval')} that touch no unusable stretch, over their time",
+            f"{count_of(rates.intervals, 'gap')} that touch no unusable stretch, over their time",
         ),
         ("Lowest heart rate", *_rate(rates.lowest), row),
         ("Highest heart rate", *_rate(rates.highest), row),
@@ -81,28 +81,28 @@ def rate_table(parts: RecordingParts) -> str:
         ("Fastest minute", *_rate(rates.fastest_minute, minute=True), minute),
         (
             "Pauses",
-            many,
-            joined(*places, more),
+            count,
+            joined(*positions, more),
             f"intervals between two beats of {rules.pause_s:g} s or more, none of it unusable",
         ),
         ("Longest interval", *rr, "between two beats, a pause or not, none of it unusable"),
     ]
     if pauses.not_confirmed:
-        said = ", ".join(f"{one.value:.2f} s" for one in pauses.not_confirmed[:LISTED])
-        left = len(pauses.not_confirmed) - LISTED
-        said += f" and {left:,} more" if left > 0 else ""
+        text = ", ".join(f"{gap.value:.2f} s" for gap in pauses.not_confirmed[:LISTED])
+        remaining = len(pauses.not_confirmed) - LISTED
+        text += f" and {remaining:,} more" if remaining > 0 else ""
         where = joined(
-            *[joined("; " if at else "", moment(one.start_s)) for at, one in enumerate(pauses.not_confirmed[:LISTED])]
+            *[joined("; " if at else "", moment(gap.start_s)) for at, gap in enumerate(pauses.not_confirmed[:LISTED])]
         )
         rule = (
             "a second analysis of the signal did not confirm that no beat lies between: in no rate and no pause above"
         )
-        rows.append(("Not confirmed", said, where, rule))
+        rows.append(("Not confirmed", text, where, rule))
     if pauses.ends:
-        said = ", ".join(f"{one.value:.1f} s" for one in pauses.ends)
-        where = joined(*[joined("; " if number else "", moment(one.start_s)) for number, one in enumerate(pauses.ends)])
+        text = ", ".join(f"{gap.value:.1f} s" for gap in pauses.ends)
+        where = joined(*[joined("; " if number else "", moment(gap.start_s)) for number, gap in enumerate(pauses.ends)])
         rows.append(
-            ("No beat at an end", said, where, f"usable for {rules.pause_s:g} s or more, and no beat: in no rate")
+            ("No beat at an end", text, where, f"usable for {rules.pause_s:g} s or more, and no beat: in no rate")
         )
     return table("Heart rate and pauses", ("Figure", "Found", "Where", "Rule"), rows, kind="rules")
 
@@ -119,23 +119,23 @@ def rhythms_table(parts: RecordingParts) -> str:
 
 def variability_table(parts: RecordingParts) -> str:
     """Return the variability of the heart rate."""
-    found, rules = parts.events.variability, parts.events.rules
-    normal = ", ".join(one.code for one in parts.classes if one.kind is Kind.NORMAL) or "no class is"
+    hrv, rules = parts.events.variability, parts.events.rules
+    normal = ", ".join(row.code for row in parts.classes if row.kind is Kind.NORMAL) or "no class is"
     nn = (
-        f"{count_of(found.intervals, 'interval')} between two normal beats ({normal}), {clock(found.seconds, 0)} in "
+        f"{count_of(hrv.intervals, 'interval')} between two normal beats ({normal}), {clock(hrv.seconds, 0)} in "
         f"all, of {rules.nn_least_s:g} to {rules.nn_most_s:g} s, none of it unusable"
     )
 
     def ms(value: float | None) -> str | None:
         return None if value is None else f"{value:.0f} ms"
 
-    few = f"; below {count_of(rules.hrv_intervals, 'interval')} it is not assessed" if found.mean_nn_ms is None else ""
+    few = f"; below {count_of(rules.hrv_intervals, 'interval')} it is not assessed" if hrv.mean_nn_ms is None else ""
     if parts.provisional and "paced" in dict(parts.warnings):
         few += "; the rhythm is paced, and a model calls paced beats normal: do not read it"
     rows = [
-        ("Mean NN", ms(found.mean_nn_ms), nn + few),
-        ("SDNN", ms(found.sdnn_ms), "sample standard deviation of these; it grows with the length of a recording"),
-        ("RMSSD", ms(found.rmssd_ms), "root mean square of differences between intervals that follow one another"),
+        ("Mean NN", ms(hrv.mean_nn_ms), nn + few),
+        ("SDNN", ms(hrv.sdnn_ms), "sample standard deviation of these; it grows with the length of a recording"),
+        ("RMSSD", ms(hrv.rmssd_ms), "root mean square of differences between intervals that follow one another"),
     ]
     return table("Heart rate variability", ("Figure", "Found", "Rule"), rows, kind="rules")
 
@@ -143,34 +143,42 @@ def variability_table(parts: RecordingParts) -> str:
 def classes_table(parts: RecordingParts) -> str:
     """Return every class with its meaning: the legend of the codes too."""
     counted = parts.events.counted
-    asked = any(one.uncertain is not None for one in parts.classes)
+    has_confidence = any(item.uncertain is not None for item in parts.classes)
 
-    def row(one: ClassRow) -> Sequence[Cell]:
-        share = per_cent(100 * one.beats / counted) if counted else "-"
-        said = one.meaning if one.name == one.code else f"{one.name}: {one.meaning}" if one.meaning else one.name
-        beats: Cell = one.beats
-        if parts.events.rules.withholds(one.uncertain or 0, one.beats):
-            beats, share = f"about {one.beats:,}, to review", "-"
-        if one.kind in parts.events.withheld and one.kind not in parts.events.to_review:
+    def row(entry: ClassRow) -> Sequence[Cell]:
+        share = per_cent(100 * entry.beats / counted) if counted else "-"
+        text = (
+            entry.meaning
+            if entry.name == entry.code
+            else f"{entry.name}: {entry.meaning}"
+            if entry.meaning
+            else entry.name
+        )
+        beats: Cell = entry.beats
+        if parts.events.rules.withholds(entry.uncertain or 0, entry.beats):
+            beats, share = f"about {entry.beats:,}, to review", "-"
+        if entry.kind in parts.events.withheld and entry.kind not in parts.events.to_review:
             beats, share = "withheld", "-"
-        return (one.code, said, beats, share, *([one.uncertain] if asked else []))
+        return (entry.code, text, beats, share, *([entry.uncertain] if has_confidence else []))
 
-    head = ("Code", "Meaning", "Beats", "Share", *(["Low confidence"] if asked else []))
-    there = table("Beats of each class", head, [row(one) for one in parts.classes if one.beats], kind="numbers-late")
-    rest = "; ".join(f"{one.code} {one.meaning or one.name}" for one in parts.classes if not one.beats)
+    head = ("Code", "Meaning", "Beats", "Share", *(["Low confidence"] if has_confidence else []))
+    present = table(
+        "Beats of each class", head, [row(item) for item in parts.classes if item.beats], kind="numbers-late"
+    )
+    rest = "; ".join(f"{item.code} {item.meaning or item.name}" for item in parts.classes if not item.beats)
     if not counted:
         return paragraph(f"No beat was counted: whether there is any of these is {NOT_ASSESSED}: {rest}.")
-    return there + (paragraph(f"None detected of: {rest}.") if rest else "")
+    return present + (paragraph(f"None detected of: {rest}.") if rest else "")
 
 
 def hours_table(parts: RecordingParts) -> str:
     """Return what happened hour by hour."""
     withheld = parts.events.withheld
-    shown = [number for number, one in enumerate(parts.classes) if one.beats and one.kind not in withheld]
+    columns = [number for number, row in enumerate(parts.classes) if row.beats and row.kind not in withheld]
     known = [
         (name, kind)
         for name, kind in (("Ventricular", Kind.VENTRICULAR), ("Supraventricular", Kind.SUPRA))
-        if kind not in withheld and any(one.kind is kind for one in parts.classes)
+        if kind not in withheld and any(row.kind is kind for row in parts.classes)
     ]
     head = ["Hour", "Usable", "Beats", "Mean rate", *(name for name, _ in known)]
     rows: list[Sequence[Cell]] = []
@@ -182,19 +190,21 @@ def hours_table(parts: RecordingParts) -> str:
         ]
         rate = "-" if hour.rate is None else f"{hour.rate:.0f}/min"
         first = joined(moment(hour.start_s, digits=0), " to ", clock(hour.stop_s, 0))
-        rows.append((first, clock(hour.usable_s, 0), hour.beats, rate, *shares, *(hour.by_class[one] for one in shown)))
-    head += [parts.classes[number].code for number in shown]
+        rows.append(
+            (first, clock(hour.usable_s, 0), hour.beats, rate, *shares, *(hour.by_class[row] for row in columns))
+        )
+    head += [parts.classes[number].code for number in columns]
     return table("Beats hour by hour, from the start of the recording", head, rows, kind="numbers")
 
 
 def comparison_table(parts: RecordingParts) -> str:
     """Return on which classes two readers disagree."""
-    found = parts.comparison
-    if found is None or not found.pairs:
+    pair = parts.comparison
+    if pair is None or not pair.pairs:
         return ""
-    rows = [(first, second, many) for first, second, many in found.pairs[:LISTED]]
-    more = f", the {LISTED} most frequent of {len(found.pairs)} pairs" if len(found.pairs) > LISTED else ""
-    head = (found.first[0].upper() + found.first[1:], found.second[0].upper() + found.second[1:], "Beats")
+    rows = [(first, second, count) for first, second, count in pair.pairs[:LISTED]]
+    more = f", the {LISTED} most frequent of {len(pair.pairs)} pairs" if len(pair.pairs) > LISTED else ""
+    head = (pair.first[0].upper() + pair.first[1:], pair.second[0].upper() + pair.second[1:], "Beats")
     return table(f"Where they disagree{more}", head, rows, kind="numbers-late")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from ecgfed.reports.charts import line_chart
 from ecgfed.reports.class_map import class_map
-from ecgfed.reports.markup import NOT_ASSESSED, facts, paragraph, section
+from ecgfed.reports.markup import NOT_ASSESSED, details, paragraph, section
 from ecgfed.reports.patient_charts import Bar, bar_chart, map_chart
 from ecgfed.reports.run_parts import Mixes, RunParts
 from ecgfed.reports.run_tables import (
@@ -47,7 +47,9 @@ def run_page(parts: RunParts) -> str:
             _curves(parts),
             _clients(parts),
             _cost(parts),
-            section("settings", "Settings", *(f"<h3>{escaped(title)}</h3>{facts(of)}" for title, of in parts.settings)),
+            section(
+                "settings", "Settings", *(f"<h3>{escaped(title)}</h3>{details(of)}" for title, of in parts.settings)
+            ),
             _limits(),
             "</main>",
         ]
@@ -58,7 +60,7 @@ def run_page(parts: RunParts) -> str:
 def _header(parts: RunParts) -> str:
     return (
         f"<header>\n<h1>Run report: {escaped(parts.run)}</h1>\n"
-        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{facts(parts.about)}\n</header>'
+        f'<p class="use"><strong>{escaped(parts.intended_use)}</strong></p>\n{details(parts.about)}\n</header>'
     )
 
 
@@ -86,7 +88,7 @@ def _scores(parts: RunParts) -> str:
     return section(
         "scores",
         "Scores",
-        f'<div class="short">{facts(pairs)}</div>',
+        f'<div class="short">{details(pairs)}</div>',
         paragraph(f"{first.title}, after round {first.round:,}. {asks}."),
         scenario_table(parts.scored),
         paragraph(conventions),
@@ -97,19 +99,19 @@ def _scores(parts: RunParts) -> str:
 def _patients(parts: RunParts) -> str:
     if not parts.scored:
         return section("patients", "Patients", paragraph(f"Patients are {NOT_EVALUATED}."))
-    one, what = parts.scored[0], parts.what
-    if not one.patients:
+    scored, what = parts.scored[0], parts.what
+    if not scored.patients:
         return section("patients", "Patients", paragraph(f"No patient has {what} in this split."))
-    better, worse = (sum(sign * patient.gain > 0 for patient in one.patients) for sign in (1, -1))
-    many = sum(patient.worst for patient in one.patients)
-    tenth = [patient.personal_f1 for patient in one.patients if patient.worst]
+    better, worse = (sum(sign * patient.gain > 0 for patient in scored.patients) for sign in (1, -1))
+    worst_n = sum(patient.worst for patient in scored.patients)
+    tenth = [patient.personal_f1 for patient in scored.patients if patient.worst]
     text = (
-        f"{one.title}: the own answer serves {better:,} of {count_of(len(one.patients), 'patient')} better than the "
-        f"global model, {worse:,} worse and {len(one.patients) - better - worse:,} the same. The tenth that it serves "
-        f"worst ({count_of(many, 'patient')}) has a mean macro-F1 of {sum(tenth) / len(tenth):.3f}."
+        f"{scored.title}: the own answer serves {better:,} of {count_of(len(scored.patients), 'patient')} better than "
+        f"the global model, {worse:,} worse and {len(scored.patients) - better - worse:,} the same. The tenth that it "
+        f"serves worst ({count_of(worst_n, 'patient')}) has a mean macro-F1 of {sum(tenth) / len(tenth):.3f}."
     )
     legend = "A grey column with a triangle on top: the worst tenth."
-    bars = [Bar(patient.client, patient.global_f1, patient.personal_f1, patient.worst) for patient in one.patients]
+    bars = [Bar(patient.client, patient.global_f1, patient.personal_f1, patient.worst) for patient in scored.patients]
     drawn = bar_chart(
         bars,
         f"Gain of {count_of(len(bars), 'patient')} by their own answer, sorted; the table below says the same",
@@ -118,7 +120,7 @@ def _patients(parts: RunParts) -> str:
         "macro-F1 of the own answer",
     )
     return section(
-        "patients", "Patients", paragraph(text), paragraph(legend), drawing(drawn), patients_table(one, what)
+        "patients", "Patients", paragraph(text), paragraph(legend), drawing(drawn), patients_table(scored, what)
     )
 
 
@@ -130,24 +132,26 @@ def drawing(drawn: str) -> str:
 def _confusions(parts: RunParts) -> str:
     if not parts.scored:
         return section("classes", "Classes", paragraph(f"Classes are {NOT_EVALUATED}."))
-    one, what = parts.scored[0], parts.what
-    there = [matrix for matrix in (one.confusion, one.confusion_personal) if matrix is not None]
-    every = sum(there[1:], start=there[0]) if there else np.zeros((0, 0), np.int64)
-    shown = np.flatnonzero(every.sum(0) + every.sum(1)).tolist()
-    left = [parts.classes[i] for i in range(len(every)) if i not in shown]
-    told = []
+    scored, what = parts.scored[0], parts.what
+    matrices = [matrix for matrix in (scored.confusion, scored.confusion_personal) if matrix is not None]
+    every = sum(matrices[1:], start=matrices[0]) if matrices else np.zeros((0, 0), np.int64)
+    present = np.flatnonzero(every.sum(0) + every.sum(1)).tolist()
+    absent = [parts.classes[i] for i in range(len(every)) if i not in present]
+    tables = []
     for matrix, title in (
-        (one.confusion, f"The global model on everybody's {what}"),
-        (one.confusion_personal, f"Each patient's own answer on that patient's {what}"),
+        (scored.confusion, f"The global model on everybody's {what}"),
+        (scored.confusion_personal, f"Each patient's own answer on that patient's {what}"),
     ):
         if matrix is None:
-            told.append(paragraph(f"{title}: {NOT_ASSESSED}; this evaluation did not keep it. Evaluate the run again."))
+            tables.append(
+                paragraph(f"{title}: {NOT_ASSESSED}; this evaluation did not keep it. Evaluate the run again.")
+            )
         else:
-            told.append(confusion_table(matrix, parts.classes, f"{title}: rows truth, columns prediction", shown))
-    how = "A cell is the darker the larger its share of its row." if there else ""
-    out = f"Neither in truth nor predicted: {', '.join(left)}." if left else ""
+            tables.append(confusion_table(matrix, parts.classes, f"{title}: rows truth, columns prediction", present))
+    how = "A cell is the darker the larger its share of its row." if matrices else ""
+    out = f"Neither in truth nor predicted: {', '.join(absent)}." if absent else ""
     return section(
-        "classes", "Classes", classes_table(one, parts.classes, what), paragraph(f"{how} {out}".strip()), *told
+        "classes", "Classes", classes_table(scored, parts.classes, what), paragraph(f"{how} {out}".strip()), *tables
     )
 
 
@@ -155,11 +159,11 @@ def _curves(parts: RunParts) -> str:
     drawn = [chart for panel in parts.panels if (chart := line_chart(panel))]
     if not drawn:
         return section("curves", "Learning curves", paragraph("The history holds no finished round."))
-    shown = "".join(f'<figure class="panel"><figcaption>{escaped(panel.title)}</figcaption>{chart}</figure>'
+    figures = "".join(f'<figure class="panel"><figcaption>{escaped(panel.title)}</figcaption>{chart}</figure>'
                     for panel in parts.panels if (chart := line_chart(panel)))  # fmt: skip
     text = "A curve of more than 400 points is drawn as means over as many rounds that follow one another."
     return section(
-        "curves", "Learning curves", f'<div class="panels">{shown}</div>', paragraph(text), curves_table(parts.panels)
+        "curves", "Learning curves", f'<div class="panels">{figures}</div>', paragraph(text), curves_table(parts.panels)
     )
 
 
@@ -168,34 +172,34 @@ def _clients(parts: RunParts) -> str:
     if isinstance(mixes, str):
         return section("clients", title, paragraph(f"What clients have: {NOT_ASSESSED}: {mixes}."))
     some = np.flatnonzero(mixes.counts.sum(1))
-    found = class_map(mixes.counts[some], parts.classes)
-    worst = {one.client for one in parts.scored[0].patients if one.worst} if parts.scored else set()
+    layout = class_map(mixes.counts[some], parts.classes)
+    worst = {patient.client for patient in parts.scored[0].patients if patient.worst} if parts.scored else set()
     drawn, text = "", "Fewer than three clients, or all with the same mix of classes: there is no map."
-    if found is not None:
+    if layout is not None:
         names = [mixes.clients[i] for i in some]
         beats = mixes.counts[some].sum(1).tolist()
-        said = f"Map of {count_of(len(names), 'client')} by their classes; the table below has their places"
-        drawn = map_chart(found, names, beats, [name in worst for name in names], said)
+        description = f"Map of {count_of(len(names), 'client')} by their classes; the table below has their places"
+        drawn = map_chart(layout, names, beats, [name in worst for name in names], description)
         square = "; a square marks the worst tenth" if worst else ""
         text = (
             "The map: the two principal components of the square roots of the clients' class shares in training, which "
-            f"hold {100 * found.shares[0]:.0f}% and {100 * found.shares[1]:.0f}% of their variance. Near to one "
+            f"hold {100 * layout.shares[0]:.0f}% and {100 * layout.shares[1]:.0f}% of their variance. Near to one "
             "another lie clients with a like mix, whatever their signals look like; a cross is where a client of one "
             f"class alone would lie. A circle's area grows with the client's training {parts.what}{square}. Names that "
             "would cover something are left out."
         )
-    table = mixes_table(mixes, _order(mixes), parts.classes, found, parts.what)
+    table = mixes_table(mixes, _order(mixes), parts.classes, layout, parts.what)
     return section("clients", title, paragraph(text), drawing(drawn), table)
 
 
 def _order(mixes: Mixes) -> list[int]:
     """Return clients by their most frequent class, the class with most beats first, then by its share."""
-    place = np.argsort(np.argsort(-mixes.counts.sum(0), kind="stable"))
+    rank = np.argsort(np.argsort(-mixes.counts.sum(0), kind="stable"))
     totals = np.maximum(mixes.counts.sum(1), 1)
     main = mixes.counts.argmax(1)
     shares = mixes.counts.max(1) / totals
-    found: list[int] = np.lexsort((-shares, place[main])).tolist()
-    return found
+    order: list[int] = np.lexsort((-shares, rank[main])).tolist()
+    return order
 
 
 def _cost(parts: RunParts) -> str:
@@ -205,7 +209,7 @@ def _cost(parts: RunParts) -> str:
             "Measured: rounds of this method with this net and these settings are run on empty examples, and what goes "
             "to and comes from the client with most is counted; losses and counts beside it are not."
         )
-    return section("cost", "What it cost", sent_table(parts), paragraph(how), facts(parts.seconds))
+    return section("cost", "What it cost", sent_table(parts), paragraph(how), details(parts.seconds))
 
 
 def _limits() -> str:

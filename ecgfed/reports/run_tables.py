@@ -28,30 +28,30 @@ def score(value: float | None, form: str = ".3f") -> str | None:
     return None if value is None else format(value, form)
 
 
-def folded(shown: str, many: int, what: str) -> str:
+def folded(content: str, rows: int, what: str) -> str:
     """Return a long table folded away behind what it is; a short one as it is."""
-    if many <= UNFOLDED:
-        return shown
-    return f"<details><summary>{escaped(what)} ({count_of(many, 'row')})</summary>{shown}</details>"
+    if rows <= UNFOLDED:
+        return content
+    return f"<details><summary>{escaped(what)} ({count_of(rows, 'row')})</summary>{content}</details>"
 
 
 def scenario_table(scored: Sequence[Scored]) -> str:
     """Return the four scenarios of every evaluation, by both conventions of macro-F1."""
     rows: list[Sequence[Cell]] = []
-    for one in scored:
-        for kind, said in BOTH:
-            found: dict[str, float] = getattr(one, kind)
-            of_all = [score(found.get(name)) for name in (*SCENARIOS, "T_p_global")]
-            rows.append((f"{one.title}: {said}", *of_all, len(one.patients), one.beats))
+    for scenario in scored:
+        for kind, label in BOTH:
+            values: dict[str, float] = getattr(scenario, kind)
+            of_all = [score(values.get(name)) for name in (*SCENARIOS, "T_p_global")]
+            rows.append((f"{scenario.title}: {label}", *of_all, len(scenario.patients), scenario.beats))
     head = ("Evaluation: macro-F1 over", *SCENARIOS, "T_p, global model", "Patients", "Scored")
     return table("Scenarios of every evaluation", head, rows, kind="numbers scenarios")
 
 
-def patients_table(one: Scored, what: str) -> str:
+def patients_table(scored: Scored, what: str) -> str:
     """Return every patient, by gain as the bars are."""
     head = [
         *("Patient", "Global model", "Own answer", "Gain", "Worst tenth"),
-        *(f"Own answer by {name}" for name in one.others),
+        *(f"Own answer by {name}" for name in scored.others),
         *(f"Own answer on everybody's {what}", what.capitalize(), "Classes"),
     ]
 
@@ -68,39 +68,39 @@ def patients_table(one: Scored, what: str) -> str:
             patient.classes,
         )
 
-    caption = f"Patients by gain, macro-F1 on their own {what}: {one.title}"
-    every = table(caption, head, map(row, one.patients), kind="numbers")
-    if len(one.patients) <= UNFOLDED:
+    caption = f"Patients by gain, macro-F1 on their own {what}: {scored.title}"
+    every = table(caption, head, map(row, scored.patients), kind="numbers")
+    if len(scored.patients) <= UNFOLDED:
         return every
-    worst = sorted((patient for patient in one.patients if patient.worst), key=lambda patient: patient.personal_f1)
-    shown = f"The {min(len(worst), WORST)} patients whose own answer is worst"
-    first = table(shown, head, map(row, worst[:WORST]), kind="numbers")
-    return first + folded(every, len(one.patients), "All patients")
+    worst = sorted((patient for patient in scored.patients if patient.worst), key=lambda patient: patient.personal_f1)
+    title = f"The {min(len(worst), WORST)} patients whose own answer is worst"
+    first = table(title, head, map(row, worst[:WORST]), kind="numbers")
+    return first + folded(every, len(scored.patients), "All patients")
 
 
-def classes_table(one: Scored, classes: Sequence[str], what: str) -> str:
+def classes_table(scored: Scored, classes: Sequence[str], what: str) -> str:
     """Return every class: the global answer, and the personal ones where their confusions are known."""
-    own: dict[str, tuple[float | None, float | None, float | None]] = {}
-    matrix = one.confusion_personal
+    personal: dict[str, tuple[float | None, float | None, float | None]] = {}
+    matrix = scored.confusion_personal
     if matrix is not None:
-        own = {name: _of_class(matrix, i) for i, name in enumerate(classes)}
+        personal = {name: _of_class(matrix, i) for i, name in enumerate(classes)}
     rows: list[Sequence[Cell]] = []
-    for found in one.classes:
-        shares = map(_share, (found.sensitivity, found.positive_predictivity, found.f1))
-        more = map(_share, own[found.name]) if found.name in own else ()
-        rows.append((found.name, found.beats, found.predicted, *shares, *more))
+    for entry in scored.classes:
+        shares = map(_share, (entry.sensitivity, entry.positive_predictivity, entry.f1))
+        more = map(_share, personal[entry.name]) if entry.name in personal else ()
+        rows.append((entry.name, entry.beats, entry.predicted, *shares, *more))
     head = ("Class", what.capitalize(), "Predicted", "Se", "+P", "F1")
-    also = ("Se, own answers", "+P, own answers", "F1, own answers") if own else ()
+    also = ("Se, own answers", "+P, own answers", "F1, own answers") if personal else ()
     return table(f"Classes: the global model on everybody's {what}", (*head, *also), rows, kind="numbers")
 
 
 def _of_class(matrix: NDArray[np.int64], i: int) -> tuple[float | None, float | None, float | None]:
     """Return sensitivity, positive predictivity and F1 of a class; None where there is nothing to divide by."""
-    hit, truth, said = int(matrix[i, i]), int(matrix[i].sum()), int(matrix[:, i].sum())
+    hit, truth, predicted = int(matrix[i, i]), int(matrix[i].sum()), int(matrix[:, i].sum())
     return (
         hit / truth if truth else None,
-        hit / said if said else None,
-        2 * hit / (truth + said) if truth + said else None,
+        hit / predicted if predicted else None,
+        2 * hit / (truth + predicted) if truth + predicted else None,
     )
 
 
@@ -109,22 +109,22 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def confusion_table(matrix: NDArray[np.int64], classes: Sequence[str], caption: str, shown: Sequence[int]) -> str:
+def confusion_table(matrix: NDArray[np.int64], classes: Sequence[str], caption: str, displayed: Sequence[int]) -> str:
     """Return a confusion matrix: rows truth, each cell shaded by its share of its row.
 
     Args:
         matrix: (classes, classes) counts.
         classes: their names.
         caption: whose answer.
-        shown: numbers of the classes that are shown; the others are in neither truth nor prediction.
+        displayed: numbers of the classes that are shown; the others are in neither truth nor prediction.
     """
     rows = []
-    for i in shown:
+    for i in displayed:
         total = int(matrix[i].sum())
         rows.append(
-            (classes[i], [(int(matrix[i, j]), matrix[i, j] / total if total else 0.0) for j in shown], (total,))
+            (classes[i], [(int(matrix[i, j]), matrix[i, j] / total if total else 0.0) for j in displayed], (total,))
         )
-    return shaded(caption, ("Truth", *(classes[j] for j in shown), "All"), rows)
+    return shaded(caption, ("Truth", *(classes[j] for j in displayed), "All"), rows)
 
 
 def shaded(
@@ -137,11 +137,11 @@ def shaded(
         head: the columns' headings.
         rows: heading, (count, share of its row from 0 to 1) of the shaded cells, and cells after them.
     """
-    columns = "".join(f'<th scope="col">{markup(one)}</th>' for one in head)
+    columns = "".join(f'<th scope="col">{markup(cell)}</th>' for cell in head)
     body = []
     for name, cells, rest in rows:
         dark = (f'<td class="shade-{_shade(share)}">{count:,}</td>' for count, share in cells)
-        after = "".join(f"<td>{markup(one)}</td>" for one in rest)
+        after = "".join(f"<td>{markup(cell)}</td>" for cell in rest)
         body.append(f'<tr><th scope="row">{markup(name)}</th>{"".join(dark)}{after}</tr>')
     return (
         f'<div class="wide" role="group" aria-label="{escaped(caption)}"><table class="shaded">'
@@ -154,19 +154,19 @@ def _shade(share: float) -> int:
     return 0 if share <= 0 else max(1, min(_SHADES, 1 + int(share * (_SHADES - 0.5))))
 
 
-def mixes_table(mixes: Mixes, order: Sequence[int], classes: Sequence[str], found: ClassMap | None, what: str) -> str:
+def mixes_table(mixes: Mixes, order: Sequence[int], classes: Sequence[str], layout: ClassMap | None, what: str) -> str:
     """Return what each client has: counts shaded by their share, and where it lies on the map."""
-    places = iter(found.points if found else ())
-    at = {i: next(places) for i in range(len(mixes.clients)) if mixes.counts[i].sum()} if found else {}
+    points = iter(layout.points if layout else ())
+    at = {i: next(points) for i in range(len(mixes.clients)) if mixes.counts[i].sum()} if layout else {}
     rows = []
     for i in order:
         total = int(mixes.counts[i].sum())
-        cells = [(int(one), one / total if total else 0.0) for one in mixes.counts[i]]
+        cells = [(int(value), value / total if total else 0.0) for value in mixes.counts[i]]
         where: tuple[Cell, ...] = ()
-        if found:
-            where = tuple(f"{one:+.2f}" for one in at[i]) if i in at else ("-", "-")
+        if layout:
+            where = tuple(f"{value:+.2f}" for value in at[i]) if i in at else ("-", "-")
         rows.append((mixes.clients[i], cells, (total, int(mixes.valid[i]), int(mixes.test[i]), *where)))
-    head = ("Client", *classes, "Training", "Validation", "Test", *(("Map, x", "Map, y") if found else ()))
+    head = ("Client", *classes, "Training", "Validation", "Test", *(("Map, x", "Map, y") if layout else ()))
     caption = f"Training {what} of each class, clients in order of their most frequent class"
     return folded(shaded(caption, head, rows), len(rows), "All clients")
 
@@ -178,9 +178,9 @@ def curves_table(panels: Sequence[Panel]) -> str:
         for curve in panel.curves:
             values = [y for _, y in curve.points]
             if values:
-                told = (values[0], values[-1], min(values), max(values))
+                summary = (values[0], values[-1], min(values), max(values))
                 name = curve.name if curve.name == panel.title else f"{panel.title}: {curve.name}"
-                rows.append((name, len(values), *(f"{one:.4g}" for one in told)))
+                rows.append((name, len(values), *(f"{value:.4g}" for value in summary)))
     if not rows:
         return ""
     return table(
@@ -194,8 +194,8 @@ def sent_table(parts: RunParts) -> str:
         return paragraph(f"Bytes sent: {NOT_ASSESSED}: {parts.sent}.")
     rows: list[Sequence[Cell]] = [*parts.sent.rows]
     if parts.sent.down is not None and parts.sent.up is not None:
-        said = "All clients and rounds" + (", about" if parts.sent.about else "")
-        rows.append((said, parts.sent.down, parts.sent.up))
+        label = "All clients and rounds" + (", about" if parts.sent.about else "")
+        rows.append((label, parts.sent.down, parts.sent.up))
     else:
         rows.append(("All clients and rounds", None, None))
     return table(

@@ -120,15 +120,15 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
             )
             if not quiet:
                 axes.axvline(at, ymin=0.02, ymax=1 - 0.5 / (high - low), color=_MARK, linewidth=0.6, alpha=0.5)
-    left = MARGIN_MM / page_mm[0]
+    side = MARGIN_MM / page_mm[0]
     figure.text(
-        left, 1 - 0.4 * TITLE_MM / page_mm[1], safe_text(strip.title), fontsize=9, va="center", parse_math=False
+        side, 1 - 0.4 * TITLE_MM / page_mm[1], safe_text(strip.title), fontsize=9, va="center", parse_math=False
     )
     scale = f"25 mm/s, 10 mm/mV · from {clock(start_s)} · {strip.footer}"
     for number, line in enumerate((scale, *remarks)):
         at_mm = foot_mm - 0.55 * FOOT_MM - number * REMARK_MM
         colour = INK if number else GREY
-        figure.text(left, at_mm / page_mm[1], safe_text(line), fontsize=7, va="center", color=colour, parse_math=False)
+        figure.text(side, at_mm / page_mm[1], safe_text(line), fontsize=7, va="center", color=colour, parse_math=False)
     png = io.BytesIO()
     figure.savefig(png, dpi=dpi, format="png")
     return png.getvalue()
@@ -136,20 +136,20 @@ def draw_strip(strip: Strip, start_s: float, *, dpi: int = 150) -> bytes:
 
 def _lines(remarks: tuple[str, ...]) -> list[str]:
     """Return remarks broken into lines that the paper has room for."""
-    return [line for one in remarks for line in textwrap.wrap(safe_text(one), REMARK_CHARACTERS)]
+    return [line for remark in remarks for line in textwrap.wrap(safe_text(remark), REMARK_CHARACTERS)]
 
 
-def paper_range(piece_mv: NDArray[np.float64], most_mv: float = np.inf) -> tuple[float, float]:
+def paper_range(piece_mv: NDArray[np.float64], max_mv: float = np.inf) -> tuple[float, float]:
     """Return the lowest and highest value (mV) of the paper for a piece around 0: whole large squares.
 
     Args:
         piece_mv: (samples,) millivolt; NaN where there is nothing to draw.
-        most_mv: the furthest the paper reaches up or down.
+        max_mv: the furthest the paper reaches up or down.
     """
-    least, most = np.nanmin(piece_mv, initial=0.0), np.nanmax(piece_mv, initial=0.0)
-    low = np.floor(min(least - 0.3, -0.5) * 2) / 2
-    high = np.ceil(max(most + 0.5, 1.0) * 2) / 2
-    return max(float(low), -most_mv), min(float(high), most_mv)
+    lowest, highest = np.nanmin(piece_mv, initial=0.0), np.nanmax(piece_mv, initial=0.0)
+    low = np.floor(min(lowest - 0.3, -0.5) * 2) / 2
+    high = np.ceil(max(highest + 0.5, 1.0) * 2) / 2
+    return max(float(low), -max_mv), min(float(high), max_mv)
 
 
 def draw_paper(axes: Any, low: float, high: float) -> None:

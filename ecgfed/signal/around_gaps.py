@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.detectors import MIN_DURATION_S, OURS, Detector, detect_r_peaks, detector_by_name
-from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, lead_quality, runs
+from ecgfed.signal.quality import NO_SIGNAL, LeadQuality, Reason, runs
 
 #: A stretch without signal that lasts this long parts the lead in two; a shorter one is bridged, so that a detector
 #: need not learn the beats anew after each spike.
@@ -20,10 +21,10 @@ def usable_pieces(quality: LeadQuality) -> tuple[list[tuple[int, int]], NDArray[
         no signal, in the short stretches too.
     """
     lost = quality.bad(NO_SIGNAL)
-    apart = np.zeros_like(lost)
+    separating = np.zeros_like(lost)
     for start, stop in runs(lost):
-        apart[start:stop] = stop - start >= SPLIT_S * quality.fs_hz
-    pieces = [(a, b) for a, b in runs(~apart) if b - a >= MIN_DURATION_S * quality.fs_hz]
+        separating[start:stop] = stop - start >= SPLIT_S * quality.fs_hz
+    pieces = [(a, b) for a, b in runs(~separating) if b - a >= MIN_DURATION_S * quality.fs_hz]
     return pieces, lost
 
 
@@ -69,15 +70,15 @@ def detect_around_gaps(
                 raise
     signals = signals.copy()
     signals[lead, lost] = np.nan
-    found, problem = [], None
+    peaks_of_pieces, problem = [], None
     for start, stop in pieces:
         piece = signals[:, start:stop]
         try:
             peaks = detect_r_peaks(piece, fs_hz, lead=lead, detector=chosen, mains_hz=mains_hz, name=name)
-            found.append(start + peaks)
+            peaks_of_pieces.append(start + peaks)
         except RecordError as error:  # no beat in this piece; there may be some in another
             problem = error
-    peaks = np.concatenate(found) if found else np.empty(0, np.int64)
+    peaks = np.concatenate(peaks_of_pieces) if peaks_of_pieces else np.empty(0, np.int64)
     peaks = peaks[~lost[peaks]]
     if len(peaks):
         return peaks
@@ -88,10 +89,10 @@ def detect_around_gaps(
 
 def nothing_usable(quality: LeadQuality, name: str) -> RecordError:
     """Return the error of a lead without three seconds at a stretch."""
-    amiss = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
+    reasons = ", ".join(f"{reason} {total:.1f} s" for reason, total in quality.seconds().items())
     return RecordError(
         name,
-        f"has no usable {MIN_DURATION_S:g} s at a stretch ({amiss} of {quality.samples / quality.fs_hz:.1f} s)",
+        f"has no usable {MIN_DURATION_S:g} s at a stretch ({reasons} of {quality.samples / quality.fs_hz:.1f} s)",
         "an ECG",
         "check the electrode or the lead",
     )

@@ -56,11 +56,11 @@ def convolved(signal: NDArray[np.float64], taps: NDArray[np.float64], first: int
         return fir.convolved(np.pad(signal, half, mode="edge"), taps)[2 * half :][: len(signal)]
     step = fir.block_step(len(taps))
     lead_in = first % step  # zeros from a block's beginning on
-    many = len(signal) + 2 * half
-    laid = np.zeros(max(many + lead_in, 4 * (step + len(taps))))  # a short one would be one block
+    padded_samples = len(signal) + 2 * half
+    laid = np.zeros(max(padded_samples + lead_in, 4 * (step + len(taps))))  # a short one would be one block
     laid[lead_in : lead_in + half] = signal[0]
     laid[lead_in + half : lead_in + half + len(signal)] = signal
-    laid[lead_in + half + len(signal) : lead_in + many] = signal[-1]
+    laid[lead_in + half + len(signal) : lead_in + padded_samples] = signal[-1]
     return fir.convolved(laid, taps)[lead_in + 2 * half :][: len(signal)]
 
 
@@ -117,9 +117,9 @@ def bridged(
     if not missing.any():
         return signal
     valid = np.flatnonzero(~missing)
-    outer = [one for one in (before, behind) if one is not None]
-    at = np.concatenate([first + valid, np.array([one[0] for one in outer], np.int64)])
-    values = np.concatenate([signal[valid], np.array([one[1] for one in outer], np.float64)])
+    outer = [edge for edge in (before, behind) if edge is not None]
+    at = np.concatenate([first + valid, np.array([edge[0] for edge in outer], np.int64)])
+    values = np.concatenate([signal[valid], np.array([edge[1] for edge in outer], np.float64)])
     if not len(at):
         signal[missing] = 0.0
         return signal

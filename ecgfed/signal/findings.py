@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.record.leads import by_place, most_alike, usual_name
+from ecgfed.record.leads import best_match, position_in, usual_name
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, spans
+from ecgfed.signal.block_quality import gaps_of
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.pacing import Pacing, detect_pacing
 from ecgfed.signal.quality import runs
-from ecgfed.signal.size import lead_size, said_of, too_large
+from ecgfed.signal.size import lead_size, size_text, too_large
 from ecgfed.signal.spans import Spans
 
 #: Leads in which the QRS points up in most hearts.
@@ -120,18 +120,18 @@ def record_findings(
         annotation: the recording's reference annotation.
     """
     paced = paced_rhythm(recording, annotation, detect_pacing(recording, peaks))
-    places = [_spans(one) for one in bad]
-    units = _units(recording, peaks, places)
+    bad_spans = [_spans(item) for item in bad]
+    units = _units(recording, peaks, bad_spans)
     if len(peaks) < MIN_BEATS:
         return [*units, _no_beats(recording, len(peaks)), *paced]
     fs_hz = recording.fs_hz
     bridged = {lead: _bridged(recording, lead) for lead in recording.leads}
     signals: _Signals = {
-        lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, places, strict=True)
+        lead: (_band_passed(bridged[lead], fs_hz), lost) for lead, lost in zip(recording.leads, bad_spans, strict=True)
     }
     lost = signals[recording.lead][1]
-    own = _usual_names(recording.leads)
-    signals = {usual: signals[name] for usual, name in own.items()}
+    names = _usual_names(recording.leads)
+    signals = {usual: signals[name] for usual, name in names.items()}
     findings = units + _rate(recording, peaks, lost)
     # a pacing spike is steeper than any QRS: 104's; so is a QRS itself by a header of too high a frequency
     if not paced or paced[0].evidence["from"] == "signal":
@@ -139,17 +139,17 @@ def record_findings(
     findings += paced
     leads = _with_avr(signals)
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        found = pool.map(lambda one: _qrs(one[0], one[1], fs_hz, peaks), leads.values())
-        waves = dict(zip(leads, found, strict=True))
+        judged = pool.map(lambda item: _qrs(item[0], item[1], fs_hz, peaks), leads.values())
+        waves = dict(zip(leads, judged, strict=True))
     known = {lead: qrs for lead, qrs in waves.items() if qrs is not None}
     of_leads = _polarity(known) + _einthoven(signals, recording) + _arms(known)
-    return findings + [replace(one, lead=own.get(one.lead, one.lead) if one.lead else None) for one in of_leads]
+    return findings + [replace(item, lead=names.get(item.lead, item.lead) if item.lead else None) for item in of_leads]
 
 
 def _usual_names(leads: Sequence[str]) -> dict[str, str]:
     """Return each lead by the name it usually has (``ii`` by II), where no other one has it; else by its own."""
     usual = [usual_name(name) for name in leads]
-    return {one if usual.count(one) == 1 else name: name for one, name in zip(usual, leads, strict=True)}
+    return {item if usual.count(item) == 1 else name: name for item, name in zip(usual, leads, strict=True)}
 
 
 def _spans(bad: NDArray[np.bool_] | Spans) -> Spans:
@@ -172,31 +172,31 @@ def _band_passed(signal: _Signal, fs_hz: float) -> _Signal:
 class _MinusMean:
     """Minus the mean of two leads."""
 
-    one: _Signal
-    two: _Signal
+    lead_i: _Signal
+    lead_ii: _Signal
 
     def __len__(self) -> int:
-        return len(self.one)
+        return len(self.lead_i)
 
     def __getitem__(self, stretch: slice) -> NDArray[np.float64]:
-        return -(self.one[stretch] + self.two[stretch]) / 2
+        return -(self.lead_i[stretch] + self.lead_ii[stretch]) / 2
 
 
 def _with_avr(signals: _Signals) -> _Signals:
     """Add aVR = -(I + II) / 2 (Goldberger) where it was not recorded but can be known."""
     if "aVR" in signals or not {"I", "II"} <= set(signals):
         return signals
-    (one, lost_one), (two, lost_two) = signals["I"], signals["II"]
-    return {**signals, "aVR": (_MinusMean(one, two), Spans.merged([*lost_one, *lost_two]))}
+    (lead_i, lost_i), (lead_ii, lost_ii) = signals["I"], signals["II"]
+    return {**signals, "aVR": (_MinusMean(lead_i, lead_ii), Spans.merged([*lost_i, *lost_ii]))}
 
 
-def missing_lead(recording: AnyRecording, wanted: tuple[str, ...]) -> list[Finding]:
-    """Say that none of ``wanted`` is among the leads, where so."""
-    if recording.lead in wanted or most_alike(wanted, recording.lead)[1] or any(by_place(name) for name in wanted):
+def missing_lead(recording: AnyRecording, leads: tuple[str, ...]) -> list[Finding]:
+    """Say that none of ``leads`` is among the leads, where so."""
+    if recording.lead in leads or best_match(leads, recording.lead)[1] or any(position_in(name) for name in leads):
         return []
     has = ", ".join(recording.leads)
-    text = f"There is no lead {' or '.join(wanted)}; the recording has {has}; {recording.lead} was looked at."
-    return [Finding("missing-lead", None, text, {"wanted": list(wanted), "present": list(recording.leads)})]
+    text = f"There is no lead {' or '.join(leads)}; the recording has {has}; {recording.lead} was looked at."
+    return [Finding("missing-lead", None, text, {"wanted": list(leads), "present": list(recording.leads)})]
 
 
 def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Spans]) -> list[Finding]:
@@ -204,8 +204,8 @@ def _units(recording: AnyRecording, peaks: NDArray[np.int64], bad: Sequence[Span
     large = too_large(sizes)
     if not large:
         return []
-    said, evidence = said_of(large), {one.lead: round(one.mv, 1) for one in large}
-    return [Finding("units", large[0].lead, f"{said[0].upper()}{said[1:]}", {"mv": evidence})]
+    text, evidence = size_text(large), {size.lead: round(size.mv, 1) for size in large}
+    return [Finding("units", large[0].lead, f"{text[0].upper()}{text[1:]}", {"mv": evidence})]
 
 
 def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | Spans) -> float | None:
@@ -226,11 +226,11 @@ def heart_rate(peaks: NDArray[np.int64], fs_hz: float, bad: NDArray[np.bool_] | 
     return float(60.0 * fs_hz / np.median(interval)) if len(interval) else None
 
 
-def _no_beats(recording: AnyRecording, found: int) -> Finding:
-    text = f"Only {found} beats were found in {recording.lead}: nothing is said of rate and polarity."
-    if not found:
+def _no_beats(recording: AnyRecording, beats: int) -> Finding:
+    text = f"Only {beats} beats were found in {recording.lead}: nothing is said of rate and polarity."
+    if not beats:
         text = f"No beats were found in {recording.lead}: is it an ECG, and is the electrode connected?"
-    return Finding("no-beats", recording.lead, text, {"beats": found})
+    return Finding("no-beats", recording.lead, text, {"beats": beats})
 
 
 def _rate(recording: AnyRecording, peaks: NDArray[np.int64], bad: Spans) -> list[Finding]:
@@ -345,8 +345,8 @@ def _einthoven(signals: _Signals, recording: AnyRecording) -> list[Finding]:
     squares, count = np.zeros(3), 0
     for start, stop in spans(recording.samples, size):
         good = ~bad.mask(start, stop)
-        one, two, other = (signal[start:stop][good] for signal in three)
-        squares += np.array([np.sum(one**2), np.sum(two**2), np.sum((one + other - two) ** 2)])
+        lead_i, lead_ii, third = (signal[start:stop][good] for signal in three)
+        squares += np.array([np.sum(lead_i**2), np.sum(lead_ii**2), np.sum((lead_i + third - lead_ii) ** 2)])
         count += int(good.sum())
     mean = squares / count if count else squares
     scale = np.sqrt(mean[0] + mean[1])
@@ -359,14 +359,14 @@ def _einthoven(signals: _Signals, recording: AnyRecording) -> list[Finding]:
 
 def _arms(waves: dict[str, _Qrs]) -> list[Finding]:
     """Find what exchanged arm electrodes do: lead I upside down, and aVR upright in aVL's place."""
-    one, avr = waves.get("I"), waves.get("aVR")
-    if one is None or avr is None or one.down_share < DOWN_SHARE or avr.up_share < DOWN_SHARE:
+    lead_i, avr = waves.get("I"), waves.get("aVR")
+    if lead_i is None or avr is None or lead_i.down_share < DOWN_SHARE or avr.up_share < DOWN_SHARE:
         return []
     text = (
-        f"Lead I points down in {one.down_share:.0%} of beats and aVR up in {avr.up_share:.0%}: the electrodes of the "
-        "arms are exchanged, or the heart lies on the right."
+        f"Lead I points down in {lead_i.down_share:.0%} of beats and aVR up in {avr.up_share:.0%}: the electrodes of "
+        "the arms are exchanged, or the heart lies on the right."
     )
-    evidence = {"I_down_share": round(one.down_share, 3), "aVR_up_share": round(avr.up_share, 3)}
+    evidence = {"I_down_share": round(lead_i.down_share, 3), "aVR_up_share": round(avr.up_share, 3)}
     return [Finding("arm-electrodes", "I", text, evidence)]
 
 

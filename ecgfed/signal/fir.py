@@ -30,16 +30,16 @@ _MOST_PHASES = 512
 
 def band_pass(taps: int, low_hz: float, high_hz: float, fs_hz: float) -> Floats:
     """Return the taps (taps,) of a linear-phase band-pass: a windowed sinc (Hamming), 1 in the middle of the band."""
-    left, right = low_hz / (0.5 * fs_hz), high_hz / (0.5 * fs_hz)
+    low, high = low_hz / (0.5 * fs_hz), high_hz / (0.5 * fs_hz)
     at = np.arange(0, taps, dtype=np.float64) - 0.5 * (taps - 1)
-    out = right * np.sinc(right * at)
-    out -= left * np.sinc(left * at)
+    out = high * np.sinc(high * at)
+    out -= low * np.sinc(low * at)
     around = np.linspace(-np.pi, np.pi, taps)
     window = np.zeros(taps)
     for number, share in enumerate((0.54, 1 - 0.54)):
         window += share * np.cos(number * around)
     out *= window
-    out /= np.sum(out * np.cos(np.pi * at * (0.5 * (left + right))))
+    out /= np.sum(out * np.cos(np.pi * at * (0.5 * (low + high))))
     return np.asarray(out)
 
 
@@ -54,13 +54,13 @@ def low_pass(taps: int, cutoff: float) -> Floats:
 
 def _bessel_i0(values: Floats) -> Floats:
     """Modified Bessel function of order 0 from 0 to 8, by Cephes' Chebyshev series (S. Moshier), as scipy.special's."""
-    before, here, last = np.zeros(len(values)), np.full(len(values), _I0[0]), np.zeros(len(values))
+    before, current, last = np.zeros(len(values)), np.full(len(values), _I0[0]), np.zeros(len(values))
     at = values / 2.0 - 2.0
     for coefficient in _I0[1:]:
-        before, last = last, here
-        here = at * last - before + coefficient
+        before, last = last, current
+        current = at * last - before + coefficient
     exp = np.array([math.exp(value) for value in values.tolist()])  # numpy's own rounds otherwise now and then
-    return np.asarray(exp * (0.5 * (here - before)))
+    return np.asarray(exp * (0.5 * (current - before)))
 
 
 @lru_cache(maxsize=16)
@@ -77,16 +77,16 @@ def block_step(taps: int) -> int:
     return fast_length(math.ceil(best)) - taps + 1
 
 
-def fast_length(least: int, factors: tuple[int, ...] = (2, 3, 5, 7, 11)) -> int:
-    """Return the least length from ``least`` on that has no other prime factors."""
+def fast_length(length: int, factors: tuple[int, ...] = (2, 3, 5, 7, 11)) -> int:
+    """Return the least length from ``length`` on that has no other prime factors."""
     while True:
-        rest = least
+        rest = length
         for factor in factors:
             while rest % factor == 0:
                 rest //= factor
         if rest == 1:
-            return least
-        least += 1
+            return length
+        length += 1
 
 
 def convolved(signal: Floats, taps: Floats) -> Floats:
@@ -103,10 +103,10 @@ def convolved(signal: Floats, taps: Floats) -> Floats:
         count += 1
     blocks = np.zeros((count, step))
     blocks.reshape(-1)[: len(signal)] = signal
-    made = np.fft.irfft(np.fft.rfft(blocks, size) * np.fft.rfft(taps[None], size), size)
-    out = made[:, :step].copy()
+    blocks_out = np.fft.irfft(np.fft.rfft(blocks, size) * np.fft.rfft(taps[None], size), size)
+    out = blocks_out[:, :step].copy()
     overlap = size - step
-    out[1:, :overlap] += made[:-1, step:]
+    out[1:, :overlap] += blocks_out[:-1, step:]
     return out.reshape(-1)[:full]
 
 
@@ -151,15 +151,15 @@ def _by_phase(signal: Floats, phases: Floats, skipped: int, count: int, up: int,
     rows = -(-(skipped + count) // up)  # outputs of a phase, those before time 0 too
     long = each - 1 + rows * down + down + each
     laid = np.zeros(-(-long // down) * down)
-    held = min(len(signal), len(laid) - (each - 1))
-    laid[each - 1 : each - 1 + held] = signal[:held]
+    valid = min(len(signal), len(laid) - (each - 1))
+    laid[each - 1 : each - 1 + valid] = signal[:valid]
     columns = np.ascontiguousarray(laid.reshape(-1, down).T)  # (down, ...): sample q * down + c is [c, q]
     out, product = np.zeros((up, rows)), np.empty(rows)
     for number in range(up):
         at, phase = divmod(number * down, up)
         total = out[number]
-        for place, tap in enumerate(phases[phase].tolist()):
-            row, column = divmod(at + place, down)
+        for offset, tap in enumerate(phases[phase].tolist()):
+            row, column = divmod(at + offset, down)
             np.multiply(columns[column, row : row + rows], tap, out=product)
             total += product
     return np.ascontiguousarray(out.T).reshape(-1)[skipped : skipped + count]

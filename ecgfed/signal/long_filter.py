@@ -49,10 +49,10 @@ class Bridged:
     def _edge(self, inside: int, *, after: bool) -> tuple[int, float] | None:
         """Return the valid sample beside the gap that holds a sample, and its value; None past the lead's ends."""
         number = int(np.searchsorted(self.gaps.start, inside, side="right")) - 1
-        place = int(self.gaps.stop[number]) if after else int(self.gaps.start[number]) - 1
-        if not 0 <= place < self.recording.samples:
+        position = int(self.gaps.stop[number]) if after else int(self.gaps.start[number]) - 1
+        if not 0 <= position < self.recording.samples:
             return None
-        return place, float(self._recorded(place, place + 1)[0])
+        return position, float(self._recorded(position, position + 1)[0])
 
     def _recorded(self, start: int, stop: int) -> NDArray[np.float64]:
         row = self.recording.leads.index(self.name)

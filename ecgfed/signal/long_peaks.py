@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from ecgfed.errors import RecordError
 from ecgfed.record.recording import AnyRecording, LongRecording, spans
 from ecgfed.signal.around_gaps import detect_around_gaps, nothing_usable, usable_pieces
-from ecgfed.signal.detectors import OURS, Detector, Stream, check_asked, check_found, check_mains, detector_by_name
-from ecgfed.signal.long_quality import quality_of, spikes_of
+from ecgfed.signal.block_quality import quality_of, spikes_of
+from ecgfed.signal.detectors import OURS, Detector, Stream, check_input, check_mains, check_peaks, detector_by_name
 from ecgfed.signal.quality import LeadQuality, Reason
 from ecgfed.signal.spans import Spans
-from ecgfed.signal.two_streams import found_by
+from ecgfed.signal.two_streams import peaks_of_stream
 
 #: How much a detector is given at once. Threads hand Python's lock over at every array operation: with a fifth of this
 #: they wait for each other for a third of the time; with twice as much memory grows and little is won.
 PUSH_S = 600.0
 #: Told how many samples have been read.
-Told = Callable[[int], None]
+OnSamples = Callable[[int], None]
 
 
 def find_peaks(
@@ -29,8 +29,8 @@ def find_peaks(
     *,
     detector: str | Detector = OURS,
     mains_hz: float | None = None,
-    told: Told | None = None,
-    later: Future[LeadQuality] | None = None,
+    on_samples: OnSamples | None = None,
+    pending_quality: Future[LeadQuality] | None = None,
 ) -> NDArray[np.int64]:
     """Find the R peaks of a recording, as ``detect_around_gaps`` does.
 
@@ -43,8 +43,8 @@ def find_peaks(
         quality: bad stretches of the lead in use, where they are known already.
         detector: a registered name, or a ``Detector``.
         mains_hz: 50 or 60, the mains' frequency where it was recorded; None is 60.
-        told: called after each block.
-        later: bad stretches of the lead in use, where somebody else is at work on them.
+        on_samples: called after each block.
+        pending_quality: bad stretches of the lead in use, where somebody else is at work on them.
 
     Returns:
         (peaks,) int64 sample numbers in increasing order.
@@ -63,23 +63,25 @@ def find_peaks(
     with ThreadPoolExecutor(1) as pool:
 
         def judged() -> LeadQuality:
-            return quality or (later.result() if later else quality_of(recording, recording.lead))
+            return quality or (pending_quality.result() if pending_quality else quality_of(recording, recording.lead))
 
-        alone = quality is None and later is None  # nobody needs more of the quality than its spikes
+        alone = quality is None and pending_quality is None  # nobody needs more of the quality than its spikes
         spikes = pool.submit(spikes_of, recording, recording.lead) if alone else None
         try:
-            peaks = _streamed(recording, chosen, name, told)
+            peaks = _streamed(recording, chosen, name, on_samples)
         except RecordError:
-            found = judged()
-            if len(recording.leads) > 1 or not found.stretches or usable_pieces(found)[0]:
+            quality_known = judged()
+            if len(recording.leads) > 1 or not quality_known.stretches or usable_pieces(quality_known)[0]:
                 raise
-            raise nothing_usable(found, name) from None
-        found_spikes = Spans.merged(spikes.result()) if spikes else judged().spans([Reason.SPIKE])
-        return peaks[~found_spikes.inside(peaks)]
+            raise nothing_usable(quality_known, name) from None
+        spike_spans = Spans.merged(spikes.result()) if spikes else judged().spans([Reason.SPIKE])
+        return peaks[~spike_spans.inside(peaks)]
 
 
-def _streamed(recording: LongRecording, detector: Detector, name: str, told: Told | None) -> NDArray[np.int64]:
-    check_asked(detector, recording.samples, recording.fs_hz, name)
+def _streamed(
+    recording: LongRecording, detector: Detector, name: str, on_samples: OnSamples | None
+) -> NDArray[np.int64]:
+    check_input(detector, recording.samples, recording.fs_hz, name)
     lead = recording.leads.index(recording.lead)
     rows = range(len(recording.leads)) if detector.every_lead else [lead]
     changing = _Change(len(rows))
@@ -93,8 +95,8 @@ def _streamed(recording: LongRecording, detector: Detector, name: str, told: Tol
         return block
 
     blocks = list(spans(recording.samples, round(PUSH_S * recording.fs_hz)))
-    found = found_by(stream, read, blocks, recording.fs_hz, told or (lambda done: None))
-    return check_found(detector, np.concatenate(found), recording.samples, name, changes=changing.found)
+    peaks = peaks_of_stream(stream, read, blocks, recording.fs_hz, on_samples or (lambda samples: None))
+    return check_peaks(detector, np.concatenate(peaks), recording.samples, name, changes=changing.found)
 
 
 def _stream(detector: Detector, fs_hz: float, leads: int, lead: int) -> Stream:
@@ -114,9 +116,9 @@ class _Change:
         """Take (leads, samples) millivolt in, NaN where there is no sample."""
         if self.found:
             return
-        held = np.isfinite(block)
-        low = np.min(block, axis=1, where=held, initial=np.inf)
-        high = np.max(block, axis=1, where=held, initial=-np.inf)
+        valid = np.isfinite(block)
+        low = np.min(block, axis=1, where=valid, initial=np.inf)
+        high = np.max(block, axis=1, where=valid, initial=-np.inf)
         with self.one_at_a_time:
             self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
             known = self.high >= self.low

@@ -51,11 +51,11 @@ def _of_windows(values: Floats, width: int) -> Floats:
     (first, *rest), at = sizes, sizes[0]
     together = [row[:count] for row in sorted_of[first]]
     for number, part in enumerate(rest):
-        other = [row[at : at + count] for row in sorted_of[part]]
+        second = [row[at : at + count] for row in sorted_of[part]]
         at += part
         if number == len(rest) - 1:
-            return _ranked(together, other, rank)
-        together = [_ranked(together, other, place + 1) for place in range(len(together) + len(other))]
+            return _ranked(together, second, rank)
+        together = [_ranked(together, second, at_rank + 1) for at_rank in range(len(together) + len(second))]
     return together[rank - 1]
 
 
@@ -69,9 +69,9 @@ def _parts(width: int, largest: int) -> list[int]:
     return parts
 
 
-def _merged(one: list[Floats], other: list[Floats]) -> list[Floats]:
+def _merged(first: list[Floats], second: list[Floats]) -> list[Floats]:
     """Return two sorted windows of equal length as one."""
-    rows = [*one, *other]
+    rows = [*first, *second]
     for low, high in _comparisons(len(rows)):
         rows[low], rows[high] = np.minimum(rows[low], rows[high]), np.maximum(rows[low], rows[high])
     return rows
@@ -80,27 +80,27 @@ def _merged(one: list[Floats], other: list[Floats]) -> list[Floats]:
 @lru_cache(maxsize=16)
 def _comparisons(count: int) -> tuple[tuple[int, int], ...]:
     """Return which pairs Batcher's odd-even merge compares, in order, of two sorted halves; a power of two in all."""
-    made: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
 
     def merge(low: int, high: int, step: int) -> None:
         twice = 2 * step
         if twice < high - low:
             merge(low, high, twice)
             merge(low + step, high, twice)
-            made.extend((at, at + step) for at in range(low + step, high - step, twice))
+            pairs.extend((at, at + step) for at in range(low + step, high - step, twice))
         else:
-            made.append((low, low + step))
+            pairs.append((low, low + step))
 
     merge(0, count - 1, 1)
-    return tuple(made)
+    return tuple(pairs)
 
 
-def _ranked(one: list[Floats], other: list[Floats], rank: int) -> Floats:
+def _ranked(first: list[Floats], second: list[Floats], rank: int) -> Floats:
     """Return the value of a rank, from 1, among two sorted windows: the least of what is largest, over all ways."""
-    found: Floats | None = None
-    for many in range(max(0, rank - len(one)), min(len(other), rank) + 1):
-        ends = ([one[rank - many - 1]] if many < rank else []) + ([other[many - 1]] if many else [])
+    smallest: Floats | None = None
+    for count in range(max(0, rank - len(first)), min(len(second), rank) + 1):
+        ends = ([first[rank - count - 1]] if count < rank else []) + ([second[count - 1]] if count else [])
         largest = ends[0] if len(ends) == 1 else np.maximum(*ends)
-        found = largest if found is None else np.minimum(found, largest)
-    assert found is not None
-    return found
+        smallest = largest if smallest is None else np.minimum(smallest, largest)
+    assert smallest is not None
+    return smallest

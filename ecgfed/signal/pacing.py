@@ -108,8 +108,8 @@ class Pacing:
             "assessed_beats": self.assessed,
             "seconds": round(self.seconds, 3),
             "episodes": [
-                {"start_s": round(one.start_s, 3), "stop_s": round(one.stop_s, 3), "beats": one.beats}
-                for one in self.episodes
+                {"start_s": round(episode.start_s, 3), "stop_s": round(episode.stop_s, 3), "beats": episode.beats}
+                for episode in self.episodes
             ],
         }
 
@@ -181,9 +181,9 @@ def _windows(recording: AnyRecording, r_samples: Ints) -> Iterator[tuple[Ints, F
     Beats too near an end are left out.
     """
     before, after = margins(recording.fs_hz)
-    whole = np.flatnonzero((r_samples >= before) & (r_samples + after < recording.samples))
-    part = r_samples[whole] // max(1, round(_STRETCH_S * recording.fs_hz))
-    for numbers in np.split(whole, np.flatnonzero(np.diff(part)) + 1):
+    complete = np.flatnonzero((r_samples >= before) & (r_samples + after < recording.samples))
+    part = r_samples[complete] // max(1, round(_STRETCH_S * recording.fs_hz))
+    for numbers in np.split(complete, np.flatnonzero(np.diff(part)) + 1):
         if not len(numbers):
             continue
         peaks = r_samples[numbers]

@@ -61,9 +61,9 @@ def resampling_matrix(fs_hz: float, limit_hz: float) -> Floats:
     before, after = margins(fs_hz)
     recorded = np.arange(-before, after + 1) / fs_hz
     grid = np.arange(GRID_SAMPLES) / GRID_HZ - BEFORE_S
-    apart = grid - recorded[:, None]
-    kaiser = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (apart / REACH_S) ** 2, 0, 1))) / np.i0(_KAISER_BETA)
-    weights = np.sinc(2 * limit_hz * apart) * np.where(np.abs(apart) < REACH_S, kaiser, 0)
+    distance = grid - recorded[:, None]
+    kaiser = np.i0(_KAISER_BETA * np.sqrt(np.clip(1 - (distance / REACH_S) ** 2, 0, 1))) / np.i0(_KAISER_BETA)
+    weights = np.sinc(2 * limit_hz * distance) * np.where(np.abs(distance) < REACH_S, kaiser, 0)
     return np.asarray(weights / weights.sum(0))
 
 
@@ -106,18 +106,18 @@ def _features(wave: Floats) -> Floats:
     at = _transient(energy)
     number = np.arange(GRID_SAMPLES)
     around = np.abs(number - at[:, None])
-    own = around <= _OWN
+    spike_window = around <= _OWN
     before = number < at[:, None] - _CLEAR
     deviation = np.abs(wave - np.median(wave[:, :_LEVEL_SAMPLES], axis=1, keepdims=True))
     inner = around[:, 1:-1]  # curvature belongs to the sample in the middle
     sharp, elsewhere = _highest(curvature, inner <= _OWN), _highest(curvature, inner > _REST)
-    total, highest, steepest = energy.sum(1), _highest(high, own), slope.max(1)
+    total, highest, steepest = energy.sum(1), _highest(high, spike_window), slope.max(1)
     level = np.take_along_axis(wave, np.clip(at[:, None] + [-_CLEAR, _CLEAR], 0, GRID_SAMPLES - 1), 1)
     return np.stack(
         [
             np.log(total / (slope**2).sum(1) + _LEAST**2),
             np.log(highest + _LEAST),
-            (energy * own).sum(1) / (total + _LEAST**2),
+            (energy * spike_window).sum(1) / (total + _LEAST**2),
             (deviation > _WIDTH_SHARE * deviation.max(1, keepdims=True)).mean(1),
             np.log(_root_mean(slope**2, before[:, 1:]) / steepest + _LEAST),
             np.log(steepest),

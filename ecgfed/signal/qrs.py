@@ -65,10 +65,10 @@ class QrsDetector:
             ValueError: another number of leads.
         """
         chunk = self._checked(chunk_mv)
-        found = []
+        peaks = []
         for part in np.array_split(chunk, max(1, math.ceil(chunk.shape[1] / (_PIECE_S * self.fs_hz))), axis=1):
-            found += self._take(part)
-        return _joined(found)
+            peaks += self._take(part)
+        return _joined(peaks)
 
     def skip(self, chunk_mv: NDArray[np.floating]) -> None:
         """Pass over the next samples: only so much of them is looked at as what comes a minute later depends on.
@@ -101,10 +101,10 @@ class QrsDetector:
 
     def finish(self) -> Ints:
         """End the stream and return the last R peaks; the next ``push`` begins another one at sample 0."""
-        found = self._close()
+        peaks = self._close()
         self._seen, self._waiting = 0, np.empty((self.leads, 0))
         self._flat = FlatLine(self.fs_hz, self.leads)
-        return _joined(found)
+        return _joined(peaks)
 
     def _close(self) -> list[Ints]:
         """End the segment, if there is one."""
@@ -123,24 +123,24 @@ class QrsDetector:
         data = np.concatenate([self._waiting, part], axis=1) if self._waiting.shape[1] else part
         missing = np.asarray(~np.isfinite(data).any(axis=0))
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
-        found: list[Ints] = []
+        peaks: list[Ints] = []
         at = 0
         for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             long = stop - start > self._bridge
             if self._segment is None and start == at:
                 at = stop  # before the first sample of a segment
             elif long:
-                found += self._feed(data[:, at:start], begin + at)
-                found += self._close()
+                peaks += self._feed(data[:, at:start], begin + at)
+                peaks += self._close()
                 at = stop
             elif stop == data.shape[1]:
-                found += self._feed(data[:, at:start], begin + at)
+                peaks += self._feed(data[:, at:start], begin + at)
                 at = start
         if at < data.shape[1] and not missing[at:].all():
-            found += self._feed(data[:, at:], begin + at)
+            peaks += self._feed(data[:, at:], begin + at)
             at = data.shape[1]
         self._waiting = data[:, at:].copy() if self._segment is not None else np.empty((self.leads, 0))
-        return found
+        return peaks
 
     def _feed(self, data: NDArray[np.float64], start: int) -> list[Ints]:
         if not data.shape[1]:
@@ -191,5 +191,5 @@ def qrs_odds(blocks_mv: Iterable[NDArray[np.floating]], fs_hz: float) -> tuple[I
     return np.concatenate(at), np.concatenate(odds)
 
 
-def _joined(found: list[Ints]) -> Ints:
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

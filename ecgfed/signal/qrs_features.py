@@ -36,44 +36,44 @@ def logarithm(ratio: Floats) -> Floats:
     return np.asarray((exponent - 2).astype(np.float32) + 2 * mantissa, dtype=np.float32)
 
 
-def whole(features: Floats) -> Floats:
+def rounded(features: Floats) -> Floats:
     """Return features as whole multiples of 1/``UNIT``, at most 4 in size; the array is changed."""
     features *= np.float32(UNIT)
     np.rint(features, out=features)
     return np.clip(features, -_LIMIT, _LIMIT, out=features)
 
 
-def own_envelope(made: Traces, at: Ints, level: Floats) -> Floats:
+def beat_envelope(traces: Traces, at: Ints, level: Floats) -> Floats:
     """Return the envelope (leads, candidates) that a candidate's features are measured by, in microvolt."""
-    least = np.maximum(level[0] * np.float32(_LEAST), np.float32(FLOOR_UV / 2))
-    return np.asarray(np.maximum(made.envelope[:, at], least), dtype=np.float32)
+    minimum = np.maximum(level[0] * np.float32(_LEAST), np.float32(FLOOR_UV / 2))
+    return np.asarray(np.maximum(traces.envelope[:, at], minimum), dtype=np.float32)
 
 
-def lead_features(made: Traces, at: Ints, level: Floats, own: Floats) -> Floats:
+def lead_features(traces: Traces, at: Ints, level: Floats, envelope: Floats) -> Floats:
     """Return what each lead shows around each candidate.
 
     Args:
-        made: the traces.
+        traces: the traces.
         at: (candidates,) positions in them.
         level: (6, leads, candidates) levels of each candidate's block.
-        own: (leads, candidates) from ``own_envelope``.
+        envelope: (leads, candidates) from ``beat_envelope``.
 
     Returns:
         (leads, candidates, LEAD_FEATURES) whole numbers, features times ``UNIT``, as float32.
     """
     shapes, envelopes = len(SHAPE_AT), len(ENVELOPE_AT)
-    features = np.empty((*own.shape, LEAD_FEATURES), np.float32)
-    around, far = at[:, None] + SHAPE_AT, at[:, None] + ENVELOPE_AT
-    for lead, mine in enumerate(own):
+    features = np.empty((*envelope.shape, LEAD_FEATURES), np.float32)
+    around, envelope_at = at[:, None] + SHAPE_AT, at[:, None] + ENVELOPE_AT
+    for lead, mine in enumerate(envelope):
         out = features[lead]
-        np.divide(made.shape[lead].take(around), (4 * mine)[:, None], out=out[:, :shapes])
-        seen = made.envelope[lead].take(far)
-        np.divide(seen, seen + mine[:, None], out=out[:, shapes : shapes + envelopes])
+        np.divide(traces.shape[lead].take(around), (4 * mine)[:, None], out=out[:, :shapes])
+        around_envelope = traces.envelope[lead].take(envelope_at)
+        np.divide(around_envelope, around_envelope + mine[:, None], out=out[:, shapes : shapes + envelopes])
         at_level = shapes + envelopes
         levels = np.maximum(level[:5, lead], np.float32(1))
         out[:, at_level : at_level + 5] = (logarithm(mine / levels) / 2).T
         out[:, at_level + 5] = logarithm(mine / np.float32(100)) / 4
-    return whole(features)
+    return rounded(features)
 
 
 def level_ratios(features: Floats, counted: NDArray[np.bool_]) -> Floats:
@@ -82,19 +82,19 @@ def level_ratios(features: Floats, counted: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.floor(ratios.sum(axis=0) / np.maximum(counted.sum(axis=0), 1).astype(np.float32)[:, None]))
 
 
-def extrema(made: Traces, lead: int, at: Ints, own: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
+def extrema(traces: Traces, lead: int, at: Ints, envelope: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
     """List the local extrema of one lead around each beat, the most prominent first, and describe each.
 
     Args:
-        made: the traces.
+        traces: the traces.
         lead: which lead.
         at: (beats,) positions in them.
-        own: (beats,) that lead's own envelope.
+        envelope: (beats,) that lead's own envelope.
 
     Returns:
         Positions (beats, EXTREMA), which of them there are, and (beats, EXTREMA, PEAK_FEATURES) as ``lead_features``.
     """
-    smooth, shape = made.smooth[lead], made.shape[lead]
+    smooth, shape = traces.smooth[lead], traces.shape[lead]
     rising = smooth[1:] > smooth[:-1]
     falling = smooth[1:] < smooth[:-1]
     turns = np.flatnonzero((rising[:-1] & ~rising[1:]) | (falling[:-1] & ~falling[1:])) + 1
@@ -102,19 +102,19 @@ def extrema(made: Traces, lead: int, at: Ints, own: Floats) -> tuple[Ints, NDArr
         turns = np.array([-(10**9)])
     first, last = np.searchsorted(turns, at - REACH), np.searchsorted(turns, at + REACH, side="right")
     index = first[:, None] + np.arange(max(EXTREMA, int((last - first).max(initial=0))))
-    place = turns[np.minimum(index, len(turns) - 1)]
-    there = index < last[:, None]
-    place = np.where(there, place, at[:, None])
-    height = np.where(there, np.abs(shape[place]), np.float32(-1))
+    position = turns[np.minimum(index, len(turns) - 1)]
+    exists = index < last[:, None]
+    position = np.where(exists, position, at[:, None])
+    height = np.where(exists, np.abs(shape[position]), np.float32(-1))
     order = np.argsort(-height, axis=1, kind="stable")[:, :EXTREMA]
-    place, there = np.take_along_axis(place, order, 1), np.take_along_axis(there, order, 1)
+    position, exists = np.take_along_axis(position, order, 1), np.take_along_axis(exists, order, 1)
     high = np.take_along_axis(height, order, 1)
-    features = np.empty((*place.shape, PEAK_FEATURES), np.float32)
+    features = np.empty((*position.shape, PEAK_FEATURES), np.float32)
     shapes = len(PEAK_SHAPE_AT)
-    scale = own[:, None, None]
-    np.divide(shape.take(place[..., None] + PEAK_SHAPE_AT), 4 * scale, out=features[..., :shapes])
-    seen = made.envelope[lead].take(place[..., None] + PEAK_ENVELOPE_AT)
-    np.divide(seen, seen + scale, out=features[..., shapes:-2])
-    features[..., -2] = (place - at[:, None]).astype(np.float32) / np.float32(20)
+    scale = envelope[:, None, None]
+    np.divide(shape.take(position[..., None] + PEAK_SHAPE_AT), 4 * scale, out=features[..., :shapes])
+    peak_envelope = traces.envelope[lead].take(position[..., None] + PEAK_ENVELOPE_AT)
+    np.divide(peak_envelope, peak_envelope + scale, out=features[..., shapes:-2])
+    features[..., -2] = (position - at[:, None]).astype(np.float32) / np.float32(20)
     features[..., -1] = np.maximum(high, 0) / np.maximum(high[:, :1], 1)
-    return place, there, whole(features)
+    return position, exists, rounded(features)

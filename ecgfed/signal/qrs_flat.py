@@ -50,17 +50,17 @@ class FlatLine:
             lowest, highest = before_low[:, part], before_high[:, part]
             if part == 0:
                 lowest, highest = np.minimum(lowest, self.part_low), np.maximum(highest, self.part_high)
-            here = _microvolts(chunk_mv[:, inside])
-            down = np.fmin.accumulate(np.column_stack([lowest, here]), axis=1)[:, 1:]
-            up = np.fmax.accumulate(np.column_stack([highest, here]), axis=1)[:, 1:]
+            values = _microvolts(chunk_mv[:, inside])
+            down = np.fmin.accumulate(np.column_stack([lowest, values]), axis=1)[:, 1:]
+            up = np.fmax.accumulate(np.column_stack([highest, values]), axis=1)[:, 1:]
             flat[inside] = (up - down <= FLAT_UV).all(axis=0)
         self.at += samples
-        whole = self.at % self.width == 0
-        done = lows.shape[1] - (0 if whole else 1)
-        self.low, self.high = lows[:, done - PARTS : done].copy(), highs[:, done - PARTS : done].copy()
+        rounded = self.at % self.width == 0
+        complete = lows.shape[1] - (0 if rounded else 1)
+        self.low, self.high = lows[:, complete - PARTS : complete].copy(), highs[:, complete - PARTS : complete].copy()
         leads = len(chunk_mv)
-        self.part_low = np.full(leads, np.inf) if whole else low[:, -1].copy()
-        self.part_high = np.full(leads, -np.inf) if whole else high[:, -1].copy()
+        self.part_low = np.full(leads, np.inf) if rounded else low[:, -1].copy()
+        self.part_high = np.full(leads, -np.inf) if rounded else high[:, -1].copy()
         return flat
 
 

@@ -59,11 +59,11 @@ def _product(rows: Floats, weights: Floats) -> Floats:
     are to work on. No sum is rounded, so it makes no difference where the rows are parted.
     """
     depth, width = weights.shape
-    many = max(1, _IN_ONE_THREAD // (depth * width))
-    times = len(rows) // many
-    whole, out = times * many, np.empty((len(rows), width), np.float32)
-    np.matmul(rows[:whole].reshape(times, many, depth), weights, out=out[:whole].reshape(times, many, width))
-    np.matmul(rows[whole:], weights, out=out[whole:])
+    per_thread = max(1, _IN_ONE_THREAD // (depth * width))
+    times = len(rows) // per_thread
+    full, out = times * per_thread, np.empty((len(rows), width), np.float32)
+    np.matmul(rows[:full].reshape(times, per_thread, depth), weights, out=out[:full].reshape(times, per_thread, width))
+    np.matmul(rows[full:], weights, out=out[full:])
     return out
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.signal.qrs_signal import RATE_HZ, Ints, Whole
+from ecgfed.signal.qrs_signal import RATE_HZ, Integers, Ints
 
 #: Frequencies whose windows repeat after more 200 Hz samples than this are counted one by one.
 _LONGEST = 40
@@ -56,12 +56,12 @@ def _windows(numbers: Ints, fs_hz: float, end: int | None) -> _Windows:
     """Return the windows of some 200 Hz samples; the stream has nothing before 0, nor after ``end``."""
     step, period = fs_hz / RATE_HZ, _period(fs_hz)
     if period is None:
-        made = _between(*_edges(numbers, step))
+        windows = _between(*_edges(numbers, step))
     else:
-        samples, count, one = period
+        samples, count, single = period
         times, phase = np.divmod(numbers, count)
-        low, high = one.low[phase] + times * samples, one.high[phase] + times * samples
-        made = _Windows(low, high, one.before[phase], one.after[phase], one.over[phase])
+        low, high = single.low[phase] + times * samples, single.high[phase] + times * samples
+        windows = _Windows(low, high, single.before[phase], single.after[phase], single.over[phase])
     low_edge, high_edge = _edges(numbers, step)
     outside = low_edge < 0
     if end is not None:
@@ -70,11 +70,11 @@ def _windows(numbers: Ints, fs_hz: float, end: int | None) -> _Windows:
     if outside.any():
         cut = _between(np.maximum(low_edge, 0.0)[outside], high_edge[outside])
         for name in ("low", "high", "before", "after", "over"):
-            getattr(made, name)[outside] = getattr(cut, name)
-    return made
+            getattr(windows, name)[outside] = getattr(cut, name)
+    return windows
 
 
-def resample(signal_uv: Whole, first: int, start: int, stop: int, fs_hz: float, end: int | None) -> Whole:
+def resample(signal_uv: Integers, first: int, start: int, stop: int, fs_hz: float, end: int | None) -> Integers:
     """Average a signal over each 5 ms (or over one sample, where those are longer).
 
     Args:
@@ -88,7 +88,7 @@ def resample(signal_uv: Whole, first: int, start: int, stop: int, fs_hz: float, 
     Returns:
         (leads, stop - start) whole microvolts.
     """
-    made = np.empty((len(signal_uv), stop - start), np.int32)
+    out = np.empty((len(signal_uv), stop - start), np.int32)
     begin, finish = _middle(start, stop, fs_hz, ended=end is not None)
     outer = np.concatenate([np.arange(start, begin), np.arange(finish, stop)])
     windows = _windows(outer, fs_hz, end)
@@ -100,10 +100,10 @@ def resample(signal_uv: Whole, first: int, start: int, stop: int, fs_hz: float, 
         inside = total[b] - total[a]
         sums = (inside + windows.after * padded[b] - windows.before * padded[a]) * windows.over
         sums = np.rint(sums)
-        made[lead, : begin - start], made[lead, finish - start :] = sums[: begin - start], sums[begin - start :]
+        out[lead, : begin - start], out[lead, finish - start :] = (sums[: begin - start], sums[begin - start :])
         if begin < finish:
-            _by_phase(padded, total, first, begin, fs_hz, made[lead, begin - start : finish - start])
-    return made
+            _by_phase(padded, total, first, begin, fs_hz, out[lead, begin - start : finish - start])
+    return out
 
 
 def _middle(start: int, stop: int, fs_hz: float, *, ended: bool) -> tuple[int, int]:
@@ -117,20 +117,20 @@ def _middle(start: int, stop: int, fs_hz: float, *, ended: bool) -> tuple[int, i
     return (begin, finish) if finish - begin >= 4 * count else (stop, stop)
 
 
-def _by_phase(padded: Whole, total: Whole, first: int, begin: int, fs_hz: float, out: Whole) -> None:
+def _by_phase(padded: Integers, total: Integers, first: int, begin: int, fs_hz: float, out: Integers) -> None:
     """Fill whole periods: the windows of one phase lie evenly, so slices do instead of indices."""
     period = _period(fs_hz)
     assert period is not None
-    samples, count, one = period
+    samples, count, single = period
     times = len(out) // count
     at = begin // count * samples - first
     for phase in range(count):
-        a, b = at + int(one.low[phase]), at + int(one.high[phase])
+        a, b = at + int(single.low[phase]), at + int(single.high[phase])
         from_a = slice(a, a + samples * (times - 1) + 1, samples)
         from_b = slice(b, b + samples * (times - 1) + 1, samples)
         inside = total[from_b] - total[from_a]
-        sums = inside + one.after[phase] * padded[from_b] - one.before[phase] * padded[from_a]
-        sums *= one.over[phase]
+        sums = inside + single.after[phase] * padded[from_b] - single.before[phase] * padded[from_a]
+        sums *= single.over[phase]
         out[phase::count] = np.rint(sums)
 
 

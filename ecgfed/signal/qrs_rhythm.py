@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.signal.qrs_features import logarithm, whole
+from ecgfed.signal.qrs_features import logarithm, rounded
 from ecgfed.signal.qrs_signal import BLOCK, RATE_HZ, Floats, Ints
 
 #: Candidates before and after that are compared, and likely beats (first score above 0) before and after.
@@ -34,7 +34,7 @@ class Likely:
         at: (n,) 200 Hz samples of the segment.
         score: (n,) float32 log odds of the first look.
         mixed: (n, MIXED) float32 whole numbers: the first network's last activations.
-        own: (leads, n) float32, microvolt.
+        envelope: (leads, n) float32, microvolt.
         counted: (leads, n) the leads that were asked.
         form: (leads, n, 21) float32 whole numbers: the shape within 100 ms.
         ratio: (n, LEVELS) float32 whole numbers: own envelope over the levels.
@@ -45,25 +45,25 @@ class Likely:
     at: Ints
     score: Floats
     mixed: Floats
-    own: Floats
+    envelope: Floats
     counted: NDArray[np.bool_]
     form: Floats
     ratio: Floats
     lead: Ints
     size: Floats
 
-    def joined(self, other: "Likely") -> "Likely":
+    def joined(self, following: "Likely") -> "Likely":
         """Return these and later ones."""
         return Likely(
-            np.concatenate([self.at, other.at]),
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self.mixed, other.mixed]),
-            np.concatenate([self.own, other.own], axis=1),
-            np.concatenate([self.counted, other.counted], axis=1),
-            np.concatenate([self.form, other.form], axis=1),
-            np.concatenate([self.ratio, other.ratio]),
-            np.concatenate([self.lead, other.lead]),
-            np.concatenate([self.size, other.size]),
+            np.concatenate([self.at, following.at]),
+            np.concatenate([self.score, following.score]),
+            np.concatenate([self.mixed, following.mixed]),
+            np.concatenate([self.envelope, following.envelope], axis=1),
+            np.concatenate([self.counted, following.counted], axis=1),
+            np.concatenate([self.form, following.form], axis=1),
+            np.concatenate([self.ratio, following.ratio]),
+            np.concatenate([self.lead, following.lead]),
+            np.concatenate([self.size, following.size]),
         )
 
     def some(self, which: Ints | slice) -> "Likely":
@@ -72,7 +72,7 @@ class Likely:
             self.at[which],
             self.score[which],
             self.mixed[which],
-            self.own[:, which],
+            self.envelope[:, which],
             self.counted[:, which],
             self.form[:, which],
             self.ratio[which],
@@ -90,18 +90,20 @@ def _neighbours(likely: Likely, which: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     beats = np.flatnonzero(likely.score > 0)
     count = len(likely.at)
     near = which[:, None] + np.concatenate([-np.arange(1, BEFORE + 1), np.arange(1, AFTER + 1)])
-    left, right = np.searchsorted(beats, which, "left"), np.searchsorted(beats, which, "right")
-    place = np.concatenate(
-        [left[:, None] - np.arange(1, BEATS_BEFORE + 1), right[:, None] + np.arange(BEATS_AFTER)], axis=1
+    before, after = np.searchsorted(beats, which, "left"), np.searchsorted(beats, which, "right")
+    position = np.concatenate(
+        [before[:, None] - np.arange(1, BEATS_BEFORE + 1), after[:, None] + np.arange(BEATS_AFTER)], axis=1
     )
-    known = (place >= 0) & (place < len(beats))
-    far = np.where(known, beats[np.clip(place, 0, len(beats) - 1)], -1) if len(beats) else np.full(place.shape, -1)
-    index = np.concatenate([near, far], axis=1)
-    there = (index >= 0) & (index < count)
-    index = np.where(there, index, which[:, None])
-    at, here = likely.at[index], likely.at[which][:, None]
-    there &= (here - at <= MEMORY) & (at // BLOCK <= here // BLOCK + BLOCKS_AHEAD)
-    return index, there
+    known = (position >= 0) & (position < len(beats))
+    beat_at = (
+        np.where(known, beats[np.clip(position, 0, len(beats) - 1)], -1) if len(beats) else np.full(position.shape, -1)
+    )
+    index = np.concatenate([near, beat_at], axis=1)
+    exists = (index >= 0) & (index < count)
+    index = np.where(exists, index, which[:, None])
+    at, center = likely.at[index], likely.at[which][:, None]
+    exists &= (center - at <= MEMORY) & (at // BLOCK <= center // BLOCK + BLOCKS_AHEAD)
+    return index, exists
 
 
 def rhythm_features(likely: Likely, which: Ints) -> Floats:
@@ -114,32 +116,32 @@ def rhythm_features(likely: Likely, which: Ints) -> Floats:
     Returns:
         (n, RHYTHM_FEATURES) whole numbers, features times ``UNIT``, as float32.
     """
-    index, there = _neighbours(likely, which)
-    apart = np.abs(likely.at[index] - likely.at[which][:, None]).astype(np.float32)
+    index, exists = _neighbours(likely, which)
+    distance = np.abs(likely.at[index] - likely.at[which][:, None]).astype(np.float32)
     counted = likely.counted[:, which]
     number = np.maximum(counted.sum(axis=0), 1).astype(np.float32)[:, None]
-    size, alike = np.zeros(index.shape, np.float32), np.zeros(index.shape, np.float32)
-    for lead, asked in enumerate(counted):  # one after the other, so that the sum has one order
-        if not asked.any():
+    size, similarity = np.zeros(index.shape, np.float32), np.zeros(index.shape, np.float32)
+    for lead, is_counted in enumerate(counted):  # one after the other, so that the sum has one order
+        if not is_counted.any():
             continue
-        own, form = likely.own[lead], likely.form[lead]
+        envelope, form = likely.envelope[lead], likely.form[lead]
         power = np.maximum((form * form).sum(axis=1), 1)
-        ratio = logarithm(own[index] / own[which][:, None])
+        ratio = logarithm(envelope[index] / envelope[which][:, None])
         product = np.matmul(form[index], form[which][:, :, None])[..., 0]
         like = product / np.sqrt(power[index] * power[which][:, None])
-        size += np.where(asked[:, None], ratio, 0)
-        alike += np.where(asked[:, None], like, 0)
+        size += np.where(is_counted[:, None], ratio, 0)
+        similarity += np.where(is_counted[:, None], like, 0)
     features = np.stack(
         [
             np.ones(index.shape, np.float32),
             np.clip(likely.score[index], -8, 8) / 4,
-            logarithm(np.maximum(apart, 1) / np.float32(100)),
+            logarithm(np.maximum(distance, 1) / np.float32(100)),
             size / number / 2,
-            alike / number,
+            similarity / number,
         ],
         axis=-1,
     )
-    features *= there[..., None]
+    features *= exists[..., None]
     score = np.clip(likely.score[which], -8, 8)[:, None] / 4
-    first = whole(np.concatenate([features.reshape(len(which), NEIGHBOURS * _EACH), score], axis=1))
+    first = rounded(np.concatenate([features.reshape(len(which), NEIGHBOURS * _EACH), score], axis=1))
     return np.concatenate([first, likely.ratio[which], likely.mixed[which]], axis=1)

@@ -54,7 +54,7 @@ class Segment:
     def feed(self, data_mv: NDArray[np.float64], *, ended: bool) -> Ints:
         """Take samples (leads, samples), NaN where one is missing; ``ended`` says that no more will come."""
         if data_mv.shape[1]:
-            self.raw = np.concatenate([self.raw, self._whole(data_mv)], axis=1)
+            self.raw = np.concatenate([self.raw, self._in_steps(data_mv)], axis=1)
         total = self.raw_start + self.raw.shape[1]
         have = self.signal_start + self.signal.shape[1]
         count = qrs_resample.resampled_count(total, self.fs_hz, ended)
@@ -77,15 +77,15 @@ class Segment:
         But for levels, candidates and beats of the seconds before, which are forgotten within a minute. Of a stretch
         that has just begun nothing is passed over.
         """
-        kept = round(_KEPT_S * self.fs_hz)
-        past = data_mv.shape[1] - kept
+        retained = round(_KEPT_S * self.fs_hz)
+        past = data_mv.shape[1] - retained
         if past > 1 and np.isfinite(data_mv).all():  # the steps from its first to its last sample add up to one
             self.raw_start += self.raw.shape[1] + past
-            self._whole(data_mv[:, [0, past - 1]])
-            self.raw = self._whole(data_mv[:, past:])
+            self._in_steps(data_mv[:, [0, past - 1]])
+            self.raw = self._in_steps(data_mv[:, past:])
         else:
-            raw = np.concatenate([self.raw, self._whole(data_mv)], axis=1)
-            past = max(raw.shape[1] - kept, 0)
+            raw = np.concatenate([self.raw, self._in_steps(data_mv)], axis=1)
+            past = max(raw.shape[1] - retained, 0)
             self.raw, self.raw_start = raw[:, past:].copy(), self.raw_start + past
         if self.raw_start:
             self._begin_in_the_middle()
@@ -107,11 +107,11 @@ class Segment:
         views = b"".join(view.state() for view in self.views)
         return digest_of({**vars(self), "views": views, "vote": self.vote.state()})
 
-    def _whole(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
+    def _in_steps(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return whole microvolts; where a lead misses samples its last value is held, and it goes on from there."""
         missing = ~np.isfinite(data_mv)
         if not missing.any():
-            return self._whole_without_gaps(data_mv)
+            return self._in_steps_without_gaps(data_mv)
         data = np.where(missing, 0.0, data_mv)
         data_uv = np.rint(np.clip(data, -_LIMIT_MV, _LIMIT_MV) * 1000).astype(np.int32)
         last = np.maximum.accumulate(np.where(missing, -1, np.arange(data.shape[1])), axis=1)
@@ -123,7 +123,7 @@ class Segment:
         self.last_uv, self.last_out, self.held = data_uv[:, -1:], out[:, -1:], missing[:, -1:]
         return np.asarray(out, dtype=np.int32)
 
-    def _whole_without_gaps(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
+    def _in_steps_without_gaps(self, data_mv: NDArray[np.float64]) -> NDArray[np.int32]:
         """The same where every sample is there."""
         data = np.clip(data_mv, -_LIMIT_MV, _LIMIT_MV)
         data *= 1000
@@ -141,13 +141,13 @@ class Segment:
         stretch = self.signal[:, max(low, 0) - self.signal_start : high - self.signal_start]
         if low < 0 or high > count:
             stretch = np.pad(stretch, ((0, 0), (max(-low, 0), max(high - count, 0))), mode="edge")
-        made = qrs_signal.traces(stretch, low)
-        back = first * BLOCK - made.start
-        self._measure(made, count if ended else (stop + 1) * BLOCK)
+        traces = qrs_signal.traces(stretch, low)
+        back = first * BLOCK - traces.start
+        self._measure(traces, count if ended else (stop + 1) * BLOCK)
         level = self._levels(first, stop)
         self.active = self.active.joined(first, qrs_signal.lead_weights(level[:, :, 1:-1]) > 0)
         for view in self.views:
-            view.take(made, level, back, count - made.start)
+            view.take(traces, level, back, count - traces.start)
         fresh: list[ViewBeat] = []
         for number, view in enumerate(self.views):
             known = len(view.at)
@@ -156,14 +156,14 @@ class Segment:
                 at = np.rint(view.at[known:] * (self.fs_hz / RATE_HZ)).astype(np.int64)
                 self.log(at + self.start, view.score[known:])
             if number:  # what all leads together have decided on needs no place from one of them
-                others = np.array([*self.vote.together, *(beat.at for beat in fresh if not beat.view)], np.int64)
-                alone = np.flatnonzero(_distance(beats.at, others) > APART)
+                combined = np.array([*self.vote.together, *(beat.at for beat in fresh if not beat.view)], np.int64)
+                alone = np.flatnonzero(_distance(beats.at, combined) > APART)
                 peak = np.zeros(len(beats.at), np.int64)
-                peak[alone] = self._place(made, beats.some(alone))
+                peak[alone] = self._locate(traces, beats.some(alone))
             else:
-                peak = self._place(made, beats)
+                peak = self._locate(traces, beats)
             columns = zip(beats.at.tolist(), score.tolist(), peak.tolist(), strict=True)
-            fresh += [ViewBeat(at, number, odds, place) for at, odds, place in columns]
+            fresh += [ViewBeat(at, number, odds, position) for at, odds, position in columns]
         self.vote.take(fresh, self.views)
         self.decided = decide
         limit = decide * BLOCK if ended or len(self.views) == 1 else decide * BLOCK - APART
@@ -173,10 +173,10 @@ class Segment:
         self.active = self.active.since(max(decide - 2, 0))
         return self._refractory(chosen, limit)
 
-    def _measure(self, made: Traces, stop: int) -> None:
+    def _measure(self, traces: Traces, stop: int) -> None:
         """Take the statistics of the blocks up to a 200 Hz sample that have none yet; keep those of 30 s."""
         known = self.statistics_start + self.statistics.shape[2]
-        fresh = made.envelope[:, known * BLOCK - made.start : stop - made.start]
+        fresh = traces.envelope[:, known * BLOCK - traces.start : stop - traces.start]
         if fresh.shape[1]:
             more = qrs_signal.block_statistics(fresh)
             self.statistics = np.concatenate([self.statistics, more], axis=2)
@@ -188,24 +188,24 @@ class Segment:
         level = qrs_signal.levels(self.statistics, self.statistics_start, low, high)
         return np.pad(level, ((0, 0), (0, 0), (low - first + 1, stop + 1 - high)), mode="edge")
 
-    def _place(self, made: Traces, beats: Likely) -> Ints:
+    def _locate(self, traces: Traces, beats: Likely) -> Ints:
         """Return the R peak of each beat, in samples of the segment."""
-        at, peaks = beats.at - made.start, np.empty(len(beats.at), np.int64)
+        at, peaks = beats.at - traces.start, np.empty(len(beats.at), np.int64)
         for lead in np.unique(beats.lead).tolist():
             mine = beats.lead == lead
-            place, there, features = qrs_features.extrema(made, lead, at[mine], beats.size[mine])
-            score = np.where(there, qrs_net.peak_scores(features), -np.inf)
-            chosen = np.take_along_axis(place, score.argmax(axis=1)[:, None], axis=1)[:, 0]
-            smooth = made.smooth[lead]
+            position, exists, features = qrs_features.extrema(traces, lead, at[mine], beats.size[mine])
+            score = np.where(exists, qrs_net.peak_scores(features), -np.inf)
+            chosen = np.take_along_axis(position, score.argmax(axis=1)[:, None], axis=1)[:, 0]
+            smooth = traces.smooth[lead]
             up = 2 * smooth[chosen] >= smooth[chosen - 3] + smooth[chosen + 3]
-            peaks[mine] = self._refine(lead, chosen + made.start, up)
+            peaks[mine] = self._refine(lead, chosen + traces.start, up)
         return peaks
 
-    def _refine(self, lead: int, place: Ints, up: NDArray[np.bool_]) -> Ints:
+    def _refine(self, lead: int, position: Ints, up: NDArray[np.bool_]) -> Ints:
         """Go from a 200 Hz sample to the extremum within 8 ms at the stream's own rate, smoothed over 5 ms."""
         reach, half = max(1, round(0.008 * self.fs_hz)), int(self.fs_hz / RATE_HZ / 2)
         end = self.raw_start + self.raw.shape[1]
-        centre = np.rint(place * (self.fs_hz / RATE_HZ)).astype(np.int64)
+        centre = np.rint(position * (self.fs_hz / RATE_HZ)).astype(np.int64)
         offset = np.arange(-reach - half, reach + half + 1)
         near = self.raw[lead, np.clip(centre[:, None] + offset, self.raw_start, end - 1) - self.raw_start]
         total = np.zeros((len(near), near.shape[1] + 1), np.int64)
@@ -217,20 +217,20 @@ class Segment:
 
     def _refractory(self, beats: list[ViewBeat], stop: int) -> list[int]:
         """Of beats within the refractory period keep the surest; return the peaks that nothing can replace."""
-        done: list[int] = []
-        apart = round(REFRACTORY_S * RATE_HZ)
-        for one in beats:
-            beat = (one.score, one.at, one.peak)
-            if self.open and one.at - self.open[1] < apart:
+        accepted: list[int] = []
+        refractory = round(REFRACTORY_S * RATE_HZ)
+        for candidate in beats:
+            beat = (candidate.score, candidate.at, candidate.peak)
+            if self.open and candidate.at - self.open[1] < refractory:
                 self.open = max(self.open, beat)
             else:
-                self._report(done)
+                self._report(accepted)
                 self.open = beat
-        if self.open and stop - self.open[1] >= apart:
-            self._report(done)
-        return done
+        if self.open and stop - self.open[1] >= refractory:
+            self._report(accepted)
+        return accepted
 
-    def _report(self, done: list[int]) -> None:
+    def _report(self, peaks: list[int]) -> None:
         """Close the open beat; one whose R peak fell upon the last beat's keeps its own centre."""
         if not self.open:
             return
@@ -240,7 +240,7 @@ class Segment:
             peak = round(at * self.fs_hz / RATE_HZ)
         if self.reported < 0 or peak - self.reported >= REFRACTORY_S / 2 * self.fs_hz:
             self.reported = peak
-            done.append(peak)
+            peaks.append(peak)
 
     def _forget(self) -> None:
         """Drop what no later decision looks at."""
@@ -262,5 +262,5 @@ def _distance(at: Ints, known: Ints) -> Ints:
     if not len(known):
         return np.full(len(at), np.iinfo(np.int64).max)
     after = np.searchsorted(known, at).clip(1, max(len(known) - 1, 1))
-    later = known[after.clip(max=len(known) - 1)]
-    return np.asarray(np.minimum(np.abs(at - known[after - 1]), np.abs(later - at)))
+    following = known[after.clip(max=len(known) - 1)]
+    return np.asarray(np.minimum(np.abs(at - known[after - 1]), np.abs(following - at)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Whole = NDArray[np.int32]
+Integers = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 #: Samples a second of everything in this module, and samples in the blocks whose levels are taken.
@@ -32,19 +32,19 @@ FLOOR_UV = 4.0
 FIRST_BLOCKS = 4
 
 
-def _sums(signal: Whole, length: int) -> Whole:
+def _sums(signal: Integers, length: int) -> Integers:
     """Return the sums of every ``length`` neighbours, (leads, samples - length + 1), doubled up from pairs."""
     count = signal.shape[1] - length + 1
-    made, at, width, power = np.zeros((len(signal), count), np.int32), 0, 1, signal
+    sums, at, width, power = np.zeros((len(signal), count), np.int32), 0, 1, signal
     while length:
         if length & 1:
-            made += power[:, at : at + count]
+            sums += power[:, at : at + count]
             at += width
         length >>= 1
         if length:
             power = power[:, :-width] + power[:, width:]
             width *= 2
-    return made
+    return sums
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Traces:
     start: int
     shape: Floats
     envelope: Floats
-    smooth: Whole
+    smooth: Integers
 
     def some(self, rows: Ints) -> "Traces":
         """Return those of some leads."""
         return Traces(self.start, self.shape[rows], self.envelope[rows], self.smooth[rows])
 
 
-def traces(signal_uv: Whole, start: int) -> Traces:
+def traces(signal_uv: Integers, start: int) -> Traces:
     """Filter a stretch (leads, samples) that reaches half a baseline further on both sides than what is returned.
 
     The smoothing (means of 4 and of 3 samples) has a zero at 50 Hz and leaves 2% at 60 Hz; the slope is a difference
@@ -91,14 +91,14 @@ def traces(signal_uv: Whole, start: int) -> Traces:
 def block_statistics(envelope: Floats) -> Floats:
     """Return maximum and median of the envelope (leads, samples) in each block, the last maybe short: (2, leads, n)."""
     leads, samples = envelope.shape
-    whole = samples // BLOCK
-    blocks = envelope[:, : whole * BLOCK].reshape(leads, whole, BLOCK)
+    rounded = samples // BLOCK
+    blocks = envelope[:, : rounded * BLOCK].reshape(leads, rounded, BLOCK)
     middle = np.partition(blocks, BLOCK // 2, axis=2)[:, :, BLOCK // 2]
-    found = np.stack([blocks.max(axis=2), middle])
-    if samples > whole * BLOCK:
-        rest = np.sort(envelope[:, whole * BLOCK :], axis=1)
-        found = np.concatenate([found, np.stack([rest[:, -1:], rest[:, rest.shape[1] // 2, None]])], axis=2)
-    return found
+    statistics = np.stack([blocks.max(axis=2), middle])
+    if samples > rounded * BLOCK:
+        rest = np.sort(envelope[:, rounded * BLOCK :], axis=1)
+        statistics = np.concatenate([statistics, np.stack([rest[:, -1:], rest[:, rest.shape[1] // 2, None]])], axis=2)
+    return statistics
 
 
 def _order(window: Floats, count: NDArray[np.int64], share: float) -> Floats:
@@ -164,19 +164,19 @@ def candidates(envelope: Floats, level: Floats, back: int) -> Ints:
         Positions in ``envelope``, more than 90 ms apart.
     """
     blocks = level.shape[2] - 2
-    weight, whole = lead_weights(level), np.zeros(level.shape[2], np.float32)
-    for one in weight:  # one after the other, so that the sum has one order
-        whole += one
-    scale = weight / np.maximum(level[0], np.float32(FLOOR_UV)) / np.maximum(whole, np.float32(0.05))
+    weight, rounded = lead_weights(level), np.zeros(level.shape[2], np.float32)
+    for lead_weight in weight:  # one after the other, so that the sum has one order
+        rounded += lead_weight
+    scale = weight / np.maximum(level[0], np.float32(FLOOR_UV)) / np.maximum(rounded, np.float32(0.05))
     count = blocks * BLOCK
     joint = np.zeros(count + 2 * APART, np.float32)
     for lead in range(len(envelope)):
         along = np.repeat(scale[lead], BLOCK)[BLOCK - APART : BLOCK + count + APART]
         joint += along * envelope[lead, back - APART : back + count + APART]
-    here = joint[APART : APART + count]
+    center = joint[APART : APART + count]
     highest = _maxima(joint)
     before, after = highest[:count], highest[APART + 1 : APART + 1 + count]
-    return np.flatnonzero((here > before) & (here >= after) & (here > LOWEST)) + back
+    return np.flatnonzero((center > before) & (center >= after) & (center > LOWEST)) + back
 
 
 def _maxima(joint: Floats) -> Floats:

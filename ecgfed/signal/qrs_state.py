@@ -13,13 +13,13 @@ def digest_of(values: Mapping[str, object]) -> bytes:
     Args:
         values: numbers, texts, bytes, tuples of them, arrays, and data classes of all these, by name.
     """
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, value in sorted(values.items()):
         if isinstance(value, np.ndarray):
-            said = f"{value.dtype.str} {value.shape}".encode(), np.ascontiguousarray(value).tobytes()
+            description = f"{value.dtype.str} {value.shape}".encode(), np.ascontiguousarray(value).tobytes()
         elif is_dataclass(value):
-            said = b"", digest_of({field.name: getattr(value, field.name) for field in fields(value)})
+            description = b"", digest_of({field.name: getattr(value, field.name) for field in fields(value)})
         else:
-            said = b"", repr(value).encode()
-        made.update(name.encode() + b" " + said[0] + b" %d " % len(said[1]) + said[1])
-    return made.digest()
+            description = b"", repr(value).encode()
+        digest.update(name.encode() + b" " + description[0] + b" %d " % len(description[1]) + description[1])
+    return digest.digest()

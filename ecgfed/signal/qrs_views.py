@@ -72,8 +72,8 @@ class View:
         wanted: the lead on which R peaks are put.
     """
 
-    def __init__(self, rows: Sequence[int], wanted: int) -> None:
-        self.rows, self.wanted = np.array(rows, np.int64), wanted
+    def __init__(self, rows: Sequence[int], lead_in_use: int) -> None:
+        self.rows, self.wanted = np.array(rows, np.int64), lead_in_use
         self.likely: Likely | None = None
         self.at, self.score = np.empty(0, np.int64), np.empty(0, np.float32)  # of all candidates decided on
         self.sizes = np.empty((len(self.rows), 0), np.float32)  # own envelopes of the last beats
@@ -82,37 +82,37 @@ class View:
         """Return a hash of all that later answers depend on."""
         return digest_of(vars(self))
 
-    def take(self, made: Traces, level: Floats, back: int, stop: int) -> None:
+    def take(self, traces: Traces, level: Floats, back: int, stop: int) -> None:
         """Look for candidates in some blocks.
 
         Args:
-            made: traces of every lead.
+            traces: traces of every lead.
             level: (6, leads, blocks) of the blocks to search and of one more on each side.
             back: samples of the traces before the first block to search.
             stop: samples of the traces that there are.
         """
-        envelope = made.envelope[self.rows]
+        envelope = traces.envelope[self.rows]
         at = qrs_signal.candidates(envelope, level[:, self.rows], back)
         at = at[at < stop]
-        fresh = self._first_look(made, at, level[:, :, (at - back) // BLOCK + 1])
+        fresh = self._first_look(traces, at, level[:, :, (at - back) // BLOCK + 1])
         self.likely = self.likely.joined(fresh) if self.likely else fresh
 
-    def _first_look(self, made: Traces, at: Ints, level: Floats) -> Likely:
+    def _first_look(self, traces: Traces, at: Ints, level: Floats) -> Likely:
         """Return the candidates that the first network does not rule out."""
         every = qrs_signal.lead_weights(level)
         weight = every[self.rows]
         rank = np.argsort(np.argsort(-weight, axis=0, kind="stable"), axis=0, kind="stable")
         counted = (weight > 0) & (rank < qrs_net.LEADS)
-        sizes = qrs_features.own_envelope(made, at, level)
-        own, seen = sizes[self.rows], made.some(self.rows)
-        features = qrs_features.lead_features(seen, at, level[:, self.rows], own)
+        sizes = qrs_features.beat_envelope(traces, at, level)
+        envelope, view_traces = sizes[self.rows], traces.some(self.rows)
+        features = qrs_features.lead_features(view_traces, at, level[:, self.rows], envelope)
         score, mixed = qrs_net.first_look(features, counted)
         lead = np.where(every[self.wanted] > 0, self.wanted, every.argmax(axis=0)).astype(np.int64)
         size = np.take_along_axis(sizes, lead[None], axis=0)[0]
         ratio = qrs_features.level_ratios(features, counted)
         form = features[:, :, qrs_features.FORM]
-        found = Likely(at + made.start, score, mixed, own, counted, form, ratio, lead, size)
-        return found.some(np.flatnonzero(score > KEEP))
+        likely = Likely(at + traces.start, score, mixed, envelope, counted, form, ratio, lead, size)
+        return likely.some(np.flatnonzero(score > KEEP))
 
     def second_look(self, first: int, stop: int) -> tuple[Likely, Floats]:
         """Return the beats of the blocks ``first`` to ``stop`` (not included), and their scores."""
@@ -130,7 +130,7 @@ class View:
     def _strong(self, beats: Likely) -> Ints:
         """Return which beats are more than noise in a lead whose heart has stopped, or that has come off."""
         doubtful = beats.ratio[:, _MEDIAN] < _WEAK_RATIO
-        size = np.where(beats.counted, beats.own, 0).astype(np.float32)
+        size = np.where(beats.counted, beats.envelope, 0).astype(np.float32)
         if not doubtful.any():
             self.sizes = np.concatenate([self.sizes, size], axis=1)[:, -WEAK_OF:]
             return np.arange(len(beats.at))
@@ -140,8 +140,8 @@ class View:
             if doubtful[number]:
                 known = self.sizes.shape[1]
                 usual = np.sort(self.sizes, axis=1)[:, known // 4] if known else np.zeros_like(mine)
-                least = np.clip(np.float32(WEAK_SHARE) * usual, np.float32(WEAK_LEAST_UV), np.float32(WEAK_MOST_UV))
-                if (mine < least).all():
+                minimum = np.clip(np.float32(WEAK_SHARE) * usual, np.float32(WEAK_LEAST_UV), np.float32(WEAK_MOST_UV))
+                if (mine < minimum).all():
                     continue
             strong.append(number)
             self.sizes = np.append(self.sizes, mine[:, None], axis=1)[:, -WEAK_OF:]
@@ -172,13 +172,13 @@ class View:
         self.at, self.score = self.at[first:].copy(), self.score[first:].copy()
 
 
-def views_of(leads: int, wanted: int) -> tuple[View, ...]:
+def views_of(leads: int, lead_in_use: int) -> tuple[View, ...]:
     """Return all leads together, and of several the lead in use and the first others each alone."""
-    together = View(range(leads), wanted)
+    together = View(range(leads), lead_in_use)
     if leads == 1:
         return (together,)
-    alone = [wanted, *(lead for lead in range(leads) if lead != wanted)][:MOST_ALONE]
-    return (together, *(View([lead], wanted) for lead in alone))
+    alone = [lead_in_use, *(lead for lead in range(leads) if lead != lead_in_use)][:MOST_ALONE]
+    return (together, *(View([lead], lead_in_use) for lead in alone))
 
 
 @dataclass
@@ -225,7 +225,7 @@ class LeadVote:
             self.waiting = []
         oldest = limit - 2 * APART
         self.together = [at for at in self.together if at >= oldest]
-        self.alone = [[at for at in one if at >= oldest] for one in self.alone]
+        self.alone = [[at for at in candidates if at >= oldest] for candidates in self.alone]
         return chosen
 
     def _is_beat(self, beat: ViewBeat, views: Sequence[View], active: "ActiveBlocks") -> bool:
@@ -281,5 +281,5 @@ class ActiveBlocks:
 
 def _has_near(ordered: Sequence[int], at: int) -> bool:
     """Say whether one of some numbers in order is no more than ``APART`` away."""
-    place = bisect_left(ordered, at - APART)
-    return place < len(ordered) and ordered[place] <= at + APART
+    position = bisect_left(ordered, at - APART)
+    return position < len(ordered) and ordered[position] <= at + APART

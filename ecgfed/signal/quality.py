@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.signal import fir
-from ecgfed.signal.filters import bridge_samples, convolved, fill_gaps
+from ecgfed.signal.filters import convolved, fill_gaps
 from ecgfed.signal.medians import running_median
 from ecgfed.signal.spans import Spans
 
@@ -102,16 +102,16 @@ class LeadQuality:
 
     def bad(self, reasons: Iterable[Reason] = tuple(Reason)) -> NDArray[np.bool_]:
         """Return (samples,) bool, true where the lead is bad for one of ``reasons``."""
-        mask, wanted = np.zeros(self.samples, dtype=bool), set(reasons)
+        mask, selected = np.zeros(self.samples, dtype=bool), set(reasons)
         for stretch in self.stretches:
-            if stretch.reason in wanted:
+            if stretch.reason in selected:
                 mask[stretch.start : stretch.stop] = True
         return mask
 
     def spans(self, reasons: Iterable[Reason] = tuple(Reason)) -> Spans:
         """Return where the lead is bad for one of ``reasons``, as ``bad`` does, without a value for each sample."""
-        wanted = set(reasons)
-        return Spans.merged((part.start, part.stop) for part in self.stretches if part.reason in wanted)
+        selected = set(reasons)
+        return Spans.merged((part.start, part.stop) for part in self.stretches if part.reason in selected)
 
     @property
     def usable_s(self) -> float:
@@ -121,13 +121,13 @@ class LeadQuality:
     def seconds(self) -> dict[str, float]:
         """Return seconds for each reason found; reasons overlap, so they may add up to more than is bad."""
         known = {stretch.reason for stretch in self.stretches}
-        found = [reason for reason in Reason if reason in known]
-        return {str(reason): round(self.spans([reason]).total / self.fs_hz, 3) for reason in found}
+        present = [reason for reason in Reason if reason in known]
+        return {str(reason): round(self.spans([reason]).total / self.fs_hz, 3) for reason in present}
 
     def reasons_in(self, start: int, stop: int) -> tuple[Reason, ...]:
         """Return the reasons of the stretches that overlap samples ``start`` to ``stop``."""
-        found = {part.reason for part in self.stretches if part.start < stop and part.stop > start}
-        return tuple(reason for reason in Reason if reason in found)
+        present = {part.reason for part in self.stretches if part.start < stop and part.stop > start}
+        return tuple(reason for reason in Reason if reason in present)
 
 
 def runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
@@ -136,32 +136,6 @@ def runs(mask: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
         return
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-
-
-def lead_quality(signal_mv: NDArray[np.floating], fs_hz: float) -> LeadQuality:
-    """Find the bad stretches of one lead.
-
-    Args:
-        signal_mv: (samples,) millivolt as recorded, not filtered; NaN or infinite where there is no sample.
-        fs_hz: sampling frequency in Hz, above 80.
-    """
-    recorded = np.asarray(signal_mv, dtype=np.float64)
-    held = recorded[np.isfinite(recorded)]
-    first = first_look(recorded, fs_hz, rails(np.clip(held, -LIMIT_MV, LIMIT_MV)))
-    masks = first.masks
-    if not first.lost.all():
-        signal, _ = fill_gaps(np.where(first.lost, np.nan, first.signal), bridge_samples(fs_hz))
-        height, spike = spikes(signal, first.lost, fs_hz)
-        signal, _ = fill_gaps(np.where(first.lost | spike, np.nan, signal), bridge_samples(fs_hz))
-        masks |= {Reason.SPIKE: spike, **noise_and_jumps(signal, first.lost, spike, height, fs_hz)}
-    found = ((reason, list(runs(mask))) for reason, mask in masks.items())
-    return LeadQuality(len(recorded), fs_hz, in_order(found))
-
-
-def in_order(found: Iterable[tuple[Reason, Iterable[tuple[int, int]]]]) -> tuple[Stretch, ...]:
-    """Return the stretches of every reason in order of time."""
-    stretches = [Stretch(start, stop, reason) for reason, edges in found for start, stop in edges]
-    return tuple(sorted(stretches, key=lambda part: (part.start, part.stop)))
 
 
 @dataclass(frozen=True)
@@ -198,10 +172,10 @@ def stays_at(signal: NDArray[np.float64], extreme: float, fs_hz: float) -> NDArr
 
 
 def _long_enough(mask: NDArray[np.bool_], samples: float) -> NDArray[np.bool_]:
-    kept = np.zeros_like(mask)
+    long_runs = np.zeros_like(mask)
     for start, stop in runs(mask):
-        kept[start:stop] = stop - start >= samples
-    return kept
+        long_runs[start:stop] = stop - start >= samples
+    return long_runs
 
 
 def _closed(mask: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
@@ -211,20 +185,6 @@ def _closed(mask: NDArray[np.bool_], gap: int) -> NDArray[np.bool_]:
     for i in np.flatnonzero((np.diff(at) > 1) & (np.diff(at) <= gap)):
         closed[at[i] : at[i + 1]] = True
     return closed
-
-
-def rails(held: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return which of a lead's lowest and highest values, of all its valid samples, lie far from the rest."""
-    if not len(held):
-        return ()
-    low, high = float(held.min()), float(held.max())
-    if high - low < RAIL_FROM_REST_MV:
-        return ()
-    rest = held[(held > low) & (held < high)]
-    if not len(rest):
-        return ()
-    middle = np.median(rest)
-    return tuple(extreme for extreme in (low, high) if abs(extreme - middle) >= RAIL_FROM_REST_MV)
 
 
 def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float) -> NDArray[np.bool_]:
@@ -248,6 +208,11 @@ def _flat(signal: NDArray[np.float64], missing: NDArray[np.bool_], fs_hz: float)
 def block_samples(fs_hz: float) -> int:
     """Return how many samples a block has."""
     return max(1, round(BLOCK_S * fs_hz))
+
+
+def unit_samples(fs_hz: float) -> int:
+    """Return the samples of one of the stretches in which the height of the beats is measured."""
+    return block_samples(fs_hz) * round(HEIGHT_S / BLOCK_S)
 
 
 def spikes(
@@ -281,7 +246,7 @@ def noise_and_jumps(
     spike: NDArray[np.bool_],
     height: NDArray[np.float64],
     fs_hz: float,
-    first: int | None = None,
+    first: int,
 ) -> dict[Reason, NDArray[np.bool_]]:
     """Find noise and jumps of the baseline.
 
@@ -291,7 +256,7 @@ def noise_and_jumps(
         spike: (samples,) bool.
         height: of the beats, from ``spikes``.
         fs_hz: sampling frequency in Hz.
-        first: the lead's sample at which ``signal`` begins, of a part; None for all of it.
+        first: the lead's sample at which ``signal`` begins.
     """
     blocks = _Blocks(len(signal), block_samples(fs_hz))
     noise = blocks.spread(_noise(blocks, signal, fs_hz, height, first)) & ~lost & ~spike
@@ -316,7 +281,7 @@ class _Blocks:
         """Return one value for each sample from one for each block."""
         return np.repeat(values, self.block)[: self.samples]
 
-    def many(self, seconds: float) -> int:
+    def count_in(self, seconds: float) -> int:
         """Return how many blocks last so long."""
         return max(1, round(seconds / BLOCK_S))
 
@@ -325,16 +290,16 @@ def _baseline(blocks: _Blocks, cut: NDArray[np.float64]) -> NDArray[np.float64]:
     """Baseline in mV, (blocks,), of a signal in blocks: the median over a second, which no beat fills."""
     ordered, half = np.sort(cut, axis=1), blocks.block // 2  # of a few numbers faster than ``np.median``
     medians = ordered[:, half] if blocks.block % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
-    return running_median(medians, blocks.many(BASELINE_WINDOW_S))
+    return running_median(medians, blocks.count_in(BASELINE_WINDOW_S))
 
 
 def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Height of the beats in mV, (blocks,); NaN where the signal is lost for ten seconds."""
-    many = blocks.many(HEIGHT_S)
+    width = blocks.count_in(HEIGHT_S)
     tallest = np.where(lost, -1.0, deviation) if lost.any() else deviation
     tallest = blocks.cut(tallest).T.copy().max(axis=0)  # a lost block is -1; along long rows it is faster
     count = len(tallest)
-    tallest = np.pad(tallest, (0, -count % many), constant_values=-1.0).reshape(-1, many).max(axis=1)
+    tallest = np.pad(tallest, (0, -count % width), constant_values=-1.0).reshape(-1, width).max(axis=1)
     tallest[tallest < 0] = np.nan
     around = np.lib.stride_tricks.sliding_window_view(
         np.pad(tallest, HEIGHT_STRETCHES // 2, constant_values=np.nan), HEIGHT_STRETCHES
@@ -343,15 +308,15 @@ def _beat_height(blocks: _Blocks, deviation: NDArray[np.float64], lost: NDArray[
     known = np.isfinite(ordered).sum(axis=1)
     row = np.arange(len(ordered))
     height: NDArray[np.float64] = (ordered[row, np.maximum(known - 1, 0) // 2] + ordered[row, known // 2]) / 2
-    return np.repeat(height, many)[:count]
+    return np.repeat(height, width)[:count]
 
 
 def _noise(
-    blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64], first: int | None
+    blocks: _Blocks, signal: NDArray[np.float64], fs_hz: float, height: NDArray[np.float64], first: int
 ) -> NDArray[np.bool_]:
     band = convolved(signal, _noise_taps(fs_hz), first)
     power = np.sqrt((blocks.cut(band) ** 2).mean(axis=1))
-    between_beats = running_median(power, blocks.many(NOISE_WINDOW_S))
+    between_beats = running_median(power, blocks.count_in(NOISE_WINDOW_S))
     noisy: NDArray[np.bool_] = between_beats > np.maximum(NOISE_MV, NOISE_SHARE * height)
     return noisy
 
@@ -368,9 +333,9 @@ def _jumps(baseline: NDArray[np.float64], height: NDArray[np.float64]) -> NDArra
     step = round(JUMP_S / BLOCK_S)
     moved = np.pad(baseline, step, mode="edge")
     moved = moved[step:] - moved[:-step]  # moved[i]: from block i - step to block i
-    here, around = moved[step:-step], (moved[: -2 * step] + moved[2 * step :]) / 2
+    current, around = moved[step:-step], (moved[: -2 * step] + moved[2 * step :]) / 2
     jumped = np.zeros(len(baseline), dtype=bool)
-    for at in np.flatnonzero(np.abs(here - around) > np.maximum(JUMP_MV, height[step:])):
+    for at in np.flatnonzero(np.abs(current - around) > np.maximum(JUMP_MV, height[step:])):
         jumped[at : at + step + 1] = True
     return jumped
 

@@ -43,10 +43,10 @@ class Spans:
 
     def before(self, at: Ints) -> Ints:
         """Return how many of their samples lie before each position: what a cumulative sum of a mask says."""
-        held = np.concatenate([[0], np.cumsum(self.stop - self.start)])
+        cumulative = np.concatenate([[0], np.cumsum(self.stop - self.start)])
         number = np.searchsorted(self.start, at, side="left")
         last = np.concatenate([[np.iinfo(np.int64).min], self.stop])[number]
-        return np.asarray(held[number] - np.maximum(last, at) + at, dtype=np.int64)
+        return np.asarray(cumulative[number] - np.maximum(last, at) + at, dtype=np.int64)
 
     def inside(self, at: Ints) -> NDArray[np.bool_]:
         """Say which positions (n,) lie in one of them, (n,) bool."""
@@ -58,8 +58,8 @@ class Spans:
 
     def mask(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return (stop - start,) bool, true in the stretches."""
-        found = np.zeros(stop - start, np.bool_)
+        mask = np.zeros(stop - start, np.bool_)
         first, last = np.searchsorted(self.stop, start, side="right"), np.searchsorted(self.start, stop, side="left")
         for low, high in zip(self.start[first:last].tolist(), self.stop[first:last].tolist(), strict=True):
-            found[max(low - start, 0) : high - start] = True
-        return found
+            mask[max(low - start, 0) : high - start] = True
+        return mask

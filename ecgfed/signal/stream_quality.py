@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.signal.filters import bridge_samples, bridged
-from ecgfed.signal.long_quality import unit_samples
 from ecgfed.signal.quality import (
     BASELINE_WINDOW_S,
     BLOCK_S,
@@ -28,6 +27,7 @@ from ecgfed.signal.quality import (
     noise_and_jumps,
     runs,
     spikes,
+    unit_samples,
 )
 from ecgfed.signal.spans import Spans
 
@@ -75,8 +75,8 @@ class Samples:
         part = self.part(start, stop)
         if np.isfinite(part).all():
             return part
-        whole = bridged(self.values.copy(), ~np.isfinite(self.values), longest, first=self.start, before=self.before)
-        return whole[start - self.start : stop - self.start]
+        filled = bridged(self.values.copy(), ~np.isfinite(self.values), longest, first=self.start, before=self.before)
+        return filled[start - self.start : stop - self.start]
 
     def forget(self, before: int) -> None:
         """Drop the samples before a number."""

@@ -27,7 +27,7 @@ Read = Callable[[int, int], Signal]
 
 
 @dataclass(frozen=True)
-class _Done:
+class _BlockResult:
     """What the second stream made of a block: its peaks, its state behind it, and what ended it before the end."""
 
     peaks: Peaks
@@ -40,12 +40,12 @@ class _Ahead:
 
     def __init__(self, stream: Skipping, read: Read, blocks: list[tuple[int, int]], warm: int, middle: int) -> None:
         self.stream, self.read, self.blocks, self.warm, self.middle = stream, read, blocks, warm, middle
-        self.done: SimpleQueue[_Done] = SimpleQueue()
+        self.results: SimpleQueue[_BlockResult] = SimpleQueue()
         self.stopped = Event()
         self.looked_at = 0  # samples of the second half
 
     def run(self) -> None:
-        """Put a ``_Done`` for each block from the one before the middle on, and one for the stream's end."""
+        """Put a ``_BlockResult`` for each block from the one before the middle on, and one for the stream's end."""
         try:
             for number, (start, stop) in enumerate(self.blocks):
                 if self.stopped.is_set():
@@ -56,22 +56,26 @@ class _Ahead:
                     continue
                 peaks = self.stream.push(block)
                 if number >= self.middle - 1:
-                    self.done.put(_Done(peaks, self.stream.state()))
+                    self.results.put(_BlockResult(peaks, self.stream.state()))
                     self.looked_at += stop - start if number >= self.middle else 0
-            self.done.put(_Done(self.stream.finish()))
+            self.results.put(_BlockResult(self.stream.finish()))
         except BaseException as error:  # the first stream raises it, should it come to need this one
-            self.done.put(_Done(np.empty(0, np.int64), error=error))
+            self.results.put(_BlockResult(np.empty(0, np.int64), error=error))
 
-    def next(self) -> _Done:
+    def next(self) -> _BlockResult:
         """Return the next block's; raises what ended this stream."""
-        one = self.done.get()
-        if one.error is not None:
-            raise one.error
-        return one
+        result = self.results.get()
+        if result.error is not None:
+            raise result.error
+        return result
 
 
-def found_by(
-    begin: Callable[[], Stream], read: Read, blocks: list[tuple[int, int]], fs_hz: float, told: Callable[[int], None]
+def peaks_of_stream(
+    begin: Callable[[], Stream],
+    read: Read,
+    blocks: list[tuple[int, int]],
+    fs_hz: float,
+    on_samples: Callable[[int], None],
 ) -> list[Peaks]:
     """Return the peaks that a stream finds, in parts in order of time; by two threads where it can and it pays.
 
@@ -80,41 +84,41 @@ def found_by(
         read: reads some samples; two threads call it.
         blocks: start and stop of consecutive blocks of samples, all but the last one of one length.
         fs_hz: sampling frequency in Hz.
-        told: how many samples have been looked at; called from this thread.
+        on_samples: how many samples have been looked at; called from this thread.
 
     Raises:
         Exception: what ``read`` or a stream raises; the other one ends after its block.
     """
     stream = begin()
     warm = math.ceil(WARM_S * fs_hz / (blocks[0][1] - blocks[0][0]))
-    other = begin() if len(blocks) >= warm + _LEAST else None
-    if not (isinstance(stream, Skipping) and isinstance(other, Skipping)):
-        found = []
+    second = begin() if len(blocks) >= warm + _LEAST else None
+    if not (isinstance(stream, Skipping) and isinstance(second, Skipping)):
+        parts = []
         for start, stop in blocks:
-            found.append(stream.push(read(start, stop)))
-            told(stop)
-        return [*found, stream.finish()]
-    ahead = _Ahead(other, read, blocks, warm, (len(blocks) + warm) // 2)
+            parts.append(stream.push(read(start, stop)))
+            on_samples(stop)
+        return [*parts, stream.finish()]
+    ahead = _Ahead(second, read, blocks, warm, (len(blocks) + warm) // 2)
     with ThreadPoolExecutor(1, thread_name_prefix="second half") as pool:
         pool.submit(ahead.run)
         try:
-            return _joined(stream, ahead, told)
+            return _joined(stream, ahead, on_samples)
         finally:
             ahead.stopped.set()
 
 
-def _joined(stream: Skipping, ahead: _Ahead, told: Callable[[int], None]) -> list[Peaks]:
+def _joined(stream: Skipping, ahead: _Ahead, on_samples: Callable[[int], None]) -> list[Peaks]:
     """Return the first stream's peaks, and the second one's from where their states are the same."""
-    found: list[Peaks] = []
-    most = 0  # told so far, never less
+    parts: list[Peaks] = []
+    highest = 0  # told so far, never less
     for number, (start, stop) in enumerate(ahead.blocks):
-        found.append(stream.push(ahead.read(start, stop)))
-        most = max(most, stop + ahead.looked_at if number < ahead.middle else stop)
-        told(most)
+        parts.append(stream.push(ahead.read(start, stop)))
+        highest = max(highest, stop + ahead.looked_at if number < ahead.middle else stop)
+        on_samples(highest)
         if number >= ahead.middle - 1 and ahead.next().state == stream.state():
             for _, behind in [*ahead.blocks[number + 1 :], ahead.blocks[-1]]:
-                found.append(ahead.next().peaks)
-                most = max(most, behind)
-                told(most)
-            return found
-    return [*found, stream.finish()]
+                parts.append(ahead.next().peaks)
+                highest = max(highest, behind)
+                on_samples(highest)
+            return parts
+    return [*parts, stream.finish()]

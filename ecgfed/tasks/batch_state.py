@@ -49,7 +49,7 @@ def call_of(
     strip_at_s: float | None,
 ) -> dict[str, Any]:
     """Return all that decides a recording's predictions but the recording, JSON-ready, by the words of an error."""
-    found_by, how = options.found_by, asdict(options.how)
+    qrs_detector, how = options.qrs_detector, asdict(options.how)
     said: dict[str, Any] = {
         "ecgfed": __version__,
         "bundle": name_of(bundle.path),
@@ -59,7 +59,7 @@ def call_of(
         **({"--int8": True} if int8 else {}),
         "--lead": list(options.leads),
         "--peaks": options.peaks,
-        "--detector": [found_by.name, _code_of(found_by)] if options.peaks == "detected" else None,
+        "--detector": [qrs_detector.name, _code_of(qrs_detector)] if options.peaks == "detected" else None,
         "--mains": options.mains_hz,
         "--annotator": options.annotator,
         **{f"--{name.removesuffix('_hz')}": value for name, value in how.items()},

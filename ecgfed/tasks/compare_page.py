@@ -78,8 +78,8 @@ def _pairs(found: Comparison, runs: Sequence[Path], names: Sequence[str]) -> lis
     pairs: list[Pairs] = []
     for one in pair_patients(runs, found.split, found.leave_out):
         last = pairs[-1] if pairs else None
-        if last is not None and last.other == names[one.run] and last.scores == one.scores:
-            pairs[-1] = replace(last, whose=f"{last.whose} and {WHOSE[one.answer]} alike")
+        if last is not None and last.second == names[one.run] and last.scores == one.scores:
+            pairs[-1] = replace(last, answer=f"{last.answer} and {WHOSE[one.answer]} alike")
         else:
             pairs.append(Pairs(names[0], names[one.run], WHOSE[one.answer], one.scores))
     return pairs

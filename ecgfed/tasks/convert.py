@@ -8,7 +8,7 @@ from pathlib import Path
 from ecgfed.beats.exclusions import Counted
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
-from ecgfed.record.annotations import said_of_end
+from ecgfed.record.annotations import end_note
 from ecgfed.record.anonymous import anonymised, check_keep
 from ecgfed.record.key_table import check_key, writing_key
 from ecgfed.record.leads import lead_list
@@ -139,9 +139,11 @@ def convert(
     if isinstance(recording, LongRecording):
         recording = _in_memory(recording)
     elif not isinstance(recording, Recording):
-        recording = read_recording(source, lead_list(leads), every_lead=True, others=True, how=read_options(how))
+        recording = read_recording(
+            source, lead_list(leads), every_lead=True, include_non_ecg=True, how=read_options(how)
+        )
     annotation = _annotation(recording, annotator)
-    for note in filter(None, (*recording.notes, said_of_end(annotation) if annotation else "")):
+    for note in filter(None, (*recording.notes, end_note(annotation) if annotation else "")):
         watch.warn(note)
     if not anonymize:
         return _written(recording, annotation, record_name(recording.name), source, Path(out), overwrite, watch)
@@ -184,7 +186,7 @@ def _written(
     write_together(dict(zip(targets, files.values(), strict=True)))
     excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
     report_exclusions(excluded[1:], watch)  # each channel has a warning of its own
-    for channel in recording.left_out:
+    for channel in recording.skipped:
         watch.warn(f"left out: {channel}")
     if annotation is None:
         watch.warn("no annotation beside it: name one with --annotator")
@@ -195,7 +197,7 @@ def _written(
         recording.duration_s,
         tuple(written),
         None if annotation is None else len(annotation.sample),
-        recording.left_out,
+        recording.skipped,
         tuple(targets),
         notes=recording.notes,
         excluded=excluded_as_json(excluded),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ecgfed.beats.exclusions import Counted, Exclusions
-from ecgfed.errors import OptionError
+from ecgfed.errors import EcgfedError, OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
@@ -18,7 +18,8 @@ from ecgfed.record.reader import ecg_alone, record_path
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.record.wfdb_writer import annotation_bytes
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
-from ecgfed.signal.long_peaks import find_peaks
+from ecgfed.signal.heartbeats import end_noise
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, record_paths, with_lead
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
@@ -79,18 +80,21 @@ class Detections:
         records: the peaks of each recording, in the order they were given.
         detector: who found them.
         mains_hz: 50 or 60, as it was said; None where nobody did.
-        excluded: JSON-ready: the channels that were read, used and excluded, by reason.
+        excluded: JSON-ready: the beats and channels that were read, used and excluded, by reason.
+        failed: of each recording that cannot be used, its ``file`` and the ``problem`` in one line; none of one alone.
     """
 
     records: tuple[RecordPeaks, ...]
     detector: str
     mains_hz: float | None
     excluded: dict[str, Counted] = field(default_factory=dict)
+    failed: tuple[dict[str, str], ...] = ()
 
     def __repr__(self) -> str:
         beats = sum(len(one.sample) for one in self.records)
         what = count_of(len(self.records), "recording")
-        return f"Detections({what}: {count_of(beats, 'beat')} by {shortened(self.detector, 60)})"
+        failed = f"; {len(self.failed)} failed" if self.failed else ""
+        return f"Detections({what}: {count_of(beats, 'beat')} by {shortened(self.detector, 60)}{failed})"
 
     def to_dict(self) -> dict[str, object]:
         """Return what ``ecgfed detect --json`` prints."""
@@ -99,6 +103,7 @@ class Detections:
             "mains_hz": self.mains_hz,
             "records": [one.to_dict() for one in self.records],
             "excluded": self.excluded,
+            "failed": list(self.failed),
         }
 
     def _repr_html_(self) -> str:
@@ -108,7 +113,9 @@ class Detections:
             for one in self.records
         )
         head = "<tr><th>record</th><th>lead</th><th>beats</th></tr>"
-        return f"<table><caption>R peaks by {html.escape(self.detector)}</caption>{head}{rows}</table>"
+        wrong = "".join(f"<li>{html.escape(one['problem'])}</li>" for one in self.failed)
+        listed = f"<ul>{wrong}</ul>" if wrong else ""
+        return f"<table><caption>R peaks by {html.escape(self.detector)}</caption>{head}{rows}</table>{listed}"
 
 
 def detect(
@@ -125,9 +132,12 @@ def detect(
 ) -> Detections:
     """Find the R peaks of recordings.
 
+    Of several, one that cannot be used is listed with the reason, and the others are done; of one alone it is an error.
+
     Args:
         records: recordings, their files, or folders of WFDB records; one or several.
-        out: folder for the annotation files, ``RECORD.SUFFIX``, all of them or none; None writes nothing.
+        out: folder for the annotation files, ``RECORD.SUFFIX``, one of each recording that can be used; None writes
+            nothing.
         leads: the lead to put the peaks on, in order of preference; default MLII, II, the first one; of a recording
             that has been read its own.
         detector: a registered name (``ecgfed.signal.detectors``), or a ``Detector``.
@@ -139,7 +149,7 @@ def detect(
 
     Raises:
         OptionError: an option that cannot be, or the files are there already.
-        RecordError: a recording that cannot be read, has none of the leads, or holds no beat.
+        RecordError: the one recording cannot be read, has none of the leads, or holds no beat.
         StorageError: the disk refuses; nothing was changed.
 
     Examples:
@@ -150,52 +160,70 @@ def detect(
         >>> [one.file.name for one in found.records]
         ['demo01.qrs', 'demo02.qrs', 'demo03.qrs']
     """
-    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
     if not re.fullmatch(r"[A-Za-z]+", suffix) or suffix in ("hea", "dat", "atr"):
         raise OptionError("--suffix", f"{suffix!r}", "letters (WFDB allows no others), not hea, dat or atr")
-    wanted = None if leads is None else lead_list(leads)
-    asked = _asked(records)
-    targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in asked]
+    selection = None if leads is None else lead_list(leads)
+    requested = _asked(records)
+    targets = None if out is None else [Path(out) / f"{_name(one)}.{suffix}" for one in requested]
     if targets is not None:
         check_free(targets, overwrite=overwrite)
         if len({str(target).casefold() for target in targets}) < len(targets):
             raise OptionError("RECORDS", "two records have the same name", "one of each", "name them in two calls")
     found: list[RecordPeaks] = []
-    read: list[Path] = []
-    channels: list[Exclusions] = []
-    for number, one in enumerate(asked):
-        recording = _opened(one, wanted, read_options(how))
-        read += recording.files
-        if amiss := no_ecg(recording):
-            watch.warn(f"{recording.name}: {amiss}")
-        for note in recording.notes:
-            watch.warn(f"{recording.name}: {note}")
-        before_s = sum(other.duration_s for other in found)
-        told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(asked) == 1)
-        at = find_peaks(recording, detector=found_by, mains_hz=mains_hz, told=told)
-        peaks = RecordPeaks(
-            recording.name, recording.lead, at, recording.fs_hz, recording.duration_s, notes=recording.notes
-        )
-        channels.append(channels_excluded([recording]))
-        found.append(peaks if targets is None else replace(peaks, file=targets[number]))
-        watch.progress("records", len(found), len(asked), recording.name)
+    files: list[Path] = []
+    counted: list[tuple[Exclusions, Exclusions]] = []
+    failed: list[dict[str, str]] = []
+    for number, one in enumerate(requested):
+        try:
+            recording = _opened(one, selection, read_options(how))
+            files += recording.files
+            before_s = sum(other.duration_s for other in found)
+            told = minutes_told(watch, "minutes read", recording, before_s=before_s, alone=len(requested) == 1)
+            peaks, exclusions = _peaks_of(recording, qrs_detector, mains_hz, told, watch)
+        except EcgfedError as problem:
+            if len(requested) == 1:
+                raise
+            failed.append({"file": str(one) if isinstance(one, Path) else one.name, "problem": problem.line})
+        else:
+            found.append(peaks if targets is None else replace(peaks, file=targets[number]))
+            counted.append(exclusions)
+        watch.progress("records", number + 1, len(requested), _name(one))
     if targets is not None:
-        check_free(targets, read, overwrite=overwrite)
-        files = [annotation_bytes(one.annotation(), one.fs_hz) for one in found]
-        write_together(dict(zip(targets, files, strict=True)))
-    excluded = [Exclusions.summed(channels, "channel")]
+        check_free(targets, files, overwrite=overwrite)
+        written = {one.file: annotation_bytes(one.annotation(), one.fs_hz) for one in found if one.file is not None}
+        write_together(written)
+    beats, channels = zip(*counted, strict=True) if counted else ((), ())
+    excluded = [Exclusions.summed(beats, "beat"), Exclusions.summed(channels, "channel")]
     report_exclusions(excluded, watch)
-    return Detections(tuple(found), found_by.name, mains_hz, excluded_as_json(excluded))
+    return Detections(tuple(found), qrs_detector.name, mains_hz, excluded_as_json(excluded), tuple(failed))
+
+
+def _peaks_of(
+    recording: AnyRecording, detector: Detector, mains_hz: float | None, told: OnSamples | None, watch: Watch
+) -> tuple[RecordPeaks, tuple[Exclusions, Exclusions]]:
+    """Return the R peaks of a recording, and which beats and channels were excluded."""
+    if amiss := no_ecg(recording):
+        watch.warn(f"{recording.name}: {amiss}")
+    for note in recording.notes:
+        watch.warn(f"{recording.name}: {note}")
+    at = find_peaks(recording, detector=detector, mains_hz=mains_hz, on_samples=told)
+    noise = end_noise(recording, at, detector)
+    peaks = RecordPeaks(
+        recording.name, recording.lead, at[~noise], recording.fs_hz, recording.duration_s, notes=recording.notes
+    )
+    beats = Exclusions("beat", len(at), {"end_noise": int(noise.sum())})
+    return peaks, (beats, channels_excluded([recording]))
 
 
 def _asked(records: AnyRecording | Path | str | Sequence[AnyRecording | Path | str]) -> list[AnyRecording | Path]:
     given = [records] if isinstance(records, AnyRecording | Path | str) else list(records)
     if not given:
         raise OptionError("RECORDS", "none given", "one or more recordings")
-    asked: list[AnyRecording | Path] = []
+    requested: list[AnyRecording | Path] = []
     for one in given:
-        asked += [one] if isinstance(one, AnyRecording) else record_paths([Path(one)])
-    each = {id(one) if isinstance(one, AnyRecording) else one: one for one in asked}
+        requested += [one] if isinstance(one, AnyRecording) else record_paths([Path(one)])
+    each = {id(one) if isinstance(one, AnyRecording) else one: one for one in requested}
     return list(each.values())
 
 

@@ -11,12 +11,12 @@ from ecgfed.device.certainty import certainty_in
 from ecgfed.device.doubts import Doubt
 from ecgfed.device.predictions import UNCLASSIFIED, Predictions
 from ecgfed.errors import BundleError, OptionError, RecordError
-from ecgfed.record.annotations import said_of_end
-from ecgfed.record.leads import Alike, by_place, most_alike
+from ecgfed.record.annotations import end_note
+from ecgfed.record.leads import NameMatch, best_match, position_in
 from ecgfed.record.reader import has_annotation, read_annotation
-from ecgfed.record.recording import AnyRecording, is_made_up
+from ecgfed.record.recording import AnyRecording, is_synthetic
 from ecgfed.signal.findings import paced_rhythm
-from ecgfed.signal.size import said_of, too_large
+from ecgfed.signal.size import size_text, too_large
 from ecgfed.tasks.records import no_ecg, recording_digests
 from ecgfed.tasks.watch import Watch
 from ecgfed.text import count_of, listed
@@ -31,7 +31,7 @@ _UNLIKE = {"no-ecg", "other-lead", "lead-by-place", "units", "paced", "no-signal
 
 def refuse_synthetic(bundle: Bundle, recording: AnyRecording, *, force: bool) -> None:
     """Refuse a model of made-up patients on a recording that is not made up, unless forced; raises BundleError."""
-    if bundle.trained_on.synthetic and not force and not is_made_up(recording) and not took_part(bundle, recording):
+    if bundle.trained_on.synthetic and not force and not is_synthetic(recording) and not took_part(bundle, recording):
         raise BundleError(
             bundle.path,
             f"was trained on synthetic patients alone, and {recording.name} is not one of them",
@@ -71,8 +71,8 @@ def warn_of(doubts: tuple[Doubt, ...], watch: Watch) -> None:
 
 def same_lead(recording: AnyRecording, bundle: Bundle) -> str:
     """Say that the lead is the model's under another name, where so: there is nothing to doubt in that."""
-    name, how = most_alike(bundle.leads, recording.lead)
-    return f"Lead {recording.lead} is {name}, which the model was trained on." if how == Alike.LEAD else ""
+    name, how = best_match(bundle.leads, recording.lead)
+    return f"Lead {recording.lead} is {name}, which the model was trained on." if how == NameMatch.LEAD else ""
 
 
 def _of_the_model(bundle: Bundle) -> Iterator[Doubt]:
@@ -86,24 +86,24 @@ def _of_the_model(bundle: Bundle) -> Iterator[Doubt]:
 
 def _of_the_file(beats: RecordingBeats) -> Iterator[Doubt]:
     """Pass on what the reader noted: no calibration, a part that is missing, annotations after the end."""
-    end = said_of_end(beats.annotation) if beats.annotation else ""
+    end = end_note(beats.annotation) if beats.annotation else ""
     for note in (*beats.recording.notes, *[end] * bool(end)):
         yield Doubt("file", f"{note[0].upper()}{note[1:]}.", grave=note.startswith("repaired"))
 
 
 def _of_the_lead(recording: AnyRecording, trained: tuple[str, ...]) -> Iterator[Doubt]:
     """Doubt another lead than the model's; of the same one under another name there is nothing to doubt."""
-    lead, (name, how) = recording.lead, most_alike(trained, recording.lead)
-    places = [one for one in trained if by_place(one)]
+    lead, (name, how) = recording.lead, best_match(trained, recording.lead)
+    places = [one for one in trained if position_in(one)]
     if amiss := no_ecg(recording):
         yield Doubt("no-ecg", f"L{amiss[1:]}", grave=True)
-    if how == Alike.MODIFIED:
+    if how == NameMatch.MODIFIED:
         text = f"Lead {lead} stands for {name}, which the model was trained on: its electrodes lie elsewhere."
         yield Doubt("modified-lead", text)
-    elif how == Alike.OTHER and places:
+    elif how == NameMatch.OTHER and places:
         text = f"The model was trained on lead {places[0]} of its recordings, whatever its name; this is {lead}."
         yield Doubt("lead-by-place", text)
-    elif how == Alike.OTHER:
+    elif how == NameMatch.OTHER:
         text = f"Lead {lead} is not {' or '.join(trained)}, which the model was trained on."
         yield Doubt("other-lead", text, grave=True)
 
@@ -112,7 +112,7 @@ def _of_the_signal(bundle: Bundle, beats: RecordingBeats, found: Predictions) ->
     """Doubt units, pacing, windows that show nothing, bad stretches, and another sampling frequency."""
     recording, count, quality = beats.recording, len(beats.r_samples), beats.quality
     if large := too_large([beats.size]):
-        said = said_of(large)
+        said = size_text(large)
         yield Doubt("units", f"{said[0].upper()}{said[1:]}", grave=True)
     if paced := _paced(bundle, beats):
         yield Doubt("paced", paced, grave=True)

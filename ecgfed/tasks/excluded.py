@@ -4,13 +4,16 @@ from collections.abc import Iterable
 
 from ecgfed.beats.exclusions import Counted, Exclusions
 from ecgfed.record.recording import Annotation, AnyRecording
+from ecgfed.tasks.records import NOT_ECG
 
 
 def channels_excluded(recordings: Iterable[AnyRecording]) -> Exclusions:
-    """Count the channels of recordings that could not be read beside the chosen lead."""
-    read = [(len(one.leads), len(one.left_out)) for one in recordings]
-    left_out = sum(count for _, count in read)
-    return Exclusions("channel", sum(count for count, _ in read) + left_out, {"not_read": left_out})
+    """Count the channels of recordings that are no ECG, and those that could not be read beside the chosen lead."""
+    read = [(len(one.leads), [entry.rpartition(": ")[2] for entry in one.skipped]) for one in recordings]
+    skipped = sum(len(reasons) for _, reasons in read)
+    no_ecg = sum(reason in NOT_ECG for _, reasons in read for reason in reasons)
+    excluded = {"no_ecg": no_ecg, "not_read": skipped - no_ecg}
+    return Exclusions("channel", sum(count for count, _ in read) + skipped, excluded)
 
 
 def annotations_excluded(annotations: Iterable[Annotation | None]) -> Exclusions:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ecgfed.beats.intervals import intervals_s
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.labels import LabelMap
 from ecgfed.beats.path import BeatOptions, RecordingBeats, cut_beats, require_marks
 from ecgfed.device.bundle import Bundle
@@ -22,9 +22,8 @@ from ecgfed.labels.groups import LEAVES, Groups, group_beats
 from ecgfed.labels.likeness import KINDS, MOST_LEADS, Floats, points_of
 from ecgfed.record.leads import are_ecg
 from ecgfed.record.recording import AnyRecording, spans
-from ecgfed.signal.long_quality import quality_of
-from ecgfed.signal.quality import NO_SIGNAL
-from ecgfed.tasks.predict import opened_bundle
+from ecgfed.signal.block_quality import quality_of
+from ecgfed.tasks.predict import beats_excluded, opened_bundle
 from ecgfed.tasks.records import recording_digests
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told
 from ecgfed.text import count_of
@@ -58,21 +57,35 @@ class GroupedBeats:
     """The beats of a recording, what a model says of them, and their groups.
 
     Attributes:
-        beats: all beats of the recording.
+        beats: the recording's beats whose lead shows a signal.
         bundle: whose global model looked at them.
-        answers: what it says of all of them.
-        groups: of the first beats, those before ``minutes`` where a person said so.
+        answers: what it says of these.
+        groups: of the first of them, those before ``minutes`` where a person said so.
+        all_beats: all beats of the recording; those without signal are in no group, and nobody is asked about them.
+        all_answers: what the model says of all of them.
     """
 
     beats: RecordingBeats
     bundle: Bundle
     answers: Predictions
     groups: Groups
+    all_beats: RecordingBeats
+    all_answers: Predictions
 
     @property
     def grouped(self) -> int:
         """How many beats are in groups, the first ones."""
         return len(self.groups.leaf)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """(beats,) int64 the numbers of the beats with a signal among all beats."""
+        return np.flatnonzero(self.all_answers.classified)
+
+    @property
+    def excluded(self) -> Exclusions:
+        """How many beats were read, are in groups or could be, and were excluded."""
+        return beats_excluded(self.all_beats, self.all_answers)
 
     @cached_property
     def names(self) -> NDArray[np.str_]:
@@ -107,23 +120,25 @@ def grouped_beats(
     """
     opened = opened_bundle(bundle)
     options = replace(options, rr_version=opened.rr_version or 1)
-    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
-    first = _first(beats, minutes)
-    answers = opened.classifier(None).classify_blocks(beats.blocks())
-    fs_hz = recording.fs_hz
-    interval = intervals_s(beats.r_samples, fs_hz, beats.quality.spans(NO_SIGNAL))[: len(beats.r_samples)]
+    _first(beats, minutes)
+    all_beats, all_answers = beats, opened.classifier(None).classify_blocks(beats.blocks())
+    keep = np.flatnonzero(all_answers.classified)
+    beats, answers = all_beats.chosen(keep), all_answers.chosen(keep)
+    first = _first(beats, minutes, without=len(all_answers) - len(keep))
     points = points_of(
         [windows_on(beats, lead, first) for lead in shown_leads(recording)],
-        interval[:first],
+        beats.intervals_s[:first],
         _context(beats)[:first],
         _prior(opened.labels, opened.classes, answers.probability)[:first],
     )
-    return GroupedBeats(beats, opened, answers, group_beats(points, leaves, seed=seed))
+    groups = group_beats(points, leaves, seed=seed)
+    return GroupedBeats(beats, opened, answers, groups, all_beats, all_answers)
 
 
-def _first(beats: RecordingBeats, minutes: float | None) -> int:
-    """Return how many beats lie in the first minutes, all for None."""
+def _first(beats: RecordingBeats, minutes: float | None, *, without: int = 0) -> int:
+    """Return how many beats lie in the first minutes, all for None; ``without`` others show no signal."""
     recording = beats.recording
     if minutes is not None and not 0 < minutes < float("inf"):
         raise OptionError("--minutes", f"{minutes:g}", "more than 0")
@@ -132,14 +147,15 @@ def _first(beats: RecordingBeats, minutes: float | None) -> int:
         count = int(np.searchsorted(beats.r_samples, minutes * 60 * recording.fs_hz))
     if not count:
         where = "in the recording" if minutes is None else f"in the first {count_of(minutes, 'minute')}"
-        raise RecordError(recording.path, f"no beat was found {where}", "some to label", "try another --lead")
+        shows = f" whose signal {recording.lead} shows ({count_of(without, 'beat')} without)" if without else ""
+        raise RecordError(recording.path, f"no beat{shows} was found {where}", "some to label", "try another --lead")
     return count
 
 
 def shown_leads(recording: AnyRecording) -> list[str]:
     """Return the leads that are looked at, the one in use first."""
-    others = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
-    return [recording.lead, *others][:MOST_LEADS]
+    include_non_ecg = [name for name in recording.leads if name != recording.lead and are_ecg([name])[0]]
+    return [recording.lead, *include_non_ecg][:MOST_LEADS]
 
 
 def windows_on(beats: RecordingBeats, lead: str, first: int) -> Callable[[], Iterator[NDArray[np.float32]]]:

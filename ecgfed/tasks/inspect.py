@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ecgfed.beats.exclusions import Counted
 from ecgfed.errors import MissingExtraError, OptionError, RecordError
 from ecgfed.files import write_bytes
-from ecgfed.record.annotations import said_of_end
+from ecgfed.record.annotations import end_note
 from ecgfed.record.leads import lead_list
 from ecgfed.record.opening import open_every_lead, open_recording
 from ecgfed.record.reader import ecg_alone, has_annotation, read_annotation
@@ -21,10 +21,11 @@ from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, Rea
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.quality_page import FORMATS, QualityPage, draw_quality, worst_start
 from ecgfed.reports.strip import clock
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.detectors import OURS, Detector, check_mains, detector_by_name
 from ecgfed.signal.findings import Finding, heart_rate, missing_lead, record_findings
-from ecgfed.signal.long_peaks import Told, find_peaks
-from ecgfed.signal.long_quality import quality_of
+from ecgfed.signal.heartbeats import end_noise
+from ecgfed.signal.long_peaks import OnSamples, find_peaks
 from ecgfed.signal.quality import LeadQuality, Stretch
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.records import looked_at, no_ecg, seconds_of, with_lead
@@ -78,7 +79,7 @@ class Inspection:
             "detector": self.detector,
             "heart_rate_per_min": None if rate is None else round(rate, 1),
             "leads": [_about_lead(name, found) for name, found in self.quality.items()],
-            "left_out": list(recording.left_out),
+            "left_out": list(recording.skipped),
             "notes": list(recording.notes),
             "findings": [asdict(finding) for finding in self.findings],
             "picture": None if self.picture is None else str(self.picture),
@@ -92,10 +93,10 @@ class Inspection:
             f"<td>{html.escape(', '.join(f'{why} {total:.1f} s' for why, total in found.seconds().items()))}</td></tr>"
             for name, found in self.quality.items()
         )
-        said = "".join(f"<li>{html.escape(finding.text)}</li>" for finding in self.findings)
+        comment_lines = "".join(f"<li>{html.escape(finding.text)}</li>" for finding in self.findings)
         caption = f"<caption>{html.escape(self.recording.name)}</caption>"
         head = "<tr><th>lead</th><th>usable</th><th>share</th><th>amiss</th></tr>"
-        return f"<table>{caption}{head}{rows}</table>{f'<ul>{said}</ul>' if said else ''}"
+        return f"<table>{caption}{head}{rows}</table>{f'<ul>{comment_lines}</ul>' if comment_lines else ''}"
 
     def draw(self, at: float | str | None = None, *, form: str = "png") -> Picture:
         """Draw a page: all of the recording on a line for each lead, and 10 s on ECG paper.
@@ -176,20 +177,20 @@ def inspect_recording(
     """
     target = None if picture is None else Path(picture)
     form = FORMATS[0] if target is None else _form(target, overwrite=overwrite)
-    found_by, mains_hz = detector_by_name(detector), check_mains(mains_hz)
-    recording, wanted = _read(recording, leads, read_options(how))
+    qrs_detector, mains_hz = detector_by_name(detector), check_mains(mains_hz)
+    recording, selection = _read(recording, leads, read_options(how))
     if at is not None:
         _moment(at, recording)  # refused before the work
     with ThreadPoolExecutor(min(_AT_A_TIME, len(recording.leads))) as pool:  # while the peaks are found
         judging = {name: pool.submit(quality_of, recording, name) for name in recording.leads}
         told = minutes_told(watch, "minutes read", recording)
-        peaks = _peaks(recording, judging[recording.lead], found_by, mains_hz, told)
+        peaks = _peaks(recording, judging[recording.lead], qrs_detector, mains_hz, told)
         quality = {name: found.result() for name, found in judging.items()}
-    rate, findings, annotation = _judge(recording, wanted, quality, annotator, peaks)
+    rate, findings, annotation = _judge(recording, selection, quality, annotator, peaks)
     excluded = [channels_excluded([recording]), annotations_excluded([annotation])]
     report_exclusions(excluded, watch)
     found = Inspection(
-        recording, quality, found_by.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
+        recording, quality, qrs_detector.name, rate, tuple(findings), target, excluded=excluded_as_json(excluded)
     )
     if target is not None:
         write_bytes(target, found.draw(at, form=form))
@@ -217,14 +218,14 @@ def _read(
     recording: AnyRecording | Path | str, leads: str | Sequence[str] | None, how: ReadOptions
 ) -> tuple[AnyRecording, tuple[str, ...]]:
     """Return the recording with every lead, and the names of the leads that were wanted."""
-    wanted = DEFAULT_LEADS if leads is None else lead_list(leads)
+    selection = DEFAULT_LEADS if leads is None else lead_list(leads)
     if isinstance(recording, AnyRecording):
         if leads is None:
             return ecg_alone(recording), (recording.lead,)
-        return looked_at(with_lead(recording, wanted), leads), wanted
+        return looked_at(with_lead(recording, selection), leads), selection
     if leads is None:
-        return open_every_lead(recording, wanted, how=how), wanted
-    return looked_at(open_recording(recording, wanted, every_lead=True, how=how), leads), wanted
+        return open_every_lead(recording, selection, how=how), selection
+    return looked_at(open_recording(recording, selection, every_lead=True, how=how), leads), selection
 
 
 def _moment(at: float | str, recording: AnyRecording) -> float:
@@ -236,12 +237,24 @@ def _moment(at: float | str, recording: AnyRecording) -> float:
 
 
 def _peaks(
-    recording: AnyRecording, quality: Future[LeadQuality], detector: Detector, mains_hz: float | None, told: Told | None
+    recording: AnyRecording,
+    quality: Future[LeadQuality],
+    detector: Detector,
+    mains_hz: float | None,
+    on_samples: OnSamples | None,
 ) -> NDArray[np.int64]:
     """Return the R peaks of the chosen lead, none where there are none."""
     known = None if isinstance(recording, LongRecording) else quality.result()
     with contextlib.suppress(RecordError):  # no beats: a finding, said later
-        return find_peaks(ecg_alone(recording), known, detector=detector, mains_hz=mains_hz, told=told, later=quality)
+        peaks = find_peaks(
+            ecg_alone(recording),
+            known,
+            detector=detector,
+            mains_hz=mains_hz,
+            on_samples=on_samples,
+            pending_quality=quality,
+        )
+        return peaks[~end_noise(recording, peaks, detector)]
     return np.empty(0, np.int64)
 
 
@@ -277,7 +290,7 @@ class _Bad:
 
 def _judge(
     recording: AnyRecording,
-    wanted: tuple[str, ...],
+    selection: tuple[str, ...],
     quality: Mapping[str, LeadQuality],
     annotator: str,
     peaks: NDArray[np.int64],
@@ -285,7 +298,7 @@ def _judge(
     """Return the median heart rate of the chosen lead, what is to be said of the recording, and its annotation."""
     bad = {name: found.spans() for name, found in quality.items()}
     findings = [Finding("file", None, f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
-    findings += missing_lead(recording, wanted)
+    findings += missing_lead(recording, selection)
     if amiss := no_ecg(recording):
         findings.append(Finding("no-ecg", recording.lead, f"{amiss[0].upper()}{amiss[1:]}."))
     annotation = None
@@ -300,7 +313,7 @@ def _annotation(recording: AnyRecording, annotator: str) -> tuple[Annotation | N
     """Read the annotation; one that cannot be read is a finding, because the recording can."""
     try:
         annotation = read_annotation(recording, annotator)
-        beyond = said_of_end(annotation)
+        beyond = end_note(annotation)
         return annotation, [Finding("annotation", None, f"{beyond[0].upper()}{beyond[1:]}.")] if beyond else []
     except (RecordError, MissingExtraError) as problem:
         return None, [Finding("annotation", None, f"The annotation cannot be used: {problem.line}.")]

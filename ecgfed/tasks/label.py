@@ -19,16 +19,16 @@ from ecgfed.labels.page import LabelPage, label_page, labels_name, page_data
 from ecgfed.labels.spread import spread
 from ecgfed.locks import locked
 from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic
+from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.label_parts import label_page_of
 from ecgfed.tasks.label_server import Served, kept_beside, serve
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.records import looked_at, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.records import open_for_model
+from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of, shortened
 
 DEFAULT_COUNT, MOST_LABELS = 20, 1000
@@ -150,6 +150,7 @@ class Labelling:
             "seed": self.seed,
             "model": page.model,
             "notices": list(page.notices),
+            "excluded": excluded_as_json([self.grouped.excluded, channels_excluded([recording])]),
             "labels_file": str(self.labels_file),
             "files": [str(file) for file in self.files],
         }
@@ -209,18 +210,16 @@ def label(
     opened = opened_bundle(bundle, trusted)
     wanted = opened.leads if leads is None else lead_list(leads)
     options = BeatOptions(wanted, peaks, detector, annotator, read_options(how), mains_hz)
-    if isinstance(recording, Path | str):
-        recording = open_recording(recording, options.leads, every_lead=True, how=options.how)
-    else:
-        recording = with_lead(recording, options.leads)
-    recording = looked_at(recording, leads)
+    recording = open_for_model(recording, opened.leads, leads, how=options.how)
     refuse_synthetic(opened, recording, force=force)
     folder = None if out is None else Path(out)
     target = None if folder is None or not page_file else folder / f"{recording.name}-label.html"
     if target is not None:
         check_free([target], recording.files, overwrite=overwrite)
     found = grouped_beats(recording, options, opened, minutes=minutes, seed=seed, watch=watch)
-    doubts = doubts_of(opened, found.beats, found.answers, None)
+    if found.all_beats.end_noise:  # of beats without signal there is a notice
+        report_exclusions([found.excluded], watch)
+    doubts = doubts_of(opened, found.all_beats, found.all_answers, None)
     page = label_page_of(
         found,
         recording_id=recording_id(recording),

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ecgfed.beats.intervals import intervals_s
 from ecgfed.labels.choose import Rule, shipped_rule
 from ecgfed.labels.page import LabelPage
 from ecgfed.labels.pictures import group_pictures
-from ecgfed.signal.long_quality import quality_of
-from ecgfed.signal.quality import NO_SIGNAL
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.tasks.grouped import GroupedBeats, shown_leads, windows_on
 from ecgfed.tasks.label_strips import label_strips
 from ecgfed.tasks.report_signal import ShownLeads
@@ -40,7 +38,7 @@ def label_page_of(
     recording, names = beats.recording, tuple(shown_leads(beats.recording))
     quality = {name: beats.quality if name == recording.lead else quality_of(recording, name) for name in names}
     shown = replace(ShownLeads.of(recording, quality), names=names)
-    interval = intervals_s(beats.r_samples, recording.fs_hz, beats.quality.spans(NO_SIGNAL))[:first]
+    interval = beats.intervals_s[:first]
     return LabelPage(
         record=recording.name,
         recording=recording_id,

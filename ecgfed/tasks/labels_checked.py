@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 from ecgfed.errors import RecordError
 from ecgfed.files import read_json
+from ecgfed.record.reader import ecg_alone
 from ecgfed.record.recording import Annotation, AnyRecording
 from ecgfed.record.tables import read_text
+from ecgfed.reports.markup import clock
+from ecgfed.signal.confirm import INSIDE_S
+from ecgfed.signal.heartbeats import end_noise, without_heartbeat
 from ecgfed.signal.long_peaks import find_peaks
 from ecgfed.signal.quality import LeadQuality
+from ecgfed.signal.spans import Spans
 from ecgfed.tasks.own_files import COLUMNS, SOURCES
 from ecgfed.tasks.predict import SUFFIX, UNCERTAIN
-from ecgfed.text import shortened
+from ecgfed.text import count_of, shortened
 
 #: A label and an R peak that are so near are of one beat, as EC57 has it.
 _MATCH_S = 0.15
@@ -85,21 +90,27 @@ def _told(path: Path) -> Warned:
     return tuple(said)
 
 
+def detected_peaks(recording: AnyRecording, quality: LeadQuality) -> NDArray[np.int64]:
+    """Return the R peaks that our detector finds, (peaks,) int64, none where it finds none."""
+    try:
+        peaks = find_peaks(ecg_alone(recording), quality)
+    except RecordError:  # no beat can be found: the report says so by its quality
+        return np.empty(0, np.int64)
+    return peaks[~end_noise(recording, peaks)]
+
+
 def other_recording(
-    path: Path, sample: NDArray[np.int64], recording: AnyRecording, quality: LeadQuality
+    path: Path, sample: NDArray[np.int64], peaks: NDArray[np.int64], recording: AnyRecording, quality: LeadQuality
 ) -> Iterator[tuple[str, str]]:
     """Warn where labels and the QRS complexes that our detector finds are not of one recording.
 
     Args:
         path: the labels' file.
         sample: (beats,) int64 increasing, where it marks beats.
+        peaks: (peaks,) int64 increasing, of ``detected_peaks``.
         recording: the recording; the lead in use is looked at.
         quality: of that lead.
     """
-    try:
-        peaks = find_peaks(recording, quality)
-    except RecordError:  # no beat can be found: the report says so by its quality
-        return
     lost, near = quality.spans(), round(_MATCH_S * recording.fs_hz)
     labels, found = (one[lost.overlap(one, one + 1) == 0] for one in (sample, peaks))
     found = found[(found >= sample[0] - near) & (found <= sample[-1] + near)]
@@ -114,9 +125,70 @@ def other_recording(
         )
 
 
+def confirmed_labels(
+    path: Path,
+    sample: NDArray[np.int64],
+    peaks: NDArray[np.int64],
+    recording: AnyRecording,
+    *,
+    pause_s: float,
+    unmarked: Sequence[tuple[int, int]] = (),
+) -> tuple[NDArray[np.bool_], Warned]:
+    """Compare the intervals between labels with the signal.
+
+    An interval is not confirmed when it is as long as a pause and our detector finds a QRS complex inside it, or when
+    no lead shows one at one of its two labels.
+
+    Args:
+        path: the labels' file.
+        sample: (beats,) int64 increasing, where it marks beats.
+        peaks: (peaks,) int64 increasing, of ``detected_peaks``.
+        recording: the recording.
+        pause_s: how long a pause is, in seconds.
+        unmarked: stretches in samples in which whoever labelled the beats marked none: no pause is there.
+
+    Returns:
+        (beats - 1,) bool, the intervals that are confirmed; warnings (code, sentence).
+    """
+    fs_hz, rr = recording.fs_hz, np.diff(sample)
+    confirmed, warnings = np.ones(len(rr), np.bool_), []
+    if not len(rr) or not len(peaks):
+        return confirmed, ()
+    margin = round(INSIDE_S * fs_hz)
+    first, last = np.searchsorted(peaks, sample[:-1] + margin), np.searchsorted(peaks, sample[1:] - margin)
+    hidden = (last > first) & (rr >= pause_s * fs_hz) & ~Spans.merged(unmarked).overlap(sample[:-1], sample[1:])
+    if hidden.any():
+        at = clock(float(sample[:-1][hidden][0] / fs_hz))
+        warnings.append(
+            (
+                "labels-miss-beats",
+                f"In {count_of(int(hidden.sum()), 'pause')} between labels of {path.name} the detector finds a QRS "
+                f"complex without a label, the first at {at}: such a pause is not confirmed.",
+            )
+        )
+    alone = ~_near(sample, peaks, round(_MATCH_S * fs_hz))
+    empty = np.zeros(len(sample), np.bool_)
+    empty[alone] = without_heartbeat(recording, peaks, sample[alone])
+    if empty.any():
+        at = clock(float(sample[empty][0] / fs_hz))
+        warnings.append(
+            (
+                "labels-without-signal",
+                f"No lead shows a QRS complex at {count_of(int(empty.sum()), 'label')} of {path.name}, the first at "
+                f"{at}: the intervals beside them are not confirmed.",
+            )
+        )
+    return confirmed & ~hidden & ~empty[:-1] & ~empty[1:], tuple(warnings)
+
+
 def _share_near(some: NDArray[np.int64], others: NDArray[np.int64], near: int) -> float:
     """Return the share of some increasing samples that have one of the others within ``near``."""
+    return float(_near(some, others, near).mean())
+
+
+def _near(some: NDArray[np.int64], others: NDArray[np.int64], near: int) -> NDArray[np.bool_]:
+    """Say which of some increasing samples have one of the others within ``near``."""
     after = np.searchsorted(others, some)
     left = some - others[np.maximum(after - 1, 0)]
     right = others[np.minimum(after, len(others) - 1)] - some
-    return float((np.minimum(np.abs(left), np.abs(right)) <= near).mean())
+    return np.asarray(np.minimum(np.abs(left), np.abs(right)) <= near)

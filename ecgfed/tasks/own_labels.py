@@ -1,7 +1,7 @@
 """The labels that a person gave to some beats of a recording, at the R peaks that were found in it. No torch."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -49,12 +49,15 @@ class Answered:
         apart: labels that lie at no beat.
         later: labels past the first minutes, which do not count.
         confirmed: those of the beats whose label a person gave twice.
+        without_signal: number among all beats of a beat without signal -> its label: it is of this beat alone, and
+            nothing is learned from it.
     """
 
     label: dict[int, str]
     apart: int
     later: int
     confirmed: frozenset[int] = frozenset()
+    without_signal: dict[int, str] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -117,19 +120,24 @@ def at_beats(marks: Marks, path: Path, grouped: GroupedBeats, minutes: float | N
     Raises:
         RecordError: no label is left, or more than a tenth lie at no beat.
     """
-    recording, peaks = grouped.beats.recording, grouped.beats.r_samples
+    recording, peaks = grouped.all_beats.recording, grouped.all_beats.r_samples
     use, theirs = match_peaks(peaks, marks.sample, round(MATCH_S * recording.fs_hz))
-    label = {int(i): str(marks.symbol[j]) for i, j in zip(use, theirs, strict=True) if i < grouped.grouped}
-    confirmed = {int(i) for i, j in zip(use, theirs, strict=True) if int(marks.sample[j]) in marks.confirmed}
     end = np.inf if minutes is None else minutes * 60 * recording.fs_hz
     alone = np.setdiff1d(np.arange(len(marks.sample)), theirs)
     alone = alone[(marks.sample[alone] < end) & (marks.symbol[alone] != NO_BEAT)]  # no beat: as the detector says
     later = len(marks.sample) - int((marks.sample < end).sum())
-    count = len(label) + len(alone)
+    signal = grouped.all_answers.classified[use]
+    silent = zip(use[~signal].tolist(), theirs[~signal].tolist(), strict=True)
+    without_signal = {beat: str(marks.symbol[j]) for beat, j in silent if marks.sample[j] < end}
+    beats, theirs = np.searchsorted(grouped.rows, use[signal]), theirs[signal]
+    label = {int(i): str(marks.symbol[j]) for i, j in zip(beats, theirs, strict=True) if i < grouped.grouped}
+    confirmed = {int(i) for i, j in zip(beats, theirs, strict=True) if int(marks.sample[j]) in marks.confirmed}
+    count = len(label) + len(alone) + len(without_signal)
     if len(alone) > MOST_APART * count:
         found = f"{len(alone):,} of {count:,} labels lie at no beat of {recording.name}"
         raise RecordError(path, found, "each within 150 ms of an R peak", _OTHER)
     if not set(label.values()) - {CANNOT_TELL}:
         where = "" if minutes is None else f" in the first {count_of(minutes, 'minute')}"
+        where += f" whose signal {recording.lead} shows" if without_signal else ""
         raise RecordError(path, f"says of no beat what it is{where}", "labels of some beats", "label some more")
-    return Answered(dict(sorted(label.items())), len(alone), later, frozenset(confirmed & set(label)))
+    return Answered(dict(sorted(label.items())), len(alone), later, frozenset(confirmed & set(label)), without_signal)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ecgfed.device.bundle import Bundle
 from ecgfed.labels.contested import Contested
 from ecgfed.labels.enough import Enough
@@ -45,7 +48,9 @@ class OwnModel:
         enough: whether the labels are enough, and where to label next.
         contested: answers to give once more.
         files: the files of the recording's own labels.
-        about: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings.
+        about: JSON-ready: record, recording (its id), lead, personal, minutes, seed, started_from, warnings, excluded.
+        r_samples: (beats,) int64 the R peaks of the beats that ``answered``, ``enough`` and ``contested`` number: those
+            whose lead shows a signal.
     """
 
     patient: str
@@ -59,6 +64,7 @@ class OwnModel:
     contested: list[Contested]
     files: tuple[Path, ...]
     about: dict[str, Any]
+    r_samples: NDArray[np.int64]
 
     def __repr__(self) -> str:
         name, given = shortened(self.patient, 60), count_of(len(self.answered.label), "label")
@@ -142,14 +148,14 @@ class OwnModel:
 
     def _at(self, beat: int) -> dict[str, Any]:
         """Return the sample and the time of a beat."""
-        sample = int(self.labels.sample[beat])
+        sample = int(self.r_samples[beat])
         return {"sample": sample, "time_s": round(sample / self.labels.recording.fs_hz, 3)}
 
     def places(self) -> list[dict[str, Any]]:
         """Return where to label next: sample, time, beats that it stands for and those expected to be wrong."""
         return [
             {**self._at(one.beat), "beats": one.beats, "expected_wrong": round(one.wrong, 1)}
-            for one in self.enough.places
+            for one in self.enough.suggestions
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,6 +169,7 @@ class OwnModel:
             "labels": self.answered.counts,
             "labels_at_no_beat": self.answered.apart,
             "labels_too_late": self.answered.later,
+            "labels_without_signal": len(self.answered.without_signal),
             "held_back": None if checked is None else held_dict(checked),
             "unchecked": self.unchecked or None,
             "beats": len(self.labels.sample),

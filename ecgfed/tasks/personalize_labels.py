@@ -28,19 +28,19 @@ from ecgfed.labels.spread import spread
 from ecgfed.methods.models import Pipeline
 from ecgfed.personal.base import Personal
 from ecgfed.personal.registry import FROM_METHOD, personal_by_name
-from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_recording
+from ecgfed.record.leads import NameMatch, best_match, lead_list
 from ecgfed.record.recording import AnyRecording, ReadOptions, read_options
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.tasks.doubts import refuse_synthetic, took_part
+from ecgfed.tasks.excluded import channels_excluded, excluded_as_json
 from ecgfed.tasks.grouped import GroupedBeats, grouped_beats, recording_id
 from ecgfed.tasks.own_files import OwnLabels, own_targets
 from ecgfed.tasks.own_labels import Answered, at_beats, read_marks
 from ecgfed.tasks.own_model import OwnModel, held_dict
 from ecgfed.tasks.own_models import PARTS, HeldBack, Learner, held_back, learned_beats
 from ecgfed.tasks.predict import opened_bundle
-from ecgfed.tasks.records import looked_at, recording_digests, with_lead
-from ecgfed.tasks.watch import NOBODY, Watch
+from ecgfed.tasks.records import open_for_model, recording_digests
+from ecgfed.tasks.watch import NOBODY, Watch, report_exclusions
 from ecgfed.text import count_of
 
 #: How a patient's model is made where nobody says.
@@ -121,6 +121,8 @@ def personalize_labels(
     grouped = grouped_beats(asked.recording, options, asked.bundle, minutes=minutes, seed=seed, watch=watch)
     answered = at_beats(marks, asked.labels, grouped, minutes)
     learner = _learner(grouped, asked.start, answered, made, seed)
+    excluded = [grouped.excluded, channels_excluded([asked.recording])]
+    report_exclusions(excluded, watch)
     warnings = _doubts(grouped, answered, learner)
     for text in warnings:
         watch.warn(text)
@@ -143,6 +145,7 @@ def personalize_labels(
         "seed": seed,
         "started_from": name_of(asked.bundle.path),
         "warnings": [*warnings, *suspicions],
+        "excluded": excluded_as_json(excluded),
         "groups_trusted": choice.groups_trusted,
     }
     return OwnModel(
@@ -157,6 +160,7 @@ def personalize_labels(
         confirm,
         tuple(asked.targets),
         about,
+        grouped.beats.r_samples,
     )
 
 
@@ -186,7 +190,7 @@ def _asked(
 ) -> _Asked:
     """Open what is to be read, and refuse what could not be written in the end."""
     start = global_model(bundle)
-    opened = _opened(recording, bundle, options)
+    opened = open_for_model(recording, bundle.leads, options.leads or None, how=options.how)
     name = opened.name if patient is None else patient
     if fault := name_fault(name):
         found = f"{name!r:.100} {fault}"
@@ -205,14 +209,6 @@ def _check(personal: str, seed: int) -> Personal:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 31:
         raise OptionError("--seed", f"{seed!r:.40}", "a whole number, 0 or more")
     return made
-
-
-def _opened(recording: AnyRecording | Path | str, bundle: Bundle, options: BeatOptions) -> AnyRecording:
-    """Return the recording with every lead; the one in use is chosen as ``predict`` does."""
-    wanted, named = options.leads or bundle.leads, options.leads or None
-    if isinstance(recording, AnyRecording):
-        return looked_at(with_lead(recording, wanted), named)
-    return looked_at(open_recording(recording, wanted, every_lead=True, how=options.how), named)
 
 
 def _beats_folder(out: Path, beats: Path | str | None) -> Path:
@@ -252,6 +248,12 @@ def _doubts(grouped: GroupedBeats, answered: Answered, learner: Learner) -> list
         found.append(f"labels at no beat that was found, or at one that has a label, are left out: {answered.apart:,}")
     if answered.later:
         found.append(f"labels past the first minutes are left out: {answered.later:,}")
+    name, likeness = best_match(grouped.bundle.leads, grouped.beats.recording.lead)
+    if likeness == NameMatch.OTHER:
+        found.append(f"lead {grouped.beats.recording.lead} is not {name}, which the global model was trained on")
+    if silent := len(answered.without_signal):
+        lead = grouped.beats.recording.lead
+        found.append(f"labels at beats without a signal in {lead} are of these beats alone: {silent:,}")
     of_no_class = {
         symbol: count
         for symbol, count in answered.counts.items()
@@ -359,7 +361,7 @@ def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patie
 
     Without ``groups`` a label is of its own beat alone.
     """
-    beats, count = grouped.beats, len(grouped.beats.r_samples)
+    beats, count = grouped.all_beats, len(grouped.all_beats.r_samples)
     found = bundle.classifier(patient).classify_blocks(beats.blocks())
     classes = np.array([bundle.labels.symbol_of(name) for name in bundle.classes], dtype=np.str_)
     model = np.where(found.classified, classes[found.label], found.override)
@@ -369,8 +371,13 @@ def _own_labels(grouped: GroupedBeats, answered: Answered, bundle: Bundle, patie
     told = np.flatnonzero(names != CANNOT_TELL)
     if not groups:
         told = np.intersect1d(told, np.array(sorted(answered.label), dtype=np.int64))
-    symbol[told], origin[told], source[told] = names[told], beats.r_samples[from_beat[told]], "group"
-    seen = np.array([beat for beat, said in answered.label.items() if said != CANNOT_TELL], dtype=np.int64)
+    at = grouped.rows[told]
+    symbol[at], origin[at], source[at] = names[told], grouped.beats.r_samples[from_beat[told]], "group"
+    seen = [int(grouped.rows[beat]) for beat, label in answered.label.items() if label != CANNOT_TELL]
+    for beat, label in answered.without_signal.items():
+        if label != CANNOT_TELL:
+            symbol[beat], origin[beat] = label, beats.r_samples[beat]
+            seen.append(beat)
     source[seen] = "clinician"
     return OwnLabels(
         beats.recording,

@@ -19,21 +19,20 @@ from ecgfed.device.shipped import name_of, shipped_model
 from ecgfed.errors import OptionError
 from ecgfed.files import check_free, write_together
 from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_recording
 from ecgfed.record.recording import Annotation, AnyRecording, LongRecording, ReadOptions, read_options, spans
 from ecgfed.reports.picture import Picture
 from ecgfed.reports.strip import Stretches
+from ecgfed.signal.block_quality import gaps_of
 from ecgfed.signal.detectors import OURS, Detector
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
-from ecgfed.signal.long_quality import gaps_of
 from ecgfed.signal.pacing import Pacing
 from ecgfed.signal.quality import Reason
 from ecgfed.tasks.beat_files import beats_as_json, beats_as_table, rounded
 from ecgfed.tasks.doubts import doubts_of, refuse_synthetic, same_lead, warn_of
 from ecgfed.tasks.excluded import annotations_excluded, channels_excluded, excluded_as_json
 from ecgfed.tasks.predict_given import Given, bundle_and_recording
-from ecgfed.tasks.records import looked_at
+from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.watch import NOBODY, Watch, minutes_told, report_exclusions
 from ecgfed.text import count_of, shortened
 
@@ -272,10 +271,9 @@ def predict(
         opened.rr_version or 1,
     )
     if not isinstance(recording, AnyRecording):
-        recording = open_recording(recording, options.leads, every_lead=options.every_lead, how=options.how)
-        recording = looked_at(recording, leads)
+        recording = open_for_model(recording, opened.leads, leads, every_lead=options.every_lead, how=options.how)
     refuse_synthetic(opened, recording, force=force)
-    beats = cut_beats(recording, options, told=minutes_told(watch, "minutes read", recording))
+    beats = cut_beats(recording, options, on_samples=minutes_told(watch, "minutes read", recording))
     require_marks(beats, options)
     found = classifier.classify_blocks(_told(beats, watch))
     found = _with_paced(replace(found, sample=beats.r_samples, fs_hz=recording.fs_hz), opened.labels, beats.pacing)
@@ -284,7 +282,7 @@ def predict(
     warnings = doubts_of(opened, beats, found, patient)
     warn_of(warnings, watch)
     excluded = _excluded(beats, found)
-    report_exclusions(excluded[1:], watch)  # of beats without signal there is a warning
+    report_exclusions(excluded if beats.end_noise else excluded[1:], watch)  # of beats without signal alone doubts warn
     return RecordingPredictions(
         **{field.name: getattr(found, field.name) for field in fields(Predictions)},
         recording=recording,
@@ -337,10 +335,19 @@ def _told(beats: RecordingBeats, watch: Watch) -> Iterator[Windows]:
             watch.progress("beats", done, len(beats.r_samples), beats.recording.name)
 
 
+def beats_excluded(beats: RecordingBeats, found: Predictions) -> Exclusions:
+    """Count the beats that have no class, since their lead shows no signal, and those that are noise at an end."""
+    excluded = {"no_signal": int((found.override == UNCLASSIFIED).sum()), "end_noise": beats.end_noise}
+    return Exclusions("beat", len(found) + beats.end_noise, excluded)
+
+
 def _excluded(beats: RecordingBeats, found: Predictions) -> list[Exclusions]:
     """Count the beats without signal, which have no class, the annotations beyond the end, and channels not read."""
-    no_signal = Exclusions("beat", len(found), {"no_signal": int((found.override == UNCLASSIFIED).sum())})
-    return [no_signal, annotations_excluded([beats.annotation]), channels_excluded([beats.recording])]
+    return [
+        beats_excluded(beats, found),
+        annotations_excluded([beats.annotation]),
+        channels_excluded([beats.recording]),
+    ]
 
 
 def _poor(beats: RecordingBeats) -> tuple[str, ...]:
@@ -365,7 +372,7 @@ def _about(
         "patient": patient,
         **({"precision": "int8"} if int8 else {}),
         "peaks": options.peaks,
-        "detector": options.found_by.name if options.peaks == "detected" else None,
+        "detector": options.qrs_detector.name if options.peaks == "detected" else None,
         "bundle": name_of(bundle.path),  # its path is of this machine, and may hold a person's name
         "signature": None if bundle.signature is None else bundle.signature.as_json(),
         "method": bundle.manifest["method"],

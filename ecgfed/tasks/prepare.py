@@ -116,7 +116,7 @@ def prepare_mitbih(
             overwrite=overwrite,
             workers=workers,
             check=check,
-            about={
+            metadata={
                 "by": by,
                 "without_lead": [count_of(len(without), "record")] * bool(without) if anonymize else without,
                 "without_lead_count": len(without),
@@ -253,7 +253,7 @@ def prepare_folder(
             out,
             plan.options,
             kind="folder",
-            about={"unusable": _listed(problems, anonymize)} if problems else None,
+            metadata={"unusable": _listed(problems, anonymize)} if problems else None,
             overwrite=overwrite,
             workers=workers,
             progress=told,
@@ -348,7 +348,7 @@ def prepare_demo(
             overwrite=overwrite,
             workers=workers,
             progress=telling(watch, "records"),
-            about={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
+            metadata={"synthetic": f"made by ecgfed prepare demo, seed {seed}, generator {GENERATOR}"},
         )
     watch.note(f"Wrote {count_of(len(sources), 'record')} into {folder}.")
     return _packed(open_cohort(out), pack, watch)

@@ -8,10 +8,22 @@ from pathlib import Path
 
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.files import sha256
-from ecgfed.record.leads import LeadGroup, are_ecg, by_place, choose_lead, other_name
-from ecgfed.record.recording import AnyRecording
+from ecgfed.record.leads import (
+    LeadGroup,
+    NoLeadError,
+    are_ecg,
+    choose_lead,
+    find_lead,
+    lead_list,
+    position_in,
+    requested_alias,
+)
+from ecgfed.record.opening import open_recording
+from ecgfed.record.recording import AnyRecording, ReadOptions
 from ecgfed.record.wfdb_header import record_base, segment_names
 
+#: Why a channel that is no ECG was not read, as the readers say it.
+NOT_ECG = ("no ECG", "no voltage")
 #: ``300``, ``5:07.3`` or ``1:05:00``.
 _MOMENT = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+\.?\d*|\.\d+)")
 
@@ -50,13 +62,13 @@ def with_lead(recording: AnyRecording, leads: tuple[str, ...]) -> AnyRecording:
             were read.
         RecordError: none of the leads is there, or two are that nothing tells apart.
     """
-    places = [one for one in leads if by_place(one) is not None]
-    if places and recording.files and (recording.left_out or len(recording.leads) == 1):
+    places = [one for one in leads if position_in(one) is not None]
+    if places and recording.files and (recording.skipped or len(recording.leads) == 1):
         read = f"{places[0]} of a recording of which not every channel was read"
         names = f"a name among {', '.join(recording.leads)}"
         raise OptionError("--lead", read, names, "or name its file: places count a file's channels")
     lead = recording.leads[choose_lead(recording.leads, recording.path, leads)]
-    return replace(recording, lead=lead, stands_for=other_name(leads, lead))
+    return replace(recording, lead=lead, requested_as=requested_alias(leads, lead))
 
 
 def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> AnyRecording:
@@ -68,14 +80,68 @@ def looked_at(recording: AnyRecording, leads: str | Sequence[str] | None) -> Any
             there; None: every ECG.
 
     Raises:
-        RecordError: a lead of a group is not there, or two are that nothing tells apart.
+        RecordError: a lead of a group is not there, is no ECG, or two are that nothing tells apart.
     """
     if leads is None:
         return recording
     if not isinstance(leads, LeadGroup):
         return replace(recording, beat_leads=(recording.lead,))
+    for name in leads:
+        _refuse_left_out(recording, name)
     rows = [choose_lead(recording.leads, recording.path, (name,)) for name in leads]
     return replace(recording, beat_leads=tuple(recording.leads[row] for row in rows))
+
+
+def _refuse_left_out(recording: AnyRecording, name: str) -> None:
+    """Raise RecordError where a lead that a person named is a channel that was not read beside the one in use."""
+    channels = dict(entry.rpartition(": ")[::2] for entry in recording.skipped)
+    match = None if find_lead(recording.leads, (name,)) else find_lead(tuple(channels), (name,))
+    if match is None:
+        return
+    channel = tuple(channels)[match.at[0]]
+    reason = channels[channel]
+    what = "is not an ECG channel" if reason in NOT_ECG else f"cannot be read beside {recording.lead} ({reason})"
+    found = f"channel {channel} {what}"
+    raise RecordError(recording.path, found, f"leads among {', '.join(recording.leads)}", "leave it out of --leads")
+
+
+def open_for_model(
+    recording: AnyRecording | Path | str,
+    trained: tuple[str, ...],
+    leads: str | Sequence[str] | None,
+    *,
+    every_lead: bool = True,
+    how: ReadOptions | None = None,
+) -> AnyRecording:
+    """Return a recording with the lead in use chosen for a model: as a person named it, else as the model was trained.
+
+    Where a person named none and the recording has none of the model's, but a single ECG, that one is read: there is
+    nothing to choose, and predictions warn of the other lead.
+
+    Args:
+        recording: one that was read, or its file.
+        trained: the model's leads in order of preference.
+        leads: as of ``looked_at``.
+        every_lead: read the other leads of a file, too.
+        how: what a CSV or NumPy file leaves open.
+
+    Raises:
+        EcgfedError: it cannot be read, or none of the leads is there and there are several ECGs to choose from.
+    """
+
+    def opened(selection: tuple[str, ...]) -> AnyRecording:
+        if isinstance(recording, AnyRecording):
+            return with_lead(recording, selection)
+        return open_recording(recording, selection, every_lead=every_lead, how=how)
+
+    named = None if leads is None else lead_list(leads)
+    try:
+        found = opened(trained if named is None else named)
+    except NoLeadError as problem:
+        if named is not None or len(problem.ecg) != 1:
+            raise
+        found = opened(problem.ecg)
+    return looked_at(found, named)
 
 
 def recording_digests(recording: AnyRecording) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ecgfed.beats.exclusions import Exclusions
 from ecgfed.beats.path import RecordingBeats
 from ecgfed.device.bundle import Bundle
 from ecgfed.device.shipped import name_of
@@ -19,23 +20,24 @@ from ecgfed.events.kinds import KIND_WORDS, Kind
 from ecgfed.events.rhythm import Pauses
 from ecgfed.events.rules import EventRules
 from ecgfed.files import check_free
-from ecgfed.record.leads import lead_list
-from ecgfed.record.opening import open_every_lead, open_recording
+from ecgfed.record.opening import open_every_lead
 from ecgfed.record.recording import Annotation, AnyRecording, ReadOptions, read_options
 from ecgfed.reports.recording_page import recording_page
 from ecgfed.reports.recording_parts import RecordingParts
+from ecgfed.signal.block_quality import quality_of
 from ecgfed.signal.confirm import second_look
 from ecgfed.signal.detectors import OURS, Detector
-from ecgfed.signal.long_quality import quality_of
 from ecgfed.signal.quality import LeadQuality
 from ecgfed.tasks.doubts import refuse_synthetic
+from ecgfed.tasks.excluded import excluded_as_json
 from ecgfed.tasks.inspect import DEFAULT_LEADS
-from ecgfed.tasks.labels_checked import other_recording
+from ecgfed.tasks.labels_checked import confirmed_labels, detected_peaks, other_recording
 from ecgfed.tasks.page_files import page_targets, write_page
 from ecgfed.tasks.pdf import find_browser
 from ecgfed.tasks.predict import RecordingPredictions, opened_bundle, predict
-from ecgfed.tasks.records import looked_at, with_lead
+from ecgfed.tasks.records import open_for_model
 from ecgfed.tasks.report_about import about_recording, warnings_and_notes
+from ecgfed.tasks.report_excluded import report_exclusions_of
 from ecgfed.tasks.report_labels import (
     Labelled,
     OnThePage,
@@ -65,11 +67,13 @@ class RecordingReport:
         recording: it.
         parts: what the report holds, ``parts.events`` every count.
         files: what was written.
+        excluded: the beats, annotations and channels that were read, used and excluded, by reason.
     """
 
     recording: AnyRecording
     parts: RecordingParts
     files: tuple[Path, ...] = ()
+    excluded: tuple[Exclusions, ...] = ()
 
     def __repr__(self) -> str:
         events = self.parts.events
@@ -99,6 +103,7 @@ class RecordingReport:
             "notes": [{"code": code, "text": text} for code, text in parts.notes],
             "beats": events.total,
             "counted": events.counted,
+            "excluded": excluded_as_json(self.excluded),
             "by_class": events.by_class,
             "uncertain_by_class": {one.name: one.uncertain for one in parts.classes},
             "rates": asdict(events.rates),
@@ -207,7 +212,7 @@ def report(
         if labels is not None:
             marks = read_labels(Path(labels), recording)
             own = quality_of(recording, recording.lead)
-            labelled, second = _by_file(Path(labels), marks, recording, own, opened, patient)
+            labelled, second = _by_file(Path(labels), marks, recording, own, opened, patient, rules)
         else:
             marks = None
             assert opened is not None
@@ -230,7 +235,11 @@ def report(
     quality = {name: judged[name] for name in recording.leads}
     reading = reading_of(recording, quality, labelled, rules, second)
     parts = _parts(reading, opened, patient, marks)
-    found = RecordingReport(recording, parts, tuple(targets))
+    excluded = tuple(report_exclusions_of(reading, marks))
+    for one in excluded:
+        if one.line:
+            watch.note(f"{one.line}.")
+    found = RecordingReport(recording, parts, tuple(targets), excluded)
     if targets:
         write_page(targets, found.html, browser)
     return found
@@ -258,10 +267,7 @@ def _open(
     """Return the recording with every lead; the one in use is chosen as ``predict`` does."""
     if bundle is None and leads is None:
         return recording if isinstance(recording, AnyRecording) else open_every_lead(recording, DEFAULT_LEADS, how=how)
-    wanted = lead_list(leads) if leads is not None else bundle.leads if bundle is not None else ()
-    if isinstance(recording, AnyRecording):
-        return looked_at(with_lead(recording, wanted), leads)
-    return looked_at(open_recording(recording, wanted, every_lead=True, how=how), leads)
+    return open_for_model(recording, () if bundle is None else bundle.leads, leads, how=how)
 
 
 def _by_model(
@@ -314,11 +320,16 @@ def _by_file(
     quality: LeadQuality,
     bundle: Bundle | None,
     patient: str | None,
+    rules: EventRules,
 ) -> tuple[Labelled, Second | None]:
     """Return a file's labels, and what a bundle's model says of the same beats."""
     labelled = by_file(path, marks, recording)
-    apart = tuple(other_recording(path, labelled.sample, recording, quality))
-    labelled = replace(labelled, warnings=(*apart, *labelled.warnings))
+    peaks = detected_peaks(recording, quality)
+    apart = tuple(other_recording(path, labelled.sample, peaks, recording, quality))
+    confirmed, unlike = confirmed_labels(
+        path, labelled.sample, peaks, recording, pause_s=rules.pause_s, unmarked=labelled.unmarked
+    )
+    labelled = replace(labelled, confirmed=confirmed, warnings=(*apart, *unlike, *labelled.warnings))
     if bundle is None:
         return labelled, None
     cut = RecordingBeats(recording, quality, marks, labelled.sample, detected=False, rr_version=bundle.rr_version or 1)

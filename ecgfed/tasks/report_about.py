@@ -40,7 +40,7 @@ def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, 
     others = [name for name in recording.leads if name != recording.lead]
     rows = [
         ("Length", f"{clock(recording.duration_s)} at {recording.fs_hz:g} Hz"),
-        ("Lead read", recording.lead + (f" (asked for as {recording.stands_for})" if recording.stands_for else "")),
+        ("Lead read", recording.lead + (f" (asked for as {recording.requested_as})" if recording.requested_as else "")),
         ("Other leads", ", ".join(others) or "none"),
         ("Labels", f"by {reading.labelled.by}{' (provisional)' if reading.labelled.provisional else ''}"),
         ("Start time", "not known to this report; times count from the start"),
@@ -57,8 +57,8 @@ def about_recording(reading: Reading, shown: Sequence[str]) -> tuple[tuple[str, 
         )
     if len(shown) < len(recording.leads):
         rows.append(("Leads drawn", ", ".join(shown)))
-    if recording.left_out:
-        rows.append(("Left out", ", ".join(recording.left_out)))
+    if recording.skipped:
+        rows.append(("Left out", ", ".join(recording.skipped)))
     return tuple(rows)
 
 
@@ -92,7 +92,7 @@ def _every_warning(reading: Reading, marks: Annotation | None) -> tuple[tuple[st
         found += [("file", f"{note[0].upper()}{note[1:]}.") for note in recording.notes]
     bad = [reading.quality[name].spans() for name in recording.leads]
     findings: list[Finding] = [
-        *missing_lead(recording, (recording.stands_for or recording.lead,)),
+        *missing_lead(recording, (recording.requested_as or recording.lead,)),
         *record_findings(recording, reading.labelled.sample, bad, marks),
     ]
     said = {code for code, _ in found}

@@ -16,7 +16,7 @@ from ecgfed.events.kinds import Kind, kind_of, meaning_of, rhythm_name
 from ecgfed.events.rhythm import LeadSegment, RhythmEpisodes
 from ecgfed.files import read_json
 from ecgfed.labels.answers import column_names
-from ecgfed.record.annotations import read_csv_annotation, said_of_end
+from ecgfed.record.annotations import end_note, read_csv_annotation
 from ecgfed.record.checks import check_heart_rate
 from ecgfed.record.reader import FORMATS, named_errors
 from ecgfed.record.recording import Annotation, AnyRecording
@@ -60,6 +60,8 @@ class Labelled:
         lead_segments: which leads had a say in what is a beat; none where nobody looked.
         probability: (beats, classes) a model's; None for a file's labels.
         far: (beats,) bool, unlike the beats of training; None where that was not assessed.
+        no_signal: (beats,) bool, those without class, since their lead shows no signal; None for a file's labels.
+        end_noise: detected peaks that are noise at an end of the recording and none of these beats.
     """
 
     by: str
@@ -81,6 +83,8 @@ class Labelled:
     lead_segments: tuple[LeadSegment, ...] = ()
     probability: NDArray[np.floating] | None = None
     far: NDArray[np.bool_] | None = None
+    no_signal: NDArray[np.bool_] | None = None
+    end_noise: int = 0
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -133,6 +137,8 @@ def by_model(found: RecordingPredictions, bundle: Bundle) -> Labelled:
         tuple((one.code, one.text) for one in found.warnings),
         probability=found.probability,
         far=found.far,
+        no_signal=~found.classified,
+        end_noise=found.cut.end_noise,
     )
     labelled = _with_unclassified(labelled, found.override)
     return _with_paced(labelled, found.pacing) if found.pacing else labelled
@@ -242,7 +248,7 @@ def by_file(path: Path, marks: Annotation, recording: AnyRecording) -> Labelled:
         episodes = f"{len(unmarked)} stretch{'es' * (len(unmarked) != 1)} of {seconds:.1f} s in all"
         said = f"{path.name} marks no beats in {episodes}: ventricular flutter, or leads that could not be read."
         warnings = (*warnings, ("unmarked", f"{said} Nothing there is counted."))
-    if beyond := said_of_end(marks):
+    if beyond := end_note(marks):
         warnings = (*warnings, ("beyond-end", f"Of {path.name}: {beyond}."))
     return Labelled(
         f"the file {path.name}{wrote}",

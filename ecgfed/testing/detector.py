@@ -9,7 +9,7 @@ from ecgfed.errors import EcgfedError, RecordError
 from ecgfed.signal.around_gaps import detect_around_gaps
 from ecgfed.signal.detectors import Detector, Peaks, Signal, detect_r_peaks, detector_option
 from ecgfed.signal.detectors.base import DEFAULT_MAINS_HZ, MAINS_HZ
-from ecgfed.signal.detectors.detect import amiss_with as problem_with
+from ecgfed.signal.detectors.detect import peaks_problem
 from ecgfed.testing.checks import CheckReport, PluginCheck, expect, run_checks
 from ecgfed.testing.ecg import SyntheticEcg, synthetic_ecg
 from ecgfed.text import count_of
@@ -78,7 +78,7 @@ def _returns_valid_peaks(detector: Detector) -> None:
     ecg = _usual(detector)
     peaks = _direct(detector, ecg.signals_mv.copy(), ecg.fs_hz)
     expect(isinstance(peaks, np.ndarray), f"find returns {type(peaks).__name__}, not a NumPy array")
-    problem = problem_with(peaks, ecg.signals_mv.shape[1])
+    problem = peaks_problem(peaks, ecg.signals_mv.shape[1])
     expect(not problem, f"find returns {problem}")
 
 
@@ -172,7 +172,7 @@ def _handles_arbitrary_signals(detector: Detector) -> None:
             continue
         except EcgfedError as error:
             raise AssertionError(f"{what} ends in: {error}") from error
-        problem = problem_with(peaks, count)
+        problem = peaks_problem(peaks, count)
         expect(not problem, f"{what} gives {problem}")
 
 

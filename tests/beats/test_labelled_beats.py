@@ -59,7 +59,7 @@ def test_beats_take_their_symbols_class_and_other_marks_are_no_beats() -> None:
     beats = labelled_beats(SIGNAL, 360.0, annotation(marks), MAP)
     assert beats.sample.tolist() == [500, 800, 1500]
     assert [MAP.classes[i] for i in beats.label] == ["N", "V", "A"]
-    assert beats.left_out == {"Q": 1}
+    assert beats.unclassified == {"Q": 1}
     assert beats.unmatched == (0, 0)
     assert beats.windows.window_mv.shape == (3, 1, 256)
 
@@ -94,4 +94,4 @@ def test_detected_positions_decide_where_the_window_lies() -> None:
 def test_a_recording_without_beats_gives_none() -> None:
     beats = labelled_beats(SIGNAL, 360.0, annotation({100: "+"}), MAP)
     assert len(beats.label) == len(beats.sample) == len(beats.windows.window_mv) == 0
-    assert beats.left_out == {}
+    assert beats.unclassified == {}

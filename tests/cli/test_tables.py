@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ecgfed_cli.tables import Cell, facts, table, without_zero_rows
+from ecgfed_cli.tables import Cell, key_values, table, without_zero_rows
 from rich.console import Console, RenderableType
 from support import ECGFED, Command
 from written_run import write_run
@@ -76,7 +76,7 @@ def test_where_there_is_no_room_each_row_is_a_list() -> None:
 
 
 def test_facts_keep_names_whole() -> None:
-    lines = drawn(facts([("settings", "lr=0.005, " * 30), ("x", None)], width=40), 40)
+    lines = drawn(key_values([("settings", "lr=0.005, " * 30), ("x", None)], width=40), 40)
     assert max(map(len, lines)) <= 40
     assert all("lr=0.005," in word for line in lines[:-1] for word in line.removeprefix("settings").split())
     assert lines[-1].split() == ["x", "-"]

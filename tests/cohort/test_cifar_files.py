@@ -35,16 +35,16 @@ def _same(source: Path) -> cifar_files.CifarImages:
 def test_the_binary_layout_in_the_folder_or_below_it(tmp_path: Path, inside: str) -> None:
     cs.write_binary(tmp_path / inside)
     found = _same(tmp_path)
-    assert found.about["official"] is None
+    assert found.metadata["official"] is None
     assert "cannot be compared" in found.warning
-    assert set(found.about["md5"]) == set(cs.names(".bin"))
+    assert set(found.metadata["md5"]) == set(cs.names(".bin"))
 
 
 @pytest.mark.parametrize("protocol", [None, 0, 1, 2, 3, 4, 5])
 def test_the_python_layout_of_python_2_and_of_every_protocol(tmp_path: Path, protocol: int | None) -> None:
     cs.write_python(tmp_path / "cifar-10-batches-py", protocol=protocol)
     found = _same(tmp_path)
-    assert found.about["official"] is False
+    assert found.metadata["official"] is False
     assert "data_batch_1" in found.warning
     assert "is not the official one" in found.warning
 
@@ -53,7 +53,7 @@ def test_official_digests_need_no_warning(tmp_path: Path, monkeypatch: pytest.Mo
     folder = cs.write_python(tmp_path)
     digests = {name: cifar_files.md5(folder / name) for name in cs.names("")}
     monkeypatch.setattr(cifar_files, "PYTHON_MD5", digests)
-    assert _same(folder).about["official"] is True
+    assert _same(folder).metadata["official"] is True
     assert read_cifar10(folder).warning == ""
     shutil.copy(folder / "data_batch_1", folder / "data_batch_2")
     assert "MD5 of data_batch_2 is not" in read_cifar10(folder).warning
@@ -69,10 +69,10 @@ def test_an_archive_is_read_without_being_extracted(
     shutil.rmtree(tmp_path / "files")
     before = sorted(tmp_path.rglob("*"))
     found = _same(file)
-    assert found.about["official"] is False
+    assert found.metadata["official"] is False
     assert f"is not the official {cifar_files.ARCHIVE_MD5[archive]}" in found.warning
     monkeypatch.setitem(cifar_files.ARCHIVE_MD5, archive, cifar_files.md5(file))
-    assert _same(file.parent).about["official"] is True  # found in its folder, too
+    assert _same(file.parent).metadata["official"] is True  # found in its folder, too
     assert sorted(tmp_path.rglob("*")) == before
 
 

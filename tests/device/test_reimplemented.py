@@ -19,8 +19,9 @@ from ecgfed.beats.extract import windows_around
 from ecgfed.beats.windows import resample, rr_features
 from ecgfed.bundles.describe import preprocessing_of
 from ecgfed.device.shipped import MODEL
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import band_pass, fill_gaps
-from ecgfed.signal.quality import NO_SIGNAL, lead_quality
+from ecgfed.signal.quality import NO_SIGNAL
 
 ROOT = Path(__file__).parents[2]
 

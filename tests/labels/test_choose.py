@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from ecgfed.labels.choose import FEATURES, NEAR, Asked, Rule, differ_features, expected_wrong, next_group, shipped_rule
+from ecgfed.labels.choose import (
+    FEATURES,
+    NEAR,
+    LabelledTree,
+    Rule,
+    differ_features,
+    expected_wrong,
+    next_group,
+    shipped_rule,
+)
 from ecgfed.labels.groups import Groups, group_beats
 from ecgfed.labels.likeness import Points
 from ecgfed.labels.spread import spread
@@ -68,7 +77,7 @@ def test_the_first_question_is_of_the_whole_and_the_next_where_most_are_expected
     groups = tree()
     assert next_group(groups, {}) == 0
     rule = Rule(np.eye(len(FEATURES))[FEATURES.index("shape")], 0.0)  # only distance counts
-    asked = Asked.of(groups, {3: "N"})
+    asked = LabelledTree.of(groups, {3: "N"})
     near, far = (size * 1 / (1 + np.exp(-np.log(distance + NEAR))) for size, distance in ((3, 9.0), (1, 47.0 - 7.0)))
     np.testing.assert_allclose(expected_wrong(asked, rule, np.array([3, 2])), [near, far])
     assert near > far
@@ -107,7 +116,7 @@ def test_every_answered_beat_keeps_its_label_and_every_other_takes_one_that_was_
     label, origin = spread(groups, answered)
     assert all(label[beat] == one for beat, one in answered.items())
     assert all(label[beat] == answered[int(origin[beat])] for beat in range(400))
-    inside = Asked.of(groups, answered).inside
+    inside = LabelledTree.of(groups, answered).inside
     for beat in range(400):
         around = next(group for group in groups.path(int(groups.leaf[beat])) if inside[group])
         assert int(origin[beat]) in inside[around]

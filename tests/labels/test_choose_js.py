@@ -13,7 +13,7 @@ from label_pages import page_of, reference
 from numpy.typing import NDArray
 
 import ecgfed.web
-from ecgfed.labels.choose import Asked, Rule, differ_features, next_group, shipped_rule
+from ecgfed.labels.choose import LabelledTree, Rule, differ_features, next_group, shipped_rule
 from ecgfed.labels.contested import contested
 from ecgfed.labels.groups import Groups, group_beats
 from ecgfed.labels.label_errors import expected_errors
@@ -40,7 +40,7 @@ def by_script(page: LabelPage, folder: Path, driver: Path = DRIVER, **more: Any)
 
 def covered(groups: Groups, rule: Rule, label: dict[int, str]) -> int:
     """Count the beats that the page calls covered, from the rule's own features."""
-    asked = Asked.of(groups, label)
+    asked = LabelledTree.of(groups, label)
     found = 0
     for leaf in np.unique(groups.leaf).tolist():
         around, beat = asked.nearest(leaf)

@@ -33,7 +33,7 @@ def test_it_is_the_expectation_and_its_share(answers: int) -> None:
     assert (found.beats, found.unsaid) == (400, 400 - found.expected.of)
     assert found.share == found.expected.beats / 400
     assert found.enough == (found.share <= ENOUGH)
-    assert bool(found.places) != found.enough
+    assert bool(found.suggestions) != found.enough
 
 
 def test_places_are_those_asked_next_each_once() -> None:
@@ -41,18 +41,18 @@ def test_places_are_those_asked_next_each_once() -> None:
     label = {int(groups.beat[0]): "N"}
     errors = ErrorModel(np.zeros(len(ERROR_FEATURES)), -3.0, 0.02)  # a twentieth of every group
     found = judge(groups, label, rule=Rule(np.zeros(15), -3.0), errors=errors)
-    assert len(found.places) == 5
+    assert len(found.suggestions) == 5
     group = next_group(groups, label, rule=Rule(np.zeros(15), -3.0))
     assert group is not None
-    assert (found.places[0].beat, found.places[0].beats) == (int(groups.beat[group]), int(groups.size[group]))
-    assert len({one.beat for one in found.places}) == 5
-    assert all(0 < one.wrong <= one.beats for one in found.places)
+    assert (found.suggestions[0].beat, found.suggestions[0].beats) == (int(groups.beat[group]), int(groups.size[group]))
+    assert len({one.beat for one in found.suggestions}) == 5
+    assert all(0 < one.wrong <= one.beats for one in found.suggestions)
 
 
 def test_labels_of_all_are_enough() -> None:
     groups = groups_of(120, 10)
     found = judge(groups, dict.fromkeys(range(120), "N"))
-    assert (found.expected.beats, found.enough, found.places, found.unsaid) == (0.0, True, (), 0)
+    assert (found.expected.beats, found.enough, found.suggestions, found.unsaid) == (0.0, True, (), 0)
 
 
 def test_beats_that_nobody_could_tell_are_not_guessed_at() -> None:

@@ -18,7 +18,7 @@ from ecgfed.labels.likeness import Points, points_of
 from ecgfed.labels.page import LABELS, SCRIPTS, LabelPage, label_page, page_data
 from ecgfed.labels.pictures import AVERAGED, ODD, group_pictures
 from ecgfed.record.recording import Recording
-from ecgfed.signal.quality import lead_quality
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.tasks.label_strips import STRIP_S, label_strips
 from ecgfed.tasks.report_signal import ShownLeads
 from ecgfed.web.page import DATA_ID, asset

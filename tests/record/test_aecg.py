@@ -22,7 +22,7 @@ def test_aecg_units_origins_and_parts(tmp_path: Path) -> None:
     path = written(tmp_path, "r.xml", aecg(sets=sets, more=beats))
     read = read_recording(path, every_lead=True)
     assert (read.leads, read.fs_hz) == (("aVR", "V6"), 250.0)
-    assert read.left_out == ("MDC_PRESS_BLD_ART: no voltage",)
+    assert read.skipped == ("MDC_PRESS_BLD_ART: no voltage",)
     np.testing.assert_allclose(read.signals_mv[0], [0.51, 0.52, 0.53, 0.54, 0.55])
     np.testing.assert_allclose(read.signals_mv[1], [-1e-6, np.nan, 3e-6, 4e-6, 5e-6])
     assert "is in 'mm[Hg]'" in fails(path, ("MDC_PRESS_BLD_ART",))
@@ -41,7 +41,7 @@ def test_aecg_of_groups(tmp_path: Path) -> None:
     path = written(tmp_path, "r.xml", aecg(sets=one + two + late + fast))
     read = read_recording(path, every_lead=True)
     assert (read.lead, read.leads) == ("I", ("I", "II"))
-    assert read.left_out == ("V1: another part of 0.008 s", "V2: 1000 Hz")
+    assert read.skipped == ("V1: another part of 0.008 s", "V2: 1000 Hz")
     assert read_recording(path, ("V2",)).fs_hz == 1000
 
 

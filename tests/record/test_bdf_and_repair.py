@@ -53,7 +53,7 @@ def test_bdf_is_edf_of_24_bits(tmp_path: Path) -> None:
     np.testing.assert_allclose(recording.signals_mv, mv(STEPS), atol=1e-12)
     reference = edfio.read_bdf(path)
     np.testing.assert_allclose(recording.signals_mv * 1000, [one.data for one in reference.signals], atol=1e-9)
-    long = open_recording(path, "MLII", every_lead=True, least=100)
+    long = open_recording(path, "MLII", every_lead=True, min_samples=100)
     assert isinstance(long, LongRecording)
     for start, stop in ((0, 1000), (1, 2), (249, 251), (600, 990), (999, 1000)):
         np.testing.assert_array_equal(long.read(start, stop), recording.signals_mv[:, start:stop])
@@ -86,7 +86,7 @@ def test_a_file_that_was_cut_short_is_repaired(tmp_path: Path, make: Callable[[P
     line = fails(path)
     assert "is cut short at 3 of 4 data records; fetch or copy it again, or read what is there with" in line
     assert "repair" in line
-    for opened in (read_recording(path, "MLII", how=REPAIR), open_recording(path, "MLII", how=REPAIR, least=1)):
+    for opened in (read_recording(path, "MLII", how=REPAIR), open_recording(path, "MLII", how=REPAIR, min_samples=1)):
         np.testing.assert_array_equal(opened.signal_mv, whole[:750])
         (note,) = opened.notes
         assert note.startswith("repaired: 3 of 4 data records were read; the last 1 are missing; ")

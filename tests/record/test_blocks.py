@@ -14,7 +14,7 @@ from ecgfed.record.reader import read_recording
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording
 
 SAMPLES = 3001
-SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "left_out", "stands_for", "samples")
+SAID = ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "skipped", "requested_as", "samples")
 HIGHEST = {"16": 2**15 - 1, "24": 2**23 - 1, "32": 2**31 - 1, "80": 2**7 - 1, "160": 2**15 - 1, "212": 2**11 - 1}
 
 
@@ -22,7 +22,7 @@ def same(path: Path, *, how: ReadOptions | None = None, lead: str = "a") -> Long
     """Compare what is opened with what is read, in whole and in stretches."""
     for every in (False, True):
         whole = read_recording(path, lead, every_lead=every, how=how)
-        opened = open_recording(path, lead, every_lead=every, how=how, least=1000)
+        opened = open_recording(path, lead, every_lead=every, how=how, min_samples=1000)
         assert isinstance(opened, LongRecording)
         for name in SAID:
             assert getattr(opened, name) == getattr(whole, name), name
@@ -76,9 +76,9 @@ def test_skew_and_several_samples_a_frame(tmp_path: Path) -> None:
     header.write_text("\n".join(map(" ".join, lines)) + "\n")
     found = same(record)
     assert np.isnan(found.read(found.samples - 5, found.samples)[0]).all()
-    assert found.left_out == ("b: 750 Hz",)
+    assert found.skipped == ("b: 750 Hz",)
     own = same(record, lead="b")  # each lead at its own sampling frequency
-    assert (own.fs_hz, own.samples, own.left_out) == (750, 3 * frames, ("a: 250 Hz",))
+    assert (own.fs_hz, own.samples, own.skipped) == (750, 3 * frames, ("a: 250 Hz",))
     assert own.read(0, 3)[0] == pytest.approx((data[0, 1:].astype(float) - 10) / 200)
 
 
@@ -88,14 +88,14 @@ def test_a_wrong_checksum_and_a_file_cut_short_are_found_when_it_is_opened(tmp_p
     data[3000] ^= 1
     record.with_suffix(".dat").write_bytes(data)
     with pytest.raises(RecordError, match="checksum of lead"):
-        open_recording(record, every_lead=True, least=1000)
+        open_recording(record, every_lead=True, min_samples=1000)
     record.with_suffix(".dat").write_bytes(data[:3000])
     with pytest.raises(RecordError, match="cut short at"):
-        open_recording(record, least=1000)
+        open_recording(record, min_samples=1000)
 
 
 def test_a_file_that_shrinks_after_it_was_opened_is_named(tmp_path: Path) -> None:
-    opened = open_recording(written(tmp_path, "16", 1), least=1000)
+    opened = open_recording(written(tmp_path, "16", 1), min_samples=1000)
     (tmp_path / "r.dat").write_bytes(b"\0\0" * 100)
     with pytest.raises(RecordError, match=r"r\.dat: has become shorter"):
         opened.read(0, 500)
@@ -121,7 +121,7 @@ def test_an_array_that_is_refused_when_read_is_refused_when_opened(tmp_path: Pat
     how = ReadOptions(250, "mV", ("a",))
     for reader in (read_recording, open_recording):
         with pytest.raises(RecordError, match=said):
-            reader(tmp_path / "x.npy", how=how, **({} if reader is read_recording else {"least": 1000}))  # type: ignore[operator]
+            reader(tmp_path / "x.npy", how=how, **({} if reader is read_recording else {"min_samples": 1000}))  # type: ignore[operator]
 
 
 def edf(path: Path, *, onsets: list[float] | None = None) -> Path:
@@ -170,4 +170,4 @@ def test_a_short_recording_is_read_at_once(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_by_blocks_is_read_whole(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", signal=np.zeros(SAMPLES) + np.sin(np.arange(SAMPLES)), leads=["a"], fs=250, units="mV")
-    assert isinstance(open_recording(tmp_path / "x.npz", least=1000), Recording)
+    assert isinstance(open_recording(tmp_path / "x.npz", min_samples=1000), Recording)

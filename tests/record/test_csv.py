@@ -188,7 +188,7 @@ def test_other_columns_may_hold_anything_when_one_lead_is_read(tmp_path: Path) -
     np.testing.assert_array_equal(read_recording(path, ("MLII",), how=PLAIN).signal_mv, MLII)
     path = write(tmp_path, "MLII,RESP (l)\n" + "\n".join(f"{v},1.0" for v in MLII))
     read = read_recording(path, ("MLII",), how=PLAIN, every_lead=True)
-    assert (read.leads, read.left_out) == (("MLII",), ("RESP: no voltage",))
+    assert (read.leads, read.skipped) == (("MLII",), ("RESP: no voltage",))
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_dicom_groups(tmp_path: Path) -> None:
     late = made.dicom_group([STEPS[0][:300]], [made.dicom_channel(("2:3", "MDC", "V1"))], offset="5000")
     read = read_recording(written(tmp_path, "r.dcm", made.dicom_bytes(*parts, beat, late)), every_lead=True)
     assert list(read.leads) == names
-    assert read.left_out == ("V1: another part of 0.6 s",)
+    assert read.skipped == ("V1: another part of 0.6 s",)
     assert "holds 1 waveform, none as it was recorded" in fails(written(tmp_path, "r.dcm", made.dicom_bytes(beat)))
 
 

@@ -63,7 +63,7 @@ def test_a_unit_that_is_missing_can_be_said_and_one_that_is_no_voltage_cannot(tm
     path = write(tmp_path, units=("mmHg", "mV"))
     assert "'mmHg'" in fails(path)
     read = read_recording(path, ("V1",), every_lead=True)
-    assert (read.leads, read.left_out) == (("V1",), ("MLII: no voltage",))
+    assert (read.leads, read.skipped) == (("V1",), ("MLII: no voltage",))
 
 
 @pytest.mark.parametrize("label", ["ECG MLII", "EKG MLII", "MLII", "ecg:MLII", "ECG_MLII"])
@@ -90,7 +90,7 @@ def test_data_records_may_last_any_time(tmp_path: Path) -> None:
 def test_a_channel_of_another_sampling_frequency_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path, [RAMP[0], [[0] * 100 for _ in range(3)]])
     read = read_recording(path, ("MLII",), every_lead=True)
-    assert (read.leads, read.left_out) == (("MLII",), ("V1: 100 Hz",))
+    assert (read.leads, read.skipped) == (("MLII",), ("V1: 100 Hz",))
     assert read_recording(path, ("V1",)).fs_hz == 100.0
 
 

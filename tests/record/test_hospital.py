@@ -29,7 +29,7 @@ def test_a_whole_file(tmp_path: Path, kind: str) -> None:
     assert (read.name, read.lead, read.leads, read.fs_hz) == ("r", "II", ("II", "V1"), fs_hz)
     np.testing.assert_allclose(read.signals_mv, mv, atol=1e-9, rtol=0)
     one = read_recording(path, ("Lead V1",))
-    assert (one.leads, one.stands_for, one.files) == (("V1",), "Lead V1", (path,))
+    assert (one.leads, one.requested_as, one.files) == (("V1",), "Lead V1", (path,))
     np.testing.assert_array_equal(one.signal_mv, read.signals_mv[1])
     assert "sex: F" in read.comments
     assert "age: 50" in read.comments

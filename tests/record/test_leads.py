@@ -5,73 +5,82 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ecgfed.errors import RecordError
-from ecgfed.record.lead_names import is_another_signal, names_nobody
-from ecgfed.record.leads import Alike, alike, are_ecg, choose_lead, distinct, find_lead, other_name, usual_name
+from ecgfed.record.lead_names import is_another_signal, is_impersonal
+from ecgfed.record.leads import (
+    NameMatch,
+    are_ecg,
+    choose_lead,
+    distinct,
+    find_lead,
+    name_match,
+    requested_alias,
+    usual_name,
+)
 
 
 @pytest.mark.parametrize(
     ("asked", "present", "how"),
     [
-        ("II", "II", Alike.EXACT),
-        ("II", "ii", Alike.NAME),
-        ("MLII", "ml-ii", Alike.NAME),
-        ("aVR", "AVR", Alike.NAME),
-        ("aVR", "AVR,", Alike.NAME),  # as BIDMC's headers write it
-        ("ECG", "ECG (2)", Alike.NAME),
-        ("ecg(2)", "ECG (2)", Alike.NAME),
-        ("II", "\u2161", Alike.NAME),  # the Roman number that is one character
-        ("II", "Lead II", Alike.LEAD),
-        ("II", "ECG II", Alike.LEAD),
-        ("II", "ECG Lead II", Alike.LEAD),
-        ("II", "lead_ii", Alike.LEAD),
-        ("II", "DII", Alike.LEAD),
-        ("II", "D2", Alike.LEAD),
-        ("III", "D3", Alike.LEAD),
-        ("V1", "C1", Alike.LEAD),
-        ("V1", "ECG V1", Alike.LEAD),
-        ("vx", "X", Alike.LEAD),
-        ("V", "ECG lead V", Alike.LEAD),  # MGH/MF
-        ("MLII", "ML2", Alike.LEAD),
-        ("MLII", "II", Alike.MODIFIED),
-        ("II", "ECG MLII", Alike.MODIFIED),
-        ("V1", "MCL1", Alike.MODIFIED),
-        ("V1", "mod. V1", Alike.MODIFIED),
-        ("V2", "mV2", Alike.MODIFIED),
-        ("MCL1", "MV1", Alike.MODIFIED),
+        ("II", "II", NameMatch.EXACT),
+        ("II", "ii", NameMatch.NAME),
+        ("MLII", "ml-ii", NameMatch.NAME),
+        ("aVR", "AVR", NameMatch.NAME),
+        ("aVR", "AVR,", NameMatch.NAME),  # as BIDMC's headers write it
+        ("ECG", "ECG (2)", NameMatch.NAME),
+        ("ecg(2)", "ECG (2)", NameMatch.NAME),
+        ("II", "\u2161", NameMatch.NAME),  # the Roman number that is one character
+        ("II", "Lead II", NameMatch.LEAD),
+        ("II", "ECG II", NameMatch.LEAD),
+        ("II", "ECG Lead II", NameMatch.LEAD),
+        ("II", "lead_ii", NameMatch.LEAD),
+        ("II", "DII", NameMatch.LEAD),
+        ("II", "D2", NameMatch.LEAD),
+        ("III", "D3", NameMatch.LEAD),
+        ("V1", "C1", NameMatch.LEAD),
+        ("V1", "ECG V1", NameMatch.LEAD),
+        ("vx", "X", NameMatch.LEAD),
+        ("V", "ECG lead V", NameMatch.LEAD),  # MGH/MF
+        ("MLII", "ML2", NameMatch.LEAD),
+        ("MLII", "II", NameMatch.MODIFIED),
+        ("II", "ECG MLII", NameMatch.MODIFIED),
+        ("V1", "MCL1", NameMatch.MODIFIED),
+        ("V1", "mod. V1", NameMatch.MODIFIED),
+        ("V2", "mV2", NameMatch.MODIFIED),
+        ("MCL1", "MV1", NameMatch.MODIFIED),
         # what must not be mixed up
-        ("I", "ECG 1", Alike.OTHER),  # a channel's number
-        ("I", "1", Alike.OTHER),
-        ("I", "Channel I", Alike.OTHER),
-        ("II", "III", Alike.OTHER),
-        ("aVR", "-aVR", Alike.OTHER),
-        ("aVR", "aVR-", Alike.OTHER),
-        ("aVR", "AVR -", Alike.OTHER),
-        ("ECG (1)", "ECG (2)", Alike.OTHER),
-        ("ecg(1)", "ECG (2)", Alike.OTHER),
-        ("II (1)", "Lead II (2)", Alike.OTHER),
-        ("MLII", "V5", Alike.OTHER),
-        ("V1", "V", Alike.OTHER),
-        ("V1", "MCL", Alike.OTHER),
-        ("V5", "CM5", Alike.OTHER),
-        ("V4", "V4R", Alike.OTHER),
-        ("V4", "V4-V3", Alike.OTHER),
-        ("V3", "V3-V3R", Alike.OTHER),
-        ("ECG", "ECG1", Alike.OTHER),
-        ("", "", Alike.EXACT),
-        ("-", "_", Alike.OTHER),
+        ("I", "ECG 1", NameMatch.OTHER),  # a channel's number
+        ("I", "1", NameMatch.OTHER),
+        ("I", "Channel I", NameMatch.OTHER),
+        ("II", "III", NameMatch.OTHER),
+        ("aVR", "-aVR", NameMatch.OTHER),
+        ("aVR", "aVR-", NameMatch.OTHER),
+        ("aVR", "AVR -", NameMatch.OTHER),
+        ("ECG (1)", "ECG (2)", NameMatch.OTHER),
+        ("ecg(1)", "ECG (2)", NameMatch.OTHER),
+        ("II (1)", "Lead II (2)", NameMatch.OTHER),
+        ("MLII", "V5", NameMatch.OTHER),
+        ("V1", "V", NameMatch.OTHER),
+        ("V1", "MCL", NameMatch.OTHER),
+        ("V5", "CM5", NameMatch.OTHER),
+        ("V4", "V4R", NameMatch.OTHER),
+        ("V4", "V4-V3", NameMatch.OTHER),
+        ("V3", "V3-V3R", NameMatch.OTHER),
+        ("ECG", "ECG1", NameMatch.OTHER),
+        ("", "", NameMatch.EXACT),
+        ("-", "_", NameMatch.OTHER),
     ],
 )
-def test_how_far_one_name_answers_for_another(asked: str, present: str, how: Alike) -> None:
-    assert alike(asked, present) == alike(present, asked) == how
+def test_how_far_one_name_answers_for_another(asked: str, present: str, how: NameMatch) -> None:
+    assert name_match(asked, present) == name_match(present, asked) == how
 
 
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_any_two_names_can_be_compared(one: str, other: str) -> None:
-    assert alike(one, other) == alike(other, one)
-    assert alike(one, one) == Alike.EXACT
+    assert name_match(one, other) == name_match(other, one)
+    assert name_match(one, one) == NameMatch.EXACT
     assert len(set(distinct((one, other, one)))) == 3
     are_ecg((one, other), (other, one))
-    names_nobody(one)
+    is_impersonal(one)
 
 
 @pytest.mark.parametrize(
@@ -166,12 +175,12 @@ def test_units_and_company_tell_too() -> None:
 def test_usual_names() -> None:
     names = {"ii": "II", "DII": "II", "ml2": "MLII", "avr": "aVR", "ECG V1": "V1", "MCL1": "MCL1", "ECG": "ECG"}
     assert {name: usual_name(name) for name in names} == names
-    assert other_name(("II",), "MLII") == other_name(("II",), "Lead II") == "II"
-    assert other_name(("II",), "ii") == other_name(("V1",), "MLII") == other_name(("#1",), "MLII") == ""
+    assert requested_alias(("II",), "MLII") == requested_alias(("II",), "Lead II") == "II"
+    assert requested_alias(("II",), "ii") == requested_alias(("V1",), "MLII") == requested_alias(("#1",), "MLII") == ""
 
 
 def test_names_that_are_nobodys() -> None:
     for name in ("I", "aVR", "mod. V1", "MLII", "ECG", "ECG 2", "Ch 0", "signal 1", "RESP", "ABP", "SpO2", "ECG (1)"):
-        assert names_nobody(name)
+        assert is_impersonal(name)
     for name in ("Mark", "Art", "Anna", "Smith II", "lead of Anna", "ECG Miller", "", "Temple"):
-        assert not names_nobody(name)
+        assert not is_impersonal(name)

@@ -56,9 +56,9 @@ BY_BLOCKS = ("wfdb", "edf", "npy")
 def test_a_respiration_in_millivolt_is_read_only_by_name(tmp_path: Path, kind: str) -> None:
     path, how = written(tmp_path, kind, ("RESP", "II", "V1"))
     read = read_recording(path, every_lead=True, how=how)
-    assert (read.lead, read.leads, read.stands_for) == ("II", ("II", "V1"), "")
-    assert read.left_out == ("RESP: no ECG",)
-    assert read_recording(path, every_lead=True, others=True, how=how).leads == ("RESP", "II", "V1")
+    assert (read.lead, read.leads, read.requested_as) == ("II", ("II", "V1"), "")
+    assert read.skipped == ("RESP: no ECG",)
+    assert read_recording(path, every_lead=True, include_non_ecg=True, how=how).leads == ("RESP", "II", "V1")
     asked = read_recording(path, ("resp",), every_lead=True, how=how)
     assert (asked.lead, asked.leads) == ("RESP", ("RESP", "II", "V1"))
     np.testing.assert_allclose(asked.signal_mv, (np.array(RAMP[0]) - 1024) / 200, atol=1e-9)
@@ -66,7 +66,7 @@ def test_a_respiration_in_millivolt_is_read_only_by_name(tmp_path: Path, kind: s
 
 def held(recording: AnyRecording) -> dict[str, object]:
     """What a recording says of itself."""
-    names = ("name", "path", "lead", "leads", "fs_hz", "samples", "comments", "files", "left_out", "stands_for")
+    names = ("name", "path", "lead", "leads", "fs_hz", "samples", "comments", "files", "skipped", "requested_as")
     return {name: getattr(recording, name) for name in names}
 
 
@@ -94,13 +94,13 @@ def test_by_blocks_the_same_leads_are_chosen_and_left_out(
 ) -> None:
     path, how = written(tmp_path, kind, ("RESP", "MLII", "V1"))
     for every in (True, False):
-        long = open_recording(path, asked, every_lead=every, how=how, least=1000)
+        long = open_recording(path, asked, every_lead=every, how=how, min_samples=1000)
         whole = read_recording(path, asked, every_lead=every, how=how)
         assert isinstance(long, LongRecording)
         assert held(long) == held(whole)
         assert np.array_equal(long.signals_mv, whole.signals_mv)
-        assert (long.lead, long.stands_for) == (lead, stands_for)
-        assert (long.leads, long.left_out) == ((leads, left_out) if every else ((lead,), ()))
+        assert (long.lead, long.requested_as) == (lead, stands_for)
+        assert (long.leads, long.skipped) == ((leads, left_out) if every else ((lead,), ()))
         row = ("RESP", "MLII", "V1").index(lead)
         np.testing.assert_allclose(long.signal_mv, (np.array(RAMP[row]) - 1024) / 200, atol=1e-9)
 
@@ -110,19 +110,19 @@ def test_by_blocks_the_detector_is_given_the_same_leads(tmp_path: Path, kind: st
     """A respiration is among them only where the peaks are to lie on it."""
     path, how = written(tmp_path, kind, ("RESP", "MLII", "V1"))
     for asked, leads in (((), ("MLII", "V1")), (("V1",), ("MLII", "V1")), (("resp",), ("RESP", "MLII", "V1"))):
-        long = ecg_alone(open_recording(path, asked, every_lead=True, how=how, least=1000))
+        long = ecg_alone(open_recording(path, asked, every_lead=True, how=how, min_samples=1000))
         assert isinstance(long, LongRecording)
         assert long.leads == leads
         whole = ecg_alone(read_recording(path, asked, every_lead=True, how=how))
         assert held(long) == held(whole)
         assert np.array_equal(long.read(100, 300), whole.read(100, 300))
-    one = open_recording(path, ("resp",), every_lead=True, how=how, least=1000)
+    one = open_recording(path, ("resp",), every_lead=True, how=how, min_samples=1000)
     other = ecg_alone(replace(one, lead="MLII"))
     assert other.leads == ("MLII", "V1")
     np.testing.assert_allclose(other.signals_mv, (np.array(RAMP[1:]) - 1024) / 200, atol=1e-9)
-    preferred = open_every_lead(path, ("II",), how=how, least=1000)
+    preferred = open_every_lead(path, ("II",), how=how, min_samples=1000)
     assert held(preferred) == held(read_every_lead(path, ("II",), how=how))
-    assert (preferred.lead, preferred.stands_for) == ("MLII", "II")
+    assert (preferred.lead, preferred.requested_as) == ("MLII", "II")
 
 
 @pytest.mark.parametrize("kind", BY_BLOCKS)
@@ -131,7 +131,7 @@ def test_by_blocks_what_holds_no_ecg_is_refused_in_the_same_line(tmp_path: Path,
     lines = []
     for least in (1000, 10**6):
         with pytest.raises(RecordError, match="has no channel that is an ECG; it has RESP, ABP, PLETH") as said:
-            open_recording(path, every_lead=True, how=how, least=least)
+            open_recording(path, every_lead=True, how=how, min_samples=least)
         lines.append(str(said.value))
     assert lines[0] == lines[1]
 
@@ -139,12 +139,12 @@ def test_by_blocks_what_holds_no_ecg_is_refused_in_the_same_line(tmp_path: Path,
 @pytest.mark.parametrize("kind", ["wfdb", "edf"])
 def test_by_blocks_a_pressure_is_left_out_for_its_unit(tmp_path: Path, kind: str) -> None:
     path, how = written(tmp_path, kind, ("ART", "MLII", "x"), units=("mmHg", "mV", "mmHg"))
-    long = open_recording(path, every_lead=True, how=how, least=1000)
+    long = open_recording(path, every_lead=True, how=how, min_samples=1000)
     assert isinstance(long, LongRecording)
-    assert (long.leads, long.left_out) == (("MLII",), ("ART: no voltage", "x: no voltage"))
+    assert (long.leads, long.skipped) == (("MLII",), ("ART: no voltage", "x: no voltage"))
     assert held(long) == held(read_recording(path, every_lead=True, how=how))
     with pytest.raises(RecordError, match="lead ART is in 'mmHg'"):
-        open_recording(path, ("ART",), every_lead=True, how=how, least=1000)
+        open_recording(path, ("ART",), every_lead=True, how=how, min_samples=1000)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -158,8 +158,8 @@ def test_a_respiration_is_converted_with_the_leads_and_stays_none(tmp_path: Path
     assert stored.sig_name == ["RESP", "MLII", "V1"]
     np.testing.assert_allclose(stored.p_signal.T, (np.array(RAMP) - 1024) / 200, atol=1e-6)
     for least in (1000, 10**6):
-        back = open_recording(tmp_path / "out" / "r", every_lead=True, least=least)
-        assert (back.lead, back.leads, back.left_out) == ("MLII", ("MLII", "V1"), ("RESP: no ECG",))
+        back = open_recording(tmp_path / "out" / "r", every_lead=True, min_samples=least)
+        assert (back.lead, back.leads, back.skipped) == ("MLII", ("MLII", "V1"), ("RESP: no ECG",))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -178,10 +178,10 @@ def test_two_leads_of_one_name_in_every_format(tmp_path: Path, kind: str) -> Non
 def test_a_lead_under_another_name_is_found_and_said(tmp_path: Path, kind: str) -> None:
     path, how = written(tmp_path, kind, ("V1", "MLII", "aVF"))
     read = read_recording(path, ("II", "V9"), how=how)
-    assert (read.lead, read.stands_for) == ("MLII", "II")
-    assert read_recording(path, ("mlii",), how=how).stands_for == ""
+    assert (read.lead, read.requested_as) == ("MLII", "II")
+    assert read_recording(path, ("mlii",), how=how).requested_as == ""
     every = read_every_lead(path, ("II",), how=how)
-    assert (every.lead, every.stands_for) == ("MLII", "II")
+    assert (every.lead, every.requested_as) == ("MLII", "II")
     assert missing_lead(every, ("II",)) == []
     assert missing_lead(every, ("V5",))[0].kind == "missing-lead"
 
@@ -194,8 +194,8 @@ def test_a_pressure_in_a_segment_is_passed_by(tmp_path: Path) -> None:
     (tmp_path / "s1.hea").write_text("\n".join(header) + "\n")
     (tmp_path / "r.hea").write_text("r/1 3 360 1000\ns1 1000\n")
     read = read_recording(tmp_path / "r", every_lead=True)
-    assert (read.leads, read.left_out) == (("II", "V"), ("ABP: no ECG",))
-    assert read_recording(tmp_path / "r", every_lead=True, others=True).leads == ("II", "V")
+    assert (read.leads, read.skipped) == (("II", "V"), ("ABP: no ECG",))
+    assert read_recording(tmp_path / "r", every_lead=True, include_non_ecg=True).leads == ("II", "V")
     with pytest.raises(RecordError, match="lead ABP is in 'mmHg'"):
         read_recording(tmp_path / "r", ("ABP",))
 
@@ -228,7 +228,7 @@ def test_findings_know_leads_in_small_letters() -> None:
 @pytest.mark.parametrize("kind", BY_BLOCKS)
 def test_a_recording_that_was_opened_is_converted_as_its_file_is(tmp_path: Path, kind: str) -> None:
     path, how = written(tmp_path, kind, ("V1", "MLII", "RESP"))
-    opened = open_recording(path, ("resp",), every_lead=True, how=how, least=1000)
+    opened = open_recording(path, ("resp",), every_lead=True, how=how, min_samples=1000)
     assert isinstance(opened, LongRecording)
     for source, folder in ((opened, "of-recording"), (path, "of-file")):
         with pytest.warns(ecgfed.EcgfedWarning, match="no annotation"):

@@ -148,7 +148,7 @@ def test_a_file_that_python_2_wrote_is_read_without_a_word(tmp_path: Path) -> No
     (tmp_path / "r.npy").write_bytes(data.replace(b"(3, 500), }  ", b"(3L, 500L), }", 1))
     for read in (
         read_recording(tmp_path / "r.npy", ("II",), how=HOW),
-        open_recording(tmp_path / "r.npy", ("II",), how=HOW, least=100),
+        open_recording(tmp_path / "r.npy", ("II",), how=HOW, min_samples=100),
     ):
         np.testing.assert_array_equal(read.signal_mv, MV[1])
 
@@ -249,4 +249,4 @@ def test_arrays_are_known_by_their_content(tmp_path: Path) -> None:
     other = path.with_name("r")
     path.rename(other)
     np.testing.assert_array_equal(read_recording(other, "I", how=HOW).signal_mv, MV[0])
-    np.testing.assert_array_equal(open_recording(other, "I", how=HOW, least=10).signal_mv, MV[0])
+    np.testing.assert_array_equal(open_recording(other, "I", how=HOW, min_samples=10).signal_mv, MV[0])

@@ -95,7 +95,7 @@ def test_a_short_record_is_opened_as_it_is_read(tmp_path: Path) -> None:
     for leads, every_lead in ((("MLII",), False), (("V1",), True), ((), True)):
         opened, read = (read(record, leads, every_lead=every_lead) for read in (open_recording, read_recording))
         np.testing.assert_array_equal(opened.signals_mv, read.signals_mv)
-        for name in ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "left_out", "stands_for"):
+        for name in ("name", "path", "lead", "leads", "fs_hz", "comments", "files", "skipped", "requested_as"):
             assert getattr(opened, name) == getattr(read, name), name
         assert type(opened) is type(read)
     assert isinstance(read_header(record), PlainHeader)

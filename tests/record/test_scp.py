@@ -49,7 +49,7 @@ def test_scp_of_leads_that_begin_at_other_times(tmp_path: Path) -> None:
     path = written(tmp_path, "r.scp", raw)
     read = read_recording(path, ("II",), every_lead=True)
     assert (read.leads, read.signals_mv.shape) == (("II",), (1, 600))
-    assert read.left_out == ("V1: another part of 0.3 s", "V2: another part of 0.3 s", "II: there again, 0.3 s")
+    assert read.skipped == ("V1: another part of 0.3 s", "V2: another part of 0.3 s", "II: there again, 0.3 s")
     np.testing.assert_allclose(read_recording(path, ("V2",)).signal_mv, np.array(leads[2]) * 0.0025, atol=1e-9)
 
 

@@ -56,7 +56,7 @@ def test_a_variable_layout_has_nan_where_a_segment_lacks_the_lead(tmp_path: Path
     read = read_recording(variable(tmp_path), ("MLII",), every_lead=True)
     expected = [np.concatenate([MV_B, np.full(250, np.nan)]), np.concatenate([MV_A, np.full(50, np.nan), MV_B])]
     np.testing.assert_allclose(read.signals_mv, expected, atol=1e-12)
-    assert (read.leads, read.left_out) == (("MLII", "V1"), ("V5: in no segment",))
+    assert (read.leads, read.skipped) == (("MLII", "V1"), ("V5: in no segment",))
     assert "lead V5" in fails(tmp_path / "m", "V5")
     assert "it has MLII, V1, V5" in fails(tmp_path / "m", "V2")
 

@@ -87,7 +87,7 @@ def test_formats_that_wfdb_reads_too(tmp_path: Path, fmt: str, samples: int) -> 
     np.testing.assert_array_equal(expected, signals.T / 200)
     recording = read_recording(record, "II", every_lead=True)
     np.testing.assert_array_equal(recording.signals_mv, expected)
-    long = open_recording(record, "II", every_lead=True, least=100)
+    long = open_recording(record, "II", every_lead=True, min_samples=100)
     assert isinstance(long, LongRecording)
     for start, stop in ((0, samples), (1, 2), (7, 500), (samples - 1, samples)):
         np.testing.assert_array_equal(long.read(start, stop), expected[:, start:stop])
@@ -140,14 +140,14 @@ def test_frames_are_read_at_each_leads_own_frequency(tmp_path: Path, fmt: str) -
     recording = read_recording(record, "II", every_lead=True)
     np.testing.assert_array_equal(recording.signal_mv, expected)
     assert recording.fs_hz == pytest.approx(249.89)
-    assert recording.left_out == ("ABP: no voltage",)
-    long = open_recording(record, "II", least=100)
+    assert recording.skipped == ("ABP: no voltage",)
+    long = open_recording(record, "II", min_samples=100)
     for start, stop in ((0, 3600), (1, 3), (5, 6), (3599, 3600), (2, 2)):
         np.testing.assert_array_equal(long.read(start, stop)[0], expected[start:stop])
     header = record.with_suffix(".hea")
     header.write_text(header.read_text().replace("mmHg", "mV"))
     assert "sampling frequency 62.4725 Hz" in fails(record, "ABP")
-    assert read_recording(record, "II", every_lead=True, others=True).left_out == ("ABP: 62.4725 Hz",)
+    assert read_recording(record, "II", every_lead=True, include_non_ecg=True).skipped == ("ABP: 62.4725 Hz",)
 
 
 def test_annotations_of_frames_count_frames(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_length_of_0_or_none_is_unspecified(tmp_path: Path, line: str) -> None
     record = write(tmp_path, "16", signals, line=line)
     header = record.with_suffix(".hea")
     header.write_text(header.read_text().replace(f" {int(signals[:, 0].sum()) % 65536} 0 II", " 0 0 II"))
-    for recording in (read_recording(record, "II"), open_recording(record, "II", least=1)):
+    for recording in (read_recording(record, "II"), open_recording(record, "II", min_samples=1)):
         np.testing.assert_array_equal(recording.signal_mv, signals[:, 0] / 200)
         assert recording.notes == ()
     record.with_suffix(".dat").write_bytes(b"")
@@ -219,7 +219,7 @@ def test_a_gain_of_0_is_noted_and_can_be_given(tmp_path: Path, gain: str) -> Non
     """header(5): a gain of 0, or none, is uncalibrated, and 200 may be assumed."""
     signals, zero = RNG.integers(-300, 300, (600, 2)), 10 if "(" in gain else 0
     record = write(tmp_path, "16", signals, gains=(gain, "200/mV"))
-    for opened in (read_recording(record, "II"), open_recording(record, "II", least=1)):
+    for opened in (read_recording(record, "II"), open_recording(record, "II", min_samples=1)):
         np.testing.assert_array_equal(opened.signal_mv, (signals[:, 0] - zero) / 200)
         assert "lead II not calibrated (gain 0 or none in r.hea): 200 steps a mV assumed" in opened.notes[0]
     assert any("not calibrated" in finding.text for finding in inspect_recording(record).findings)
@@ -251,7 +251,7 @@ def test_repair_reads_what_is_there(tmp_path: Path, fmt: str) -> None:
     assert "repair" in line
     for opened in (
         read_recording(record, "II", every_lead=True, how=ReadOptions(repair=True)),
-        open_recording(record, "II", every_lead=True, how=ReadOptions(repair=True), least=1),
+        open_recording(record, "II", every_lead=True, how=ReadOptions(repair=True), min_samples=1),
     ):
         np.testing.assert_array_equal(opened.signals_mv, signals[:600].T / 200)
         assert "repaired: r.dat holds 600 of 1,200 samples; the last 2.4 s are missing" in opened.notes[0]
@@ -281,7 +281,7 @@ def test_names_in_capitals_and_signal_files(tmp_path: Path) -> None:
     for suffix in (".hea", ".dat", ".atr"):
         record.with_suffix(suffix).rename(record.with_suffix(suffix.upper()))
     for named in (record, record.with_suffix(".HEA"), record.with_suffix(".DAT")):
-        recording = open_recording(named, "II", least=1)
+        recording = open_recording(named, "II", min_samples=1)
         assert recording.name == "UP"
         np.testing.assert_array_equal(recording.signal_mv, signals[:, 0] / 200)
         assert len(read_annotation(recording).sample) == 4

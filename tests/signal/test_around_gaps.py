@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from ecgfed.errors import OptionError, RecordError
 from ecgfed.signal import around_gaps
 from ecgfed.signal.around_gaps import detect_around_gaps, usable_pieces
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.detectors import detect_r_peaks
-from ecgfed.signal.quality import lead_quality
 
 FS = 360.0
 TOLERANCE = 15  # samples: 42 ms

@@ -291,7 +291,7 @@ def test_likeness_and_distance_of_neighbours_by_hand() -> None:
         at=np.array([1000, 1200, 1400]),
         score=np.array([2.0, -1.0, 4.0], np.float32),
         mixed=np.zeros((3, qrs_rhythm.MIXED), np.float32),
-        own=np.array([[50.0, 50.0, 100.0]], np.float32),
+        envelope=np.array([[50.0, 50.0, 100.0]], np.float32),
         counted=np.ones((1, 3), np.bool_),
         form=form,
         ratio=np.zeros((3, qrs_rhythm.LEVELS), np.float32),

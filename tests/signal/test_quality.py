@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from ecgfed.record.wfdb_files import read_recording
-from ecgfed.signal.quality import LeadQuality, Reason, Stretch, lead_quality, runs
+from ecgfed.signal.block_quality import lead_quality
+from ecgfed.signal.quality import LeadQuality, Reason, Stretch, runs
 
 FS = 360
 START = 30 * FS

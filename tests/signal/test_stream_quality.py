@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
+from spoiled_signals import rails_by_median
 
 from ecgfed.record.reader import read_recording
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.filters import LONGEST_BRIDGE_S
-from ecgfed.signal.quality import LIMIT_MV, Reason, lead_quality, rails, runs
+from ecgfed.signal.quality import Reason, runs
 from ecgfed.signal.stream_quality import DECIDED_S, QualityStream, Samples
 
 Edges = dict[Reason, list[tuple[int, int]]]
@@ -37,14 +39,10 @@ def damaged(fs_hz: float, seed: int) -> NDArray[np.float64]:
     return signal
 
 
-def limits(signal: NDArray[np.float64]) -> tuple[float, ...]:
-    return rails(np.clip(signal[np.isfinite(signal)], -LIMIT_MV, LIMIT_MV))
-
-
 def streamed(signal: NDArray[np.float64], fs_hz: float, every_s: float) -> tuple[Edges, float]:
     """Return what a stream finds, and the longest that a sample outside of gaps waited to be decided, in seconds."""
     samples = Samples()
-    quality = QualityStream(samples, fs_hz, limits(signal))
+    quality = QualityStream(samples, fs_hz, rails_by_median(signal))
     step, latest, before = round(every_s * fs_hz), 0.0, {reason: np.zeros(0, np.bool_) for reason in Reason}
     for at in range(0, len(signal), step):
         samples.append(signal[at : at + step])

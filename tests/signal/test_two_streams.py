@@ -50,7 +50,7 @@ def by_two(
     signals: np.ndarray,
     fs_hz: float,
     begin: Callable[[], QrsDetector] | None = None,
-    told: Callable[[int], None] = lambda done: None,
+    on_samples: Callable[[int], None] = lambda done: None,
     read: Callable[[int, int], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, list[Counted]]:
     """Return the peaks and the two streams."""
@@ -61,7 +61,9 @@ def by_two(
         return made[-1]
 
     blocks = list(spans(signals.shape[1], round(BLOCK_S * fs_hz)))
-    found = two_streams.found_by(begin or counted, read or (lambda a, b: signals[:, a:b]), blocks, fs_hz, told)
+    found = two_streams.peaks_of_stream(
+        begin or counted, read or (lambda a, b: signals[:, a:b]), blocks, fs_hz, on_samples
+    )
     return np.concatenate(found), made
 
 
@@ -129,7 +131,7 @@ def test_the_first_stream_goes_on_where_they_never_agree(monkeypatch: pytest.Mon
     signals = leads_of(260, 250.0)
     monkeypatch.setattr(Counted, "state", lambda self: str(id(self)).encode())
     told: list[int] = []
-    peaks, (first, _) = by_two(signals, 250.0, told=told.append)
+    peaks, (first, _) = by_two(signals, 250.0, on_samples=told.append)
     np.testing.assert_array_equal(peaks, by_one(signals, 250.0))
     assert first.pushed == 16
     assert told == sorted(told)
@@ -197,6 +199,6 @@ def test_an_interruption_ends_both() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        by_two(signals, 250.0, told=stop)
+        by_two(signals, 250.0, on_samples=stop)
     assert len(made) == 1
     assert threading.active_count() == before

@@ -90,7 +90,7 @@ def test_a_place_is_the_files_or_it_is_refused(tmp_path: Path) -> None:
             with pytest.raises(OptionError, match="leads: #2 of a recording of which not every channel was"):
                 verb(held, leads="#2")
         assert_one_lead(verb(every, leads="x2"), "x2")
-    whole = ecgfed.read_recording(file, "#2", every_lead=True, others=True)
+    whole = ecgfed.read_recording(file, "#2", every_lead=True, include_non_ecg=True)
     assert ecgfed.detect(whole, leads="#2").records[0].lead == "x1"
     made = ecgfed.Recording("m", Path("m"), "x1", ("x1", "x2"), 360.0, np.stack([SIGNAL, -SIGNAL]), ())
     assert ecgfed.detect(made, leads="#2").records[0].lead == "x2"

@@ -22,7 +22,7 @@ from ecgfed.device import classifier, predictions
 from ecgfed.errors import RecordError
 from ecgfed.record import opening
 from ecgfed.record.recording import LongRecording, ReadOptions, Recording
-from ecgfed.signal import findings, long_peaks, long_quality
+from ecgfed.signal import block_quality, findings, long_peaks
 from ecgfed.signal.filters import band_pass, bridge_samples, fill_gaps
 from ecgfed.signal.long_filter import BandPassed, Bridged
 from ecgfed.tasks import predict as predicting
@@ -42,8 +42,9 @@ def by_blocks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(predictions, "_AT_ONCE", 23)
     monkeypatch.setattr(build, "_AT_ONCE", 11)
     monkeypatch.setattr(long_windows, "_IN_CONTEXT", 29)
-    for one, seconds in ((long_quality.quality_of, 12.0), (long_quality.spikes_of, 12.0), (windows_by_blocks, 9.1)):
-        monkeypatch.setitem(one.__kwdefaults__, "chunk_s", seconds)
+    for function in (block_quality.quality_of, block_quality.spikes_of):
+        monkeypatch.setitem(function.__kwdefaults__, "block_s", 12.0)
+    monkeypatch.setitem(windows_by_blocks.__kwdefaults__, "chunk_s", 9.1)
     return monkeypatch
 
 
@@ -86,7 +87,7 @@ def test_beats_are_cut_as_from_the_whole(
     some = list(long.blocks(keep))
     for name in ("window_mv", "rr_s", "flags"):
         assert np.array_equal(np.concatenate([getattr(one, name) for one in some]), getattr(whole.windows, name)[keep])
-    filtered = BandPassed(Bridged(opened, "MLII", long_quality.gaps_of(opened, "MLII")))
+    filtered = BandPassed(Bridged(opened, "MLII", block_quality.gaps_of(opened, "MLII")))
     assert np.array_equal(filtered[500:900], band_pass(fill_gaps(signal, bridge_samples(fs_hz))[0], fs_hz)[500:900])
 
 

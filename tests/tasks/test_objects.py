@@ -88,7 +88,7 @@ def objects(
     place = tmp_path_factory.mktemp("objects")
     bundle = ecgfed.open_bundle(exported(fedavg_run))
     recording = ecgfed.read_recording(records / "p1", "MLII")
-    opened = ecgfed.open_recording(records / "p1", "MLII", least=0)
+    opened = ecgfed.open_recording(records / "p1", "MLII", min_samples=0)
     predicted = ecgfed.predict(bundle, records / "p1", peaks="annotated")
     scores = {"beats": 1200, "global": {"macro_f1": 0.25}, "personal": {"macro_f1": 0.75}}
     model = ("new", bundle, {"minutes": 5.0}, scores, "run", "fedavg", "r1", "ecg")

@@ -90,7 +90,7 @@ def score_ec57(place: dict[str, Path], watch: ecgfed.Watch) -> object:
 
 
 def long_recording(place: dict[str, Path]) -> ecgfed.LongRecording:
-    opened = ecgfed.open_recording(place["records"] / "p1", every_lead=True, least=0)
+    opened = ecgfed.open_recording(place["records"] / "p1", every_lead=True, min_samples=0)
     assert isinstance(opened, ecgfed.LongRecording)
     return opened
 

@@ -15,8 +15,8 @@ from ecgfed.beats.intervals import intervals_s
 from ecgfed.beats.windows import resample, rr_features
 from ecgfed.signal import filters, fir
 from ecgfed.signal.around_gaps import detect_around_gaps
+from ecgfed.signal.block_quality import lead_quality
 from ecgfed.signal.qrs import detect_qrs
-from ecgfed.signal.quality import lead_quality
 
 pytestmark = pytest.mark.browser
 #: Sampling frequencies of recorders, and one that has nothing in common with 360 Hz.

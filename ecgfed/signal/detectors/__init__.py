@@ -12,7 +12,7 @@ from ecgfed.signal.detectors.base import (
     as_peaks,
     check_mains,
 )
-from ecgfed.signal.detectors.detect import MIN_DURATION_S, check_asked, check_found, detect_r_peaks
+from ecgfed.signal.detectors.detect import MIN_DURATION_S, check_input, check_peaks, detect_r_peaks
 from ecgfed.signal.detectors.registry import (
     detector_by_name,
     detector_names,
@@ -33,9 +33,9 @@ __all__ = [
     "Skipping",
     "Stream",
     "as_peaks",
-    "check_asked",
-    "check_found",
+    "check_input",
     "check_mains",
+    "check_peaks",
     "detect_r_peaks",
     "detector_by_name",
     "detector_names",

@@ -83,14 +83,14 @@ class Detector:
     stream: Callable[[float, int, int], Stream] | None = field(default=None, compare=False, repr=False)
 
 
-def as_peaks(found: object, samples: int) -> Peaks:
+def as_peaks(raw: object, samples: int) -> Peaks:
     """Return what a package found as the contract wants it: (peaks,) int64, increasing, in the signal, each once.
 
     Args:
-        found: sample numbers, of any type; NaN where there is none.
+        raw: sample numbers, of any type; NaN where there is none.
         samples: length of the signal.
     """
-    values = np.asarray(found, dtype=np.float64).ravel()
+    values = np.asarray(raw, dtype=np.float64).ravel()
     values = values[np.isfinite(values)]
     return np.unique(values[(values >= 0) & (values < samples)].astype(np.int64))
 

@@ -47,17 +47,17 @@ def detect_r_peaks(
     chosen = detector_by_name(detector)
     mains_hz = check_mains(mains_hz)
     signals = np.atleast_2d(np.asarray(signals_mv, dtype=np.float64))
-    shown = signals if chosen.every_lead else signals[lead : lead + 1]
-    check_asked(chosen, signals.shape[1], fs_hz, name)
-    if not any(_changes(one) for one in shown):
+    inputs = signals if chosen.every_lead else signals[lead : lead + 1]
+    check_input(chosen, signals.shape[1], fs_hz, name)
+    if not any(_changes(lead_mv) for lead_mv in inputs):
         raise _flat(name)
     if not chosen.copes_with_gaps:
-        shown = np.stack([fill_gaps(one)[0] for one in shown])
-    peaks = _found(chosen, shown, fs_hz, lead if chosen.every_lead else 0, mains_hz or DEFAULT_MAINS_HZ, name)
-    return check_found(chosen, peaks, signals.shape[1], name)
+        inputs = np.stack([fill_gaps(lead_mv)[0] for lead_mv in inputs])
+    peaks = _run(chosen, inputs, fs_hz, lead if chosen.every_lead else 0, mains_hz or DEFAULT_MAINS_HZ, name)
+    return check_peaks(chosen, peaks, signals.shape[1], name)
 
 
-def check_asked(detector: Detector, samples: int, fs_hz: float, name: str) -> None:
+def check_input(detector: Detector, samples: int, fs_hz: float, name: str) -> None:
     """Refuse what a detector cannot be asked for, before any sample is looked at.
 
     Args:
@@ -77,12 +77,12 @@ def check_asked(detector: Detector, samples: int, fs_hz: float, name: str) -> No
         raise RecordError(name, f"sampling frequency {fs_hz:g} Hz", f"at least {MIN_FS_HZ:g} Hz")
     low_hz, high_hz = detector.rates_hz
     if not low_hz <= fs_hz <= high_hz:
-        made_for = f"{low_hz:g} to {high_hz:g} Hz" if high_hz < math.inf else f"{low_hz:g} Hz or more"
-        found = f"{detector.name} is made for {made_for}, {name} has {fs_hz:g} Hz"
-        raise OptionError(OPTION, found, action="name another detector")
+        supported = f"{low_hz:g} to {high_hz:g} Hz" if high_hz < math.inf else f"{low_hz:g} Hz or more"
+        problem = f"{detector.name} is made for {supported}, {name} has {fs_hz:g} Hz"
+        raise OptionError(OPTION, problem, action="name another detector")
 
 
-def check_found(detector: Detector, peaks: Peaks, samples: int, name: str, *, changes: bool = True) -> Peaks:
+def check_peaks(detector: Detector, peaks: Peaks, samples: int, name: str, *, changes: bool = True) -> Peaks:
     """Return a detector's answer.
 
     Args:
@@ -98,8 +98,10 @@ def check_found(detector: Detector, peaks: Peaks, samples: int, name: str, *, ch
     """
     if not changes:
         raise _flat(name)
-    if amiss := amiss_with(peaks, samples):
-        raise OptionError(OPTION, f"{detector.name} returned {amiss}", "increasing int64 sample numbers in the signal")
+    if problem := peaks_problem(peaks, samples):
+        raise OptionError(
+            OPTION, f"{detector.name} returned {problem}", "increasing int64 sample numbers in the signal"
+        )
     if not len(peaks):
         raise RecordError(name, f"no beats found by {detector.name}", "an ECG", "check the lead")
     return peaks
@@ -109,7 +111,7 @@ def _flat(name: str) -> RecordError:
     return RecordError(name, "is flat (no change above 1 microvolt)", "an ECG", "check the electrode or the lead")
 
 
-def _found(detector: Detector, signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float, name: str) -> Peaks:
+def _run(detector: Detector, signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float, name: str) -> Peaks:
     """Ask the detector; an error of its own is as good as no beat."""
     try:
         return np.asarray(detector.find(signals_mv, fs_hz, lead, mains_hz))
@@ -122,7 +124,7 @@ def _found(detector: Detector, signals_mv: Signal, fs_hz: float, lead: int, main
         raise RecordError(name, f"no beats found by {detector.name} ({why})", "an ECG", "check the lead") from problem
 
 
-def amiss_with(peaks: NDArray[np.integer | np.floating], samples: int) -> str:
+def peaks_problem(peaks: NDArray[np.integer | np.floating], samples: int) -> str:
     """Say in a few words how a detector's answer breaks the contract, "" where it keeps it."""
     if peaks.dtype != np.int64 or peaks.ndim != 1:
         return f"{peaks.dtype} of shape {peaks.shape}"

@@ -31,11 +31,11 @@ def _find(method: str, cleaning: str) -> Find:
     def find(signals_mv: Signal, fs_hz: float, lead: int, mains_hz: float) -> Peaks:
         import neurokit2
 
-        told = {"powerline": mains_hz} if cleaning == "neurokit" else {}
+        options = {"powerline": mains_hz} if cleaning == "neurokit" else {}
         rate = int(fs_hz) if fs_hz == int(fs_hz) else fs_hz
-        clean = neurokit2.ecg_clean(signals_mv[lead], sampling_rate=rate, method=cleaning, **told)
-        found = neurokit2.ecg_findpeaks(clean, sampling_rate=rate, method=method)["ECG_R_Peaks"]
-        return as_peaks(found, signals_mv.shape[1])
+        clean = neurokit2.ecg_clean(signals_mv[lead], sampling_rate=rate, method=cleaning, **options)
+        peaks = neurokit2.ecg_findpeaks(clean, sampling_rate=rate, method=method)["ECG_R_Peaks"]
+        return as_peaks(peaks, signals_mv.shape[1])
 
     return find
 

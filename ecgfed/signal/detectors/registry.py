@@ -28,11 +28,11 @@ OPTION = "--detector"
 def built_in() -> dict[str, Detector]:
     """Return the detectors of this folder by name, ours first; a file offers the tuple ``DETECTORS``."""
     package = __name__.rpartition(".")[0]
-    found: list[Detector] = []
+    detectors: list[Detector] = []
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        found += getattr(importlib.import_module(f"{package}.{module.name}"), "DETECTORS", ())
-    found.sort(key=lambda one: (one.name != OURS, one.name))
-    return {one.name: replace(one, origin=one.name) for one in found}
+        detectors += getattr(importlib.import_module(f"{package}.{module.name}"), "DETECTORS", ())
+    detectors.sort(key=lambda detector: (detector.name != OURS, detector.name))
+    return {detector.name: replace(detector, origin=detector.name) for detector in detectors}
 
 
 def detector_names() -> list[str]:
@@ -85,8 +85,8 @@ def detector_option(detector: str | Detector) -> Detector:
     if not isinstance(detector, str) or not names_code(detector):
         return detector_by_name(detector)
     loaded = load_code(detector, OPTION)
-    own = _checked(loaded.value, f"{OPTION} {detector}")
-    return _runnable(replace(own, name=loaded.short, origin=loaded.origin))
+    loaded_detector = _checked(loaded.value, f"{OPTION} {detector}")
+    return _runnable(replace(loaded_detector, name=loaded.short, origin=loaded.origin))
 
 
 def stored_detector(name: object, where: object, action: str = "pass it again with --detector") -> Detector:
@@ -138,8 +138,8 @@ def _runnable(detector: Detector) -> Detector:
         if module in EXTRA_OF:
             require(module, f"{OPTION} {detector.name}")
         elif find_spec(module) is None:
-            found = f"{detector.name} needs {module}, not installed here"
-            raise OptionError(OPTION, found, action=f"pip install {module}, or name another")
+            problem = f"{detector.name} needs {module}, not installed here"
+            raise OptionError(OPTION, problem, action=f"pip install {module}, or name another")
     return detector
 
 

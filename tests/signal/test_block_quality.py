@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from conftest import synthetic_signal
 from numpy.typing import NDArray
+from spoiled_signals import rails_by_median
 
 from ecgfed.record.recording import Recording
+from ecgfed.signal.block_quality import gaps_of, lead_quality, quality_of, spikes_of
 from ecgfed.signal.filters import band_pass_taps, convolved, reach_of
-from ecgfed.signal.long_quality import gaps_of, quality_of, spikes_of
-from ecgfed.signal.quality import Reason, Stretch, lead_quality, rails, runs
+from ecgfed.signal.quality import Reason, Stretch, runs
 from ecgfed.signal.spans import Spans
 
 FS = 128.0
@@ -29,11 +30,11 @@ def beats(count: int = 320, fs_hz: float = FS, seed: int = 0) -> NDArray[np.floa
 def check(signal: NDArray[np.float64], fs_hz: float = FS) -> set[Reason]:
     whole = lead_quality(signal, fs_hz)
     for chunk_s in CHUNKS:
-        found = quality_of(lead(signal, fs_hz), "a", chunk_s=chunk_s)
+        found = quality_of(lead(signal, fs_hz), "a", block_s=chunk_s)
         assert found.stretches == whole.stretches, chunk_s
         spikes = tuple((part.start, part.stop) for part in whole.stretches if part.reason is Reason.SPIKE)
-        assert spikes_of(lead(signal, fs_hz), "a", chunk_s=chunk_s) == spikes
-        gaps = gaps_of(lead(signal, fs_hz), "a", chunk_s=chunk_s)
+        assert spikes_of(lead(signal, fs_hz), "a", block_s=chunk_s) == spikes
+        gaps = gaps_of(lead(signal, fs_hz), "a", block_s=chunk_s)
         assert list(gaps) == list(runs(~np.isfinite(signal)))
     return {part.reason for part in whole.stretches}
 
@@ -99,7 +100,7 @@ def test_a_rail_is_told_by_the_median_of_the_rest(step: float, even: int) -> Non
     rest = np.repeat([0.2, 0.2 + step], 6_000)[: 12_000 - even]
     rest[::700] = 0.21
     signal = np.concatenate([rest, np.full(40, -0.9), np.full(40, 1.6), rest])
-    assert (Reason.RAIL in check(signal)) == bool(rails(signal))
+    assert (Reason.RAIL in check(signal)) == bool(rails_by_median(signal))
 
 
 @pytest.mark.parametrize("fs_hz", [100, 250, 360, 1000])
